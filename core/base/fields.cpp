@@ -1,0 +1,11 @@
+#include "muster/core/base/fields.h"
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+
+void Fields::requireRank(std::string_view name, const Shape& shape, int rank) {
+  require(shape.rank() == rank, "{}: expected {} numbers, got {}", name, rank, shape.toString());
+}
+
+}  // namespace muster

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "muster/core/base/shape.h"
+
+namespace muster {
+
+/// Names an enumeration's values, for files and tables: specialise `kNames` beside the enumeration.
+template <typename E>
+struct EnumNames;  // static constexpr std::array<std::pair<E, std::string_view>, n> kNames
+
+/// Visits the options of a configuration one by one; the same visit writes them, reads them and prints them.
+///
+/// An option struct tells its options in one member: `void fields(Fields& f) { f.field("stride", stride); }`.
+/// A writer leaves the values alone; a reader replaces those that its source names.
+class Fields {
+ public:
+  virtual ~Fields() = default;
+
+  virtual void field(std::string_view name, bool& value) = 0;
+  virtual void field(std::string_view name, std::int64_t& value) = 0;
+  virtual void field(std::string_view name, std::uint64_t& value) = 0;
+  virtual void field(std::string_view name, double& value) = 0;
+  virtual void field(std::string_view name, std::string& value) = 0;
+  virtual void field(std::string_view name, Shape& value) = 0;
+  /// One of `names`. @throws InvalidArgument (a reader) for any other word, naming those that exist.
+  virtual void choice(std::string_view name, std::size_t& index, std::span<const std::string_view> names) = 0;
+  /// A value with a type of its own, as an updater or a schedule: written as an object whose "type" is
+  /// `type`. A reader sets `type` to what it found, then calls `inside`, which makes that type and visits its
+  /// fields.
+  virtual void object(std::string_view name, std::string& type,
+                      const std::function<void(Fields&)>& inside) = 0;
+
+  template <std::size_t N>
+  void field(std::string_view name, std::array<std::int64_t, N>& value) {
+    Shape shape{std::span<const std::int64_t>(value)};
+    field(name, shape);
+    requireRank(name, shape, static_cast<int>(N));
+    for (std::size_t i = 0; i < N; ++i) value[i] = shape[static_cast<int>(i)];
+  }
+
+  template <typename E>
+  requires std::is_enum_v<E>
+  void field(std::string_view name, E& value) {
+    constexpr auto& pairs = EnumNames<E>::kNames;
+    std::array<std::string_view, pairs.size()> words;
+    std::size_t index = 0;
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      words[i] = pairs[i].second;
+      if (pairs[i].first == value) index = i;
+    }
+    choice(name, index, words);
+    value = pairs[index].first;
+  }
+
+ private:
+  static void requireRank(std::string_view name, const Shape& shape, int rank);
+};
+
+/// The word of an enumeration's value.
+template <typename E>
+std::string_view nameOf(E value) {
+  for (const auto& [candidate, name] : EnumNames<E>::kNames)
+    if (candidate == value) return name;
+  return "?";
+}
+
+}  // namespace muster

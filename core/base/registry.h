@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+
+/// Makes objects of a family (updaters, schedules, layers, ...) from the type names that stand in files.
+/// Thread-safe.
+template <typename Interface>
+class Registry {
+ public:
+  using Factory = std::function<std::unique_ptr<Interface>()>;
+
+  /// @param family  what errors call the family, as in "updater".
+  explicit Registry(std::string family) : family_(std::move(family)) {}
+
+  void add(std::string_view type, Factory factory) {
+    std::scoped_lock lock(mutex_);
+    factories_.insert_or_assign(std::string(type), std::move(factory));
+  }
+
+  /// @throws InvalidArgument naming the types that exist.
+  std::unique_ptr<Interface> make(std::string_view type) const {
+    std::scoped_lock lock(mutex_);
+    if (const auto found = factories_.find(type); found != factories_.end()) return found->second();
+    std::string known;
+    for (const auto& [name, factory] : factories_) known += (known.empty() ? "" : ", ") + name;
+    throw InvalidArgument(fmt::format("{}: there is no type \"{}\"; there are {}", family_, type, known));
+  }
+
+ private:
+  const std::string family_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Factory, std::less<>> factories_;  // guarded by mutex_
+};
+
+}  // namespace muster

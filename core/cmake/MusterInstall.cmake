@@ -1,0 +1,1 @@
+# install and export: filled in by the packaging work

@@ -1,0 +1,19 @@
+# Flags of our own code; never handed to users.
+add_library(muster_warnings INTERFACE)
+target_compile_options(muster_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+option(MUSTER_WERROR "Treat warnings as errors" OFF)
+if(MUSTER_WERROR)
+  target_compile_options(muster_warnings INTERFACE -Werror)
+endif()
+
+# muster_module(<name>): the target muster_<name>, alias muster::<name>. Its folders add their own sources.
+function(muster_module name)
+  file(TOUCH "${PROJECT_BINARY_DIR}/empty.cpp")
+  add_library(muster_${name} STATIC "${PROJECT_BINARY_DIR}/empty.cpp")
+  add_library(muster::${name} ALIAS muster_${name})
+  set_target_properties(muster_${name} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(muster_${name} PUBLIC cxx_std_20)
+  target_include_directories(muster_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(muster_${name} PRIVATE $<BUILD_INTERFACE:muster_warnings>)
+endfunction()

@@ -1,0 +1,22 @@
+#include "muster/core/data/batch.h"
+
+#include <algorithm>
+
+namespace muster {
+
+std::int64_t Batch::examples() const {
+  if (features.empty() || features.front().value.shape().rank() == 0) return 0;
+  return features.front().value.shape()[0];
+}
+
+Tensor& Batch::ensure(std::vector<NamedTensor>& tensors, std::string_view name, const Shape& shape,
+                      DType dtype) {
+  auto found = std::ranges::find(tensors, name, &NamedTensor::name);
+  if (found == tensors.end()) found = tensors.insert(tensors.end(), NamedTensor{std::string(name), {}});
+  Tensor& tensor = found->value;
+  if (tensor.defined() && tensor.dtype() == dtype && tensor.shape() == shape) return tensor;
+  tensor = Tensor::empty(shape, dtype);
+  return tensor;
+}
+
+}  // namespace muster

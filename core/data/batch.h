@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/core/tensor/tensor.h"
+
+namespace muster {
+
+/// Where a batch stands in the training, given by the dispatcher. Schedules and random streams read it and
+/// nothing else, so that they do not depend on which worker takes the batch.
+struct BatchStamp {
+  std::int64_t sequence = 0;  ///< number of the batch in its epoch, from 0
+  std::int64_t epoch = 0;     ///< epochs the model finished before, over all its `fit()` calls
+  std::int64_t iteration =
+      0;  ///< rounds dispatched before, over all epochs: worker w's i-th batch and worker 0's share it
+  std::int64_t firstExample = 0;  ///< position in the epoch of the batch's first example
+};
+
+struct NamedTensor {
+  std::string name;
+  Tensor value;
+};
+
+/// A minibatch: named features, labels and masks, all on the CPU with the examples as first dimension.
+///
+/// A chain of layers reads the first of each. Features are float32, or uint8 which a network reads as
+/// value/255. Labels are int64 class indices [N], or float32: one-hot rows [N, C] or targets [N, F]. A label
+/// mask is float32 [N]: the weight of each example, 1 where there is none.
+struct Batch {
+  std::vector<NamedTensor> features;
+  std::vector<NamedTensor> labels;
+  std::vector<NamedTensor> masks;
+  BatchStamp stamp;
+
+  /// Number of examples; 0 for a batch without features.
+  std::int64_t examples() const;
+
+  /// The tensor called `name`, made or resized where it has not this shape and type; recycled batches keep
+  /// their memory. For those who fill batches.
+  static Tensor& ensure(std::vector<NamedTensor>& tensors, std::string_view name, const Shape& shape,
+                        DType dtype = DType::Float32);
+};
+
+}  // namespace muster

@@ -1,0 +1,68 @@
+#include "muster/core/device/device.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <optional>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+
+Device Device::parse(std::string_view text) {
+  if (text == "cpu") return cpu();
+  if (text == "cuda") return cuda(0);
+  constexpr std::string_view prefix = "cuda:";
+  if (text.starts_with(prefix)) {
+    const auto digits = text.substr(prefix.size());
+    int index = -1;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    if (error == std::errc() && end == digits.data() + digits.size() && index >= 0) return cuda(index);
+  }
+  throw InvalidArgument(fmt::format("device: expected cpu, cuda or cuda:N, got \"{}\"", text));
+}
+
+std::string Device::toString() const {
+  return isCpu() ? "cpu" : fmt::format("cuda:{}", index_);
+}
+
+std::vector<int> availableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &set)) cores.push_back(core);
+  if (cores.empty()) cores.push_back(0);
+  return cores;
+}
+
+namespace {
+
+/// Cores' worth of the cgroup's quota: v2's "max 100000" or "150000 100000", else v1's two files.
+std::optional<double> cgroupQuota() {
+  std::string quota;
+  double period = 0;
+  if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); v2 >> quota >> period && period > 0) {
+    if (quota == "max") return std::nullopt;
+    return std::strtod(quota.c_str(), nullptr) / period;
+  }
+  std::ifstream quotaFile("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+  std::ifstream periodFile("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  double microseconds = 0;
+  if (quotaFile >> microseconds && periodFile >> period && microseconds > 0 && period > 0)
+    return microseconds / period;
+  return std::nullopt;
+}
+
+}  // namespace
+
+int availableParallelism() {
+  const int cores = static_cast<int>(availableCores().size());
+  const auto quota = cgroupQuota();
+  return quota ? std::clamp(static_cast<int>(*quota), 1, cores) : cores;
+}
+
+}  // namespace muster

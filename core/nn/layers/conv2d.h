@@ -1,0 +1,37 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/core/nn/module.h"
+#include "muster/core/ops/conv2d.h"
+
+namespace muster {
+
+/// Two-dimensional convolution: [C, H, W] to [outChannels, H', W'], H' = (H + 2 padding - dilation (kernel -
+/// 1)
+/// - 1) / stride + 1, rounded down. Parameters: weight [outChannels, C, kernel, kernel], bias [outChannels].
+struct Conv2d {
+  static constexpr std::string_view kType = "conv2d";
+
+  std::int64_t outChannels = 0;
+  std::array<std::int64_t, 2> kernel{1, 1};
+  std::array<std::int64_t, 2> stride{1, 1};
+  std::array<std::int64_t, 2> padding{0, 0};
+  std::array<std::int64_t, 2> dilation{1, 1};
+  Activation activation = Activation::Identity;
+  Init init = Init::xavier();
+  bool bias = true;
+  std::string name = {};
+
+  Shape outputShape(const Shape& input) const;
+  std::vector<ParameterSpec> parameters(const Shape& input) const;
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const;
+  void fields(Fields& f);
+  void validate() const;
+};
+
+}  // namespace muster

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "muster/core/data/batch.h"
+#include "muster/core/device/device.h"
+
+namespace muster {
+
+class Model;
+
+/// Where a worker's time went since `fit()` began, and what it did in it.
+struct WorkerTimes {
+  int worker = 0;
+  Device device;
+  std::int64_t batches = 0;
+  std::int64_t examples = 0;
+  std::chrono::nanoseconds computing{0};
+  std::chrono::nanoseconds waitingForData{0};
+  std::chrono::nanoseconds waitingForWorkers{0};  ///< at meetings, for others
+  std::chrono::nanoseconds merging{0};
+};
+
+/// Who trains: a Model by itself, or a ParallelWrapper.
+class Trainer {
+ public:
+  virtual ~Trainer() = default;
+  /// The user's model. From a merged listener's event it holds the merged state; elsewhere that of the last
+  /// merge that somebody asked for.
+  virtual Model& model() = 0;
+  virtual int workers() const = 0;
+  /// Ends `fit()` soon: each worker finishes its step, what was trained is merged. Thread-safe, and safe to
+  /// call from listeners.
+  virtual void stopFit() = 0;
+  /// Time and work of each worker since `fit()` began, [worker].
+  virtual std::vector<WorkerTimes> workerTimes() const = 0;
+};
+
+/// `fit()` begins.
+struct FitEvent {
+  Trainer& trainer;
+  std::int64_t firstEpoch = 0;                  ///< epochs the model had finished before
+  std::int64_t epochs = 1;                      ///< that this call trains
+  std::optional<std::int64_t> batchesPerEpoch;  ///< where the iterator knows
+};
+
+/// An epoch begins or has ended (and has been merged).
+struct EpochEvent {
+  Trainer& trainer;
+  std::int64_t epoch = 0;      ///< from 0 over the model's life
+  std::int64_t iteration = 0;  ///< iterations finished
+  double score = 0;            ///< mean over the epoch's examples; 0 when it begins
+  std::int64_t examples = 0;   ///< trained in this epoch
+};
+
+/// One worker has finished one step.
+struct IterationEvent {
+  Trainer& trainer;
+  int worker = 0;
+  BatchStamp stamp;
+  std::int64_t examples = 0;
+  double score = 0;
+};
+
+/// The replicas have been merged.
+struct MergeEvent {
+  Trainer& trainer;
+  std::int64_t epoch = 0;
+  std::int64_t iteration = 0;       ///< iterations finished
+  std::int64_t batchesInEpoch = 0;  ///< finished, by all workers together
+  std::int64_t examples = 0;        ///< trained since the last merge, by all workers
+  double score = 0;                 ///< mean over those examples
+  std::chrono::nanoseconds mergeTime{0};
+};
+
+/// Per worker: called on that worker's thread with its index. Merged: called after a merge, on the thread
+/// that called `fit()`, while no worker runs.
+enum class ListenerScope { Worker, Merged };
+
+/// Follows a training. Its calls come one at a time, whatever their thread, so a listener needs no locks. An
+/// exception from it ends `fit()` with a TrainingError.
+///
+/// `onFitStart`, `onEpochStart`, `onEpochEnd` and `onFitEnd` come once each, for either scope, on the thread
+/// that called `fit()`; `onFitEnd` also after a failure, once all workers have stopped. `onIteration` comes
+/// for Worker scope after each step, `onMerge` for Merged scope after each merge. A Model training by itself
+/// is one worker that merges after each step.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual ListenerScope scope() const { return ListenerScope::Merged; }
+  virtual void onFitStart(const FitEvent&) {}
+  virtual void onEpochStart(const EpochEvent&) {}
+  virtual void onIteration(const IterationEvent&) {}
+  virtual void onMerge(const MergeEvent&) {}
+  virtual void onEpochEnd(const EpochEvent&) {}
+  virtual void onFitEnd(Trainer&) {}
+};
+
+using Listeners = std::vector<std::shared_ptr<Listener>>;
+
+}  // namespace muster

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "muster/core/data/data_set_iterator.h"
+#include "muster/core/nn/listener.h"
+#include "muster/core/optim/optimizer.h"
+
+namespace muster {
+
+/// What a step's loss came to.
+struct StepScore {
+  double score = 0;   ///< mean loss over the batch, plus the regularisation penalty after `step`
+  double weight = 0;  ///< the loss normaliser: examples, or unmasked time steps
+};
+
+/// Stands for a step that may still be running on a device; its score is read when it is needed.
+class StepTicket {
+ public:
+  explicit StepTicket(StepScore score) : score_(score) {}
+  /// Waits for the step where it still runs.
+  StepScore wait() const { return score_; }
+
+ private:
+  StepScore score_;
+};
+
+/// Called while a gradient is computed, last layer first, always in the same order: these segments of the
+/// gradient block are complete once the event is.
+using GradientReady = std::function<void(std::span<const Segment>, const Event&)>;
+
+/// All that `parallel/` knows of a network. A model of one's own writes `replicate`, `gradient` and `blocks`;
+/// the rest has defaults. A model is used by one thread at a time.
+class Model {
+ public:
+  /// @param options  how it is trained.
+  /// @param context  where it computes; must outlive it. nullptr: a CPU context of its own with one thread.
+  explicit Model(TrainingOptions options = {}, Context* context = nullptr);
+  virtual ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  /// A model of the same architecture and options on `context`, which outlives it. Called on the worker's own
+  /// thread. Its state need not be copied: the caller does that with `copyStateFrom`.
+  virtual std::unique_ptr<Model> replicate(Context& context) const = 0;
+  /// Computes the loss of `batch` and overwrites the gradient block. Reads `batch.stamp` for random streams.
+  virtual StepTicket gradient(const Batch& batch, const GradientReady& onReady) = 0;
+  /// The parameters and gradients (float32 [P], one segment table), and any statistics. The updater's state
+  /// and the counters are kept by the base class. The same blocks, at the same place, for the life of the
+  /// model once it is ready.
+  virtual std::span<StateBlock> blocks() = 0;
+
+  /// Infers whatever is still open (shapes, parameters) from a first batch. Called before `replicate`.
+  virtual void prepare(const Batch& first);
+  /// Applies the gradient block to the parameters. @return the regularisation penalty from before the update.
+  virtual double update(const BatchStamp& stamp);
+  /// `gradient` and `update`; the score includes the penalty.
+  virtual StepTicket step(const Batch& batch);
+  /// What the model predicts for the batch's features: `out` is resized, and lies on the CPU.
+  /// @throws InvalidArgument where a model does not implement it.
+  virtual void output(const Batch& batch, Tensor& out);
+  /// The mean loss of a batch, without training and without penalty. Same default.
+  virtual double score(const Batch& batch);
+
+  /// All blocks: `blocks()`, the updater's state and the counters, in a fixed order.
+  std::vector<StateBlock*> state();
+  /// The block of this kind in `blocks()`. @throws InvalidArgument if there is none.
+  StateBlock& block(BlockKind kind);
+  /// Copies parameters, statistics and counters from a model of the same architecture, and the updater's
+  /// state where `withUpdaterState`. @throws InvalidArgument naming the block that differs.
+  void copyStateFrom(Model& other, bool withUpdaterState = true);
+
+  const TrainingOptions& trainingOptions() const { return options_; }
+  Optimizer& optimizer();
+  Context& context() const { return *context_; }
+
+  /// Iterations (rounds) and epochs finished over all `fit()` calls. They drive schedules and are saved.
+  std::int64_t iteration() const;
+  std::int64_t epoch() const;
+  void setCounters(std::int64_t iteration, std::int64_t epoch);
+
+  /// Trains on one thread, this one: for each epoch resets the iterator and steps through its batches.
+  /// @throws InvalidArgument for epochs < 0; NonFiniteScore naming the batch; whatever the iterator or a
+  ///         listener throws.
+  void fit(DataSetIterator& data, std::int64_t epochs = 1);
+  void setListeners(Listeners listeners) { listeners_ = std::move(listeners); }
+  /// Ends `fit()` after the step in progress. Thread-safe; without effect outside `fit()`.
+  void stopFit();
+  /// The score of the last step that `fit` took, here or in a wrapper.
+  double score() const { return lastScore_; }
+  void setScore(double score) { lastScore_ = score; }
+
+ private:
+  TrainingOptions options_;
+  std::unique_ptr<Context> ownContext_;
+  Context* context_;
+  std::unique_ptr<Optimizer> optimizer_;  // made when first asked for
+  StateBlock counters_;
+  Listeners listeners_;
+  std::atomic<bool> stopRequested_{false};
+  double lastScore_ = 0;
+};
+
+/// Throws NonFiniteScore, naming the batch and its place in the epoch, unless the score is finite.
+void requireFinite(const StepScore& score, const BatchStamp& stamp);
+
+}  // namespace muster

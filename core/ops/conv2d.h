@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/core/device/context.h"
+#include "muster/core/tensor/tensor.h"
+
+namespace muster {
+
+/// Sizes of a two-dimensional convolution (cross-correlation, as everywhere in the field).
+struct Conv2dShape {
+  std::int64_t batch = 1;
+  std::int64_t inChannels = 1;
+  std::int64_t height = 1, width = 1;  ///< of the input
+  std::int64_t outChannels = 1;
+  std::array<std::int64_t, 2> kernel{1, 1};
+  std::array<std::int64_t, 2> stride{1, 1};
+  std::array<std::int64_t, 2> padding{0, 0};  ///< zeros on each side
+  std::array<std::int64_t, 2> dilation{1, 1};
+
+  Shape input() const { return {batch, inChannels, height, width}; }
+  Shape weight() const { return {outChannels, inChannels, kernel[0], kernel[1]}; }
+  /// [N, outChannels, (H + 2 padding - dilation (kernel - 1) - 1) / stride + 1, ...], rounded down.
+  Shape output() const;
+  /// @throws InvalidArgument naming the sizes if one is not positive, or the kernel does not fit the input.
+  void validate() const;
+};
+
+/// Which implementation a plan takes.
+enum class Conv2dChoice {
+  Auto,           ///< by shape, deterministically
+  RowMajor,       ///< the library's, activations [N, C, H, W]
+  ChannelsLast,   ///< the library's, activations [N, H, W, C]
+  ChannelBlocks,  ///< the library's, output in blocks of 16 channels (input too, unless it has few channels)
+  Direct,         ///< our own kernels, activations in blocks of 16 samples
+};
+
+/// A convolution planned for one shape: layouts chosen, primitives and scratch memory made. Running it
+/// allocates nothing of ours. Belongs to the context it was planned for; one thread at a time.
+///
+/// Weights are canonical: float32 [outChannels, inChannels, kernel, kernel] and bias [outChannels], RowMajor.
+class Conv2dPlan {
+ public:
+  virtual ~Conv2dPlan() = default;
+  virtual Layout inputLayout() const = 0;
+  virtual Layout outputLayout() const = 0;
+  /// What was chosen, for reports.
+  virtual std::string implementation() const = 0;
+
+  /// y = conv(x, weight) + bias. `bias` may be undefined. x in inputLayout(), y in outputLayout().
+  virtual void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) = 0;
+  /// gradX = d loss / d x; overwritten. gradX in inputLayout(), gradY in outputLayout().
+  virtual void backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) = 0;
+  /// gradWeight and gradBias (which may be undefined) are overwritten, not added to.
+  virtual void backwardWeights(const Tensor& x, const Tensor& gradY, Tensor& gradWeight,
+                               Tensor& gradBias) = 0;
+};
+
+/// @throws InvalidArgument for a shape that makes no sense, or a choice that cannot do this shape.
+std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context,
+                                       Conv2dChoice choice = Conv2dChoice::Auto);
+
+namespace cpu {
+std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice);
+}  // namespace cpu
+
+}  // namespace muster

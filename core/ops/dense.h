@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "muster/core/device/context.h"
+#include "muster/core/tensor/tensor.h"
+
+namespace muster {
+
+struct DenseShape {
+  std::int64_t batch = 1, inFeatures = 1, outFeatures = 1;
+};
+
+/// A fully connected layer planned for one shape: y = x weight^T + bias. RowMajor float32 throughout:
+/// x [N, in], weight [out, in], bias [out] (which may be undefined), y [N, out]. One thread at a time.
+class DensePlan {
+ public:
+  virtual ~DensePlan() = default;
+  virtual void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) = 0;
+  /// gradX = gradY weight; overwritten.
+  virtual void backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) = 0;
+  /// gradWeight = gradY^T x and gradBias = sum of gradY over the batch; overwritten.
+  virtual void backwardWeights(const Tensor& x, const Tensor& gradY, Tensor& gradWeight,
+                               Tensor& gradBias) = 0;
+};
+
+/// @throws InvalidArgument unless all sizes are positive.
+std::unique_ptr<DensePlan> planDense(const DenseShape& shape, Context& context);
+
+namespace cpu {
+std::unique_ptr<DensePlan> planDense(const DenseShape& shape, Context& context);
+}
+
+}  // namespace muster

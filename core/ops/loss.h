@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "muster/core/base/fields.h"
+#include "muster/core/device/context.h"
+#include "muster/core/tensor/tensor.h"
+
+namespace muster {
+
+enum class Loss {
+  NegativeLogLikelihood,  ///< of the labels' classes under softmax(logits): softmax cross-entropy
+  MeanSquaredError,       ///< mean over a row's features of (prediction - label)^2
+  BinaryCrossEntropy,     ///< mean over a row's features, of sigmoid(logit) against labels in [0, 1]
+};
+
+template <>
+struct EnumNames<Loss> {
+  static constexpr std::array<std::pair<Loss, std::string_view>, 3> kNames{{
+      {Loss::NegativeLogLikelihood, "nll"},
+      {Loss::MeanSquaredError, "mse"},
+      {Loss::BinaryCrossEntropy, "bce"},
+  }};
+};
+
+/// What a batch's loss came to.
+struct LossValue {
+  double sum = 0;     ///< of the examples' losses times their weights
+  double weight = 0;  ///< sum of the weights: the loss normaliser. The score is sum / weight, 0 for weight 0.
+};
+
+/// The loss of `predictions` float32 [N, F] against `labels`, and, where `gradient` is defined, its
+/// derivative d(score)/d(prediction) [N, F].
+///
+/// @param predictions  logits for NegativeLogLikelihood and BinaryCrossEntropy (softmax and sigmoid are part
+/// of
+///                     the loss), activated outputs for MeanSquaredError.
+/// @param labels  int64 [N] class indices (NegativeLogLikelihood only) or float32 [N, F].
+/// @param mask    float32 [N], the examples' weights; undefined: all 1.
+/// @param normaliser  what the gradient is divided by; 0: this batch's own weight.
+/// @throws InvalidArgument naming the row for a class index out of range, and for shapes that do not fit.
+/// Sums run over the rows in order, in float64. `gradient` may be the same memory as `predictions`.
+LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+               Tensor& gradient, double normaliser, Context& context);
+
+namespace cpu {
+LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+               Tensor& gradient, double normaliser, Context& context);
+}
+
+}  // namespace muster

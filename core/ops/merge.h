@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "muster/core/device/context.h"
+#include "muster/core/tensor/tensor.h"
+
+namespace muster {
+
+/// Replaces elements [begin, end) of every replica, and of `shadow` where that is defined, by their weighted
+/// mean: sum_w weights[w] * replicas[w] / sum_w weights[w], accumulated in float64 in the order of the
+/// replicas. Replicas of weight 0 do not contribute but receive the mean. One contributor is copied, bit for
+/// bit.
+///
+/// @param replicas  float32, all of one size, RowMajor, on the CPU.  @param weights  one each, >= 0, not all
+/// 0.
+/// @throws InvalidArgument if sizes differ. Elements outside [begin, end) are not touched, so several threads
+/// may each take a slice. Source: McDonald et al. 2010, "Distributed training strategies for the structured
+/// perceptron" (the weighted parameter mixture).
+void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+                  std::int64_t begin, std::int64_t end, Context& context);
+
+/// As `weightedMean`, for statistics blocks of Moments: element i of the first half is a mean, element i of
+/// the second half the variance that goes with it. mean = sum p m; variance = sum p (v + m^2) - mean^2, in
+/// float64, not below 0. [begin, end) counts in the first half.
+void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+                     std::int64_t begin, std::int64_t end, Context& context);
+
+namespace cpu {
+void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+                  std::int64_t begin, std::int64_t end, Context& context);
+void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+                     std::int64_t begin, std::int64_t end, Context& context);
+}  // namespace cpu
+
+}  // namespace muster

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "muster/core/device/context.h"
+#include "muster/core/tensor/tensor.h"
+
+namespace muster {
+
+enum class PoolKind { Max, Average };
+
+struct Pool2dShape {
+  PoolKind kind = PoolKind::Max;
+  std::int64_t batch = 1, channels = 1, height = 1, width = 1;
+  std::array<std::int64_t, 2> kernel{2, 2};
+  std::array<std::int64_t, 2> stride{2, 2};
+  std::array<std::int64_t, 2> padding{0, 0};  ///< at most half the kernel
+
+  Shape input() const { return {batch, channels, height, width}; }
+  /// [N, C, (H + 2 padding - kernel) / stride + 1, ...], rounded down.
+  Shape output() const;
+  /// @throws InvalidArgument naming the sizes.
+  void validate() const;
+};
+
+/// Pooling planned for one shape and layout, which input and output share. `forward` keeps what `backward`
+/// needs. One thread at a time.
+///
+/// Maximum: padding never wins; of equal values the first in row-major order gets the gradient; NaN wins.
+/// Average: divides by the whole kernel, padding counted as zeros (PyTorch's default).
+class Pool2dPlan {
+ public:
+  virtual ~Pool2dPlan() = default;
+  virtual Layout layout() const = 0;
+  virtual void forward(const Tensor& x, Tensor& y) = 0;
+  /// gradX is overwritten. Uses what the last `forward` kept.
+  virtual void backward(const Tensor& gradY, Tensor& gradX) = 0;
+};
+
+/// @throws InvalidArgument for a shape that makes no sense.
+std::unique_ptr<Pool2dPlan> planPool2d(const Pool2dShape& shape, Layout layout, Context& context);
+
+namespace cpu {
+std::unique_ptr<Pool2dPlan> planPool2d(const Pool2dShape& shape, Layout layout, Context& context);
+}
+
+}  // namespace muster

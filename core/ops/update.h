@@ -1,0 +1,69 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "muster/core/device/context.h"
+#include "muster/core/tensor/tensor.h"
+
+namespace muster {
+
+/// A run of elements of a parameter block with the same settings.
+struct UpdateRange {
+  std::int64_t begin = 0, end = 0;
+  float learningRate = 0;
+  float l1 = 0, l2 = 0;   ///< added to the gradient: l1 sign(w) + l2 w
+  float weightDecay = 0;  ///< decoupled: w loses learningRate * weightDecay * w (Loshchilov and Hutter 2019)
+  bool regularised = true;  ///< takes the decay that an updater has of its own (AdamW)
+};
+
+/// The blocks of an update, float32 [P] each, RowMajor; `state` as many as the rule has.
+struct UpdateBlocks {
+  Tensor parameters;
+  Tensor gradients;
+  std::array<Tensor, 2> state;
+};
+
+/// What happens to a gradient before regularisation: g = clamp(g * scale, -clipValue, clipValue).
+struct GradientClip {
+  float scale = 1;      ///< from clipping by norm
+  float clipValue = 0;  ///< 0: not clipped by value
+};
+
+// Each update is one pass over the ranges, which touches nothing outside them. With g the gradient after
+// clipping and regularisation, and lr the range's learning rate, it does what its comment says, then weight
+// decay with the parameter's value from before. It returns the penalty sum(l1 |w| + l2/2 w^2) at the
+// parameters from before, accumulated in float64 in an order that does not depend on the number of threads.
+
+/// w -= lr g.
+double updateSgd(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
+                 Context& context);
+
+/// v = momentum v + g;  w -= lr (g + momentum v). The learning rate stands outside the velocity, as in
+/// PyTorch (Sutskever et al. 2013, in the form of Bengio et al. 2013).
+double updateNesterovs(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
+                       float momentum, Context& context);
+
+/// m = beta1 m + (1-beta1) g;  v = beta2 v + (1-beta2) g^2;
+/// w -= lr / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + epsilon). Source: Kingma and Ba 2015.
+struct AdamScalars {
+  float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
+  std::int64_t t = 1;     ///< iterations including this one
+  float weightDecay = 0;  ///< added to that of the regularised ranges (AdamW)
+};
+double updateAdam(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
+                  const AdamScalars& scalars, Context& context);
+
+/// s = decay s + (1-decay) g^2;  w -= lr g / (sqrt(s) + epsilon). Source: Tieleman and Hinton 2012.
+double updateRmsProp(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
+                     float decay, float epsilon, Context& context);
+
+/// s += g^2;  w -= lr g / (sqrt(s) + epsilon). Source: Duchi et al. 2011.
+double updateAdaGrad(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
+                     float epsilon, Context& context);
+
+/// Sum of squares over [begin, end), in float64, in an order that does not depend on the number of threads.
+double squaredNorm(const Tensor& x, std::int64_t begin, std::int64_t end, Context& context);
+
+}  // namespace muster

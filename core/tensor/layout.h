@@ -1,0 +1,36 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "muster/core/base/fields.h"
+
+namespace muster {
+
+/// How the elements of an activation lie in memory. Everything outside a compiled program is RowMajor; the
+/// other layouts are for activations [N, C, H, W] inside one, chosen by the plans of its operations.
+enum class Layout {
+  RowMajor,       ///< as the shape says, last dimension fastest
+  ChannelsLast,   ///< [N, H, W, C]
+  ChannelBlocks,  ///< [N, ceil(C/16), H, W, 16], the padding zero (oneDNN's nChw16c)
+  SampleBlocks,   ///< [ceil(N/16), C, H, W, 16]: sixteen samples side by side, the padding zero
+};
+
+inline constexpr std::int64_t kLayoutBlock = 16;
+
+template <>
+struct EnumNames<Layout> {
+  static constexpr std::array<std::pair<Layout, std::string_view>, 4> kNames{{
+      {Layout::RowMajor, "row-major"},
+      {Layout::ChannelsLast, "channels-last"},
+      {Layout::ChannelBlocks, "channel-blocks"},
+      {Layout::SampleBlocks, "sample-blocks"},
+  }};
+};
+
+/// Elements that an activation of `shape` takes in `layout`, its padding included.
+std::int64_t storageElements(const Shape& shape, Layout layout);
+
+}  // namespace muster

@@ -1,0 +1,118 @@
+#include "muster/core/tensor/tensor.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+
+std::int64_t storageElements(const Shape& shape, Layout layout) {
+  const auto blocks = [](std::int64_t n) { return (n + kLayoutBlock - 1) / kLayoutBlock * kLayoutBlock; };
+  if (layout == Layout::RowMajor || layout == Layout::ChannelsLast || shape.rank() == 0)
+    return shape.elements();
+  const int axis = layout == Layout::SampleBlocks ? 0 : 1;
+  std::int64_t product = 1;
+  for (int i = 0; i < shape.rank(); ++i) product *= i == axis ? blocks(shape[i]) : shape[i];
+  return product;
+}
+
+Tensor Tensor::empty(const Shape& shape, DType dtype, Device device, Layout layout) {
+  const auto bytes = static_cast<std::size_t>(storageElements(shape, layout)) * sizeOf(dtype);
+  // A tensor of no elements still has a place, so that "undefined" and "empty" differ.
+  auto buffer = std::make_shared<const Buffer>(std::max<std::size_t>(bytes, 1), device);
+  Tensor tensor = view(buffer->data(), shape, dtype, device, layout);
+  tensor.owner_ = std::move(buffer);
+  return tensor;
+}
+
+Tensor Tensor::zeros(const Shape& shape, DType dtype, Device device, Layout layout) {
+  Tensor tensor = empty(shape, dtype, device, layout);
+  if (device.isCpu()) std::memset(tensor.data_, 0, tensor.bytes());
+  return tensor;
+}
+
+Tensor Tensor::of(std::span<const float> elements, const Shape& shape) {
+  require(static_cast<std::int64_t>(elements.size()) == shape.elements(),
+          "tensor: {} elements do not fill {}", elements.size(), shape.toString());
+  Tensor tensor = empty(shape);
+  std::ranges::copy(elements, tensor.data<float>());
+  return tensor;
+}
+
+Tensor Tensor::of(std::initializer_list<float> elements, const Shape& shape) {
+  return of(std::span<const float>(elements.begin(), elements.size()), shape);
+}
+
+Tensor Tensor::view(void* data, const Shape& shape, DType dtype, Device device, Layout layout) {
+  Tensor tensor;
+  tensor.data_ = static_cast<std::byte*>(data);
+  tensor.shape_ = shape;
+  tensor.dtype_ = dtype;
+  tensor.device_ = device;
+  tensor.layout_ = layout;
+  return tensor;
+}
+
+Tensor Tensor::reshape(const Shape& shape) const {
+  require(layout_ == Layout::RowMajor && shape.elements() == elements(), "reshape: {} cannot become {}",
+          toString(), shape.toString());
+  Tensor result = *this;
+  result.shape_ = shape;
+  return result;
+}
+
+Tensor Tensor::rows(std::int64_t begin, std::int64_t end) const {
+  require(shape_.rank() > 0 && 0 <= begin && begin <= end && end <= shape_[0],
+          "rows: {} has no rows [{}, {})", toString(), begin, end);
+  const Shape row = shape_.dropFirst();
+  return slice(begin * row.elements(), row.prepend(end - begin));
+}
+
+Tensor Tensor::slice(std::int64_t offset, const Shape& shape) const {
+  require(layout_ == Layout::RowMajor && offset >= 0 && offset + shape.elements() <= elements(),
+          "slice: {} has no {} at element {}", toString(), shape.toString(), offset);
+  Tensor result = *this;
+  result.data_ += static_cast<std::size_t>(offset) * sizeOf(dtype_);
+  result.shape_ = shape;
+  return result;
+}
+
+std::string Tensor::toString() const {
+  if (!defined()) return "an undefined tensor";
+  auto text = fmt::format("{} {} on {}", muster::toString(dtype_), shape_.toString(), device_.toString());
+  if (layout_ != Layout::RowMajor) text += fmt::format(" in {}", nameOf(layout_));
+  return text;
+}
+
+void Tensor::requireDType(DType expected) const {
+  require(dtype_ == expected, "tensor: {} was read as {}", toString(), muster::toString(expected));
+}
+
+void copy(const Tensor& source, Tensor& target) {
+  require(source.shape() == target.shape() && source.dtype() == target.dtype() &&
+              source.layout() == target.layout(),
+          "copy: {} cannot be copied to {}", source.toString(), target.toString());
+  if (!source.device().isCpu() || !target.device().isCpu())
+    throw DeviceUnavailable(
+        fmt::format("copy: {} to {} needs a build with CUDA", source.toString(), target.toString()));
+  if (source.raw() != target.raw() && source.bytes() > 0)
+    std::memcpy(target.raw(), source.raw(), source.bytes());
+}
+
+void copy(const Tensor& source, Tensor& target, Context&) {
+  copy(source, target);
+}
+
+void setZero(Tensor& tensor, Context&) {
+  if (!tensor.device().isCpu()) throw DeviceUnavailable("setZero: this build has no CUDA");
+  std::memset(tensor.raw(), 0, tensor.bytes());
+}
+
+Tensor cloneTensor(const Tensor& source) {
+  Tensor result = Tensor::empty(source.shape(), source.dtype(), source.device(), source.layout());
+  copy(source, result);
+  return result;
+}
+
+}  // namespace muster

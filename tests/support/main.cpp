@@ -1,0 +1,50 @@
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <iostream>
+
+#include "tests/support/skip.h"
+
+namespace muster::test {
+namespace {
+std::atomic<int> skipped{0};
+std::atomic<int> ran{0};
+
+/// Counts the cases that ran, so that main can tell whether all of them were skipped.
+struct CountingListener : doctest::IReporter {
+  explicit CountingListener(const doctest::ContextOptions&) {}
+  void report_query(const doctest::QueryData&) override {}
+  void test_run_start() override {}
+  void test_run_end(const doctest::TestRunStats&) override {}
+  void test_case_start(const doctest::TestCaseData&) override { ++ran; }
+  void test_case_reenter(const doctest::TestCaseData&) override {}
+  void test_case_end(const doctest::CurrentTestCaseStats&) override {}
+  void test_case_exception(const doctest::TestCaseException&) override {}
+  void subcase_start(const doctest::SubcaseSignature&) override {}
+  void subcase_end() override {}
+  void log_assert(const doctest::AssertData&) override {}
+  void log_message(const doctest::MessageData&) override {}
+  void test_case_skipped(const doctest::TestCaseData&) override {}
+};
+REGISTER_LISTENER("counting", 1, CountingListener);
+}  // namespace
+
+void skip(std::string_view reason) {
+  ++skipped;
+  std::cout << "skipped: " << reason << std::endl;
+}
+
+const char* realDataDir() {
+  return std::getenv("MUSTER_DATA_DIR");
+}
+
+}  // namespace muster::test
+
+int main(int argc, char** argv) {
+  doctest::Context context(argc, argv);
+  const int result = context.run();
+  const bool allSkipped = muster::test::skipped > 0 && muster::test::skipped == muster::test::ran;
+  return result == 0 && allSkipped && !context.shouldExit() ? 77 : result;
+}
