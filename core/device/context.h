@@ -3,20 +3,28 @@
 #include <memory>
 #include <vector>
 
+#include "muster/core/device/affinity.h"
 #include "muster/core/device/device.h"
 
 namespace muster {
 
 namespace detail {
-struct BackendState;  // library handles and streams of one backend; defined in core/backend/*
+/// Library handles and streams of one backend; each backend derives its own.
+struct BackendState {
+  virtual ~BackendState() = default;
+};
+}  // namespace detail
+
+namespace cpu {
+std::unique_ptr<detail::BackendState> makeState();
 }
 
 struct ContextOptions {
   /// Threads that one operation uses on the CPU; at least 1.
   int threads = 1;
-  /// Cores to which the constructing thread (and the threads its operations start) is pinned; empty: not
-  /// pinned.
-  std::vector<int> cores;
+  /// Cores to which the constructing thread (and the threads its operations start) is pinned while the
+  /// context lives; empty: not pinned.
+  std::vector<int> cores = {};
 };
 
 /// Where a thread computes: a device, its library handles and its thread budget. A worker makes its own on
@@ -25,8 +33,8 @@ struct ContextOptions {
 /// Work on the CPU is done when a call returns. Work on a GPU is enqueued on the context's stream.
 class Context {
  public:
-  /// @throws InvalidArgument for threads < 1; DeviceUnavailable where `device` is not to be had in this build
-  ///         or on this machine.
+  /// @throws InvalidArgument for threads < 1, or for cores that the calling thread may not use;
+  ///         DeviceUnavailable where `device` is not to be had in this build or on this machine.
   explicit Context(Device device = Device::cpu(), ContextOptions options = {});
   ~Context();
   Context(const Context&) = delete;
@@ -45,6 +53,7 @@ class Context {
  private:
   Device device_;
   ContextOptions options_;
+  ThreadPin pin_;
   std::unique_ptr<detail::BackendState> backend_;
 };
 

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "muster/core/device/context.h"
+
+namespace muster::cpu {
+
+/// Calls f(begin, end) on parts of [0, count), one for each of the context's threads, and waits for all.
+///
+/// Parts begin at multiples of `grain` (at least 1), which is also the least that a thread is given: one
+/// thread, or a count up to the grain, runs inline. The parts depend on count, grain and threads alone. `f`
+/// must not throw.
+template <typename F>
+void parallelFor(Context& context, std::int64_t count, std::int64_t grain, F f) {
+  if (count <= 0) return;
+  const std::int64_t grains = (count + grain - 1) / grain;
+  const int threads = static_cast<int>(std::min<std::int64_t>(context.threads(), grains));
+  if (threads == 1) return f(std::int64_t{0}, count);
+#pragma omp parallel num_threads(threads)
+  {
+    const std::int64_t parts = omp_get_num_threads();
+    const std::int64_t part = omp_get_thread_num();
+    const std::int64_t begin = grains * part / parts * grain;
+    const std::int64_t end = std::min(count, grains * (part + 1) / parts * grain);
+    if (begin < end) f(begin, end);
+  }
+}
+
+}  // namespace muster::cpu

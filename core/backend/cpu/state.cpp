@@ -1,0 +1,15 @@
+#include "muster/core/backend/cpu/state.h"
+
+#include "muster/core/base/error.h"
+
+namespace muster::cpu {
+
+std::unique_ptr<detail::BackendState> makeState() {
+  try {
+    return std::make_unique<State>();
+  } catch (const dnnl::error& error) {
+    throw DeviceFailure(fmt::format("oneDNN cannot be used on this machine: {}", error.message));
+  }
+}
+
+}  // namespace muster::cpu

@@ -1,0 +1,119 @@
+#include "muster/core/device/context.h"
+
+#include <doctest/doctest.h>
+#include <omp.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "muster/core/backend/cpu/parallel.h"
+#include "muster/core/base/error.h"
+#include "tests/support/skip.h"
+
+namespace muster {
+namespace {
+
+/// The calling thread's cores, read from the system and not through the library.
+std::vector<int> coresNow() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  REQUIRE(sched_getaffinity(0, sizeof set, &set) == 0);
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
+}
+
+TEST_CASE("a context has the threads it was given") {
+  Context one;
+  CHECK(one.threads() == 1);
+  CHECK(one.device().isCpu());
+  Context three(Device::cpu(), {.threads = 3});
+  CHECK(three.threads() == 3);
+}
+
+TEST_CASE("a scope sets the calling thread's OpenMP threads and gives them back") {
+  omp_set_num_threads(5);
+  Context context(Device::cpu(), {.threads = 7});
+  {
+    ContextScope scope(context);
+    CHECK(omp_get_max_threads() == 7);
+    int other = 0;
+    std::thread([&] { other = omp_get_max_threads(); }).join();
+    CHECK(other != 7);
+  }
+  CHECK(omp_get_max_threads() == 5);
+}
+
+TEST_CASE("a pinned context is visible in the thread's affinity and undone after it") {
+  const auto before = coresNow();
+  const int core = before.back();
+  {
+    Context context(Device::cpu(), {.threads = 1, .cores = {core}});
+    CHECK(coresNow() == std::vector<int>{core});
+    CHECK(context.cores() == std::vector<int>{core});
+  }
+  CHECK(coresNow() == before);
+}
+
+TEST_CASE("a thread that inherited another's core can be pinned elsewhere") {
+  const auto before = coresNow();
+  if (before.size() < 2) return test::skip("needs two cores");
+  Context outer(Device::cpu(), {.cores = {before[0]}});
+  std::vector<int> inside, after;
+  std::thread([&] {
+    {
+      Context inner(Device::cpu(), {.cores = {before[1]}});
+      inside = coresNow();
+    }
+    after = coresNow();
+  }).join();
+  CHECK(inside == std::vector<int>{before[1]});
+  CHECK(after == std::vector<int>{before[0]});
+}
+
+TEST_CASE("the threads of a pinned context's loops are pinned too") {
+  const auto before = coresNow();
+  if (before.size() < 2) return test::skip("needs two cores");
+  Context free(Device::cpu(), {.threads = 2});
+  cpu::parallelFor(free, 2, 1, [](std::int64_t, std::int64_t) {});  // the pool exists before the pinning
+  Context pinned(Device::cpu(), {.threads = 2, .cores = {before[1]}});
+  std::vector<std::vector<int>> seen(2);
+  cpu::parallelFor(pinned, 2, 1, [&](std::int64_t begin, std::int64_t) {
+    seen[static_cast<std::size_t>(begin)] = coresNow();
+  });
+  CHECK(seen[0] == std::vector<int>{before[1]});
+  CHECK(seen[1] == std::vector<int>{before[1]});
+}
+
+TEST_CASE("bad options are refused") {
+  CHECK_THROWS_WITH_AS(Context(Device::cpu(), {.threads = 0}), "context: expected at least 1 thread, got 0",
+                       InvalidArgument);
+  const auto before = coresNow();
+  CHECK_THROWS_AS(Context(Device::cpu(), {.cores = {-1}}), InvalidArgument);
+  CHECK_THROWS_AS(Context(Device::cpu(), {.cores = {before[0], CPU_SETSIZE - 1}}), InvalidArgument);
+  CHECK_THROWS_AS(Context(Device::cpu(), {.cores = {CPU_SETSIZE}}), InvalidArgument);
+  CHECK(coresNow() == before);
+  CHECK_THROWS_AS(Context(Device::cuda(0)), DeviceUnavailable);
+}
+
+TEST_CASE("parallelFor covers every index once, in parts that begin at multiples of the grain") {
+  for (int threads : {1, 2, 3, 4})
+    for (std::int64_t count : {0, 1, 7, 64, 1000})
+      for (std::int64_t grain : {1, 8, 64}) {
+        Context context(Device::cpu(), {.threads = threads});
+        std::vector<std::atomic<int>> visits(static_cast<std::size_t>(count));
+        std::atomic<int> misaligned{0};
+        cpu::parallelFor(context, count, grain, [&](std::int64_t begin, std::int64_t end) {
+          if (begin % grain != 0) ++misaligned;
+          for (auto i = begin; i < end; ++i) ++visits[static_cast<std::size_t>(i)];
+        });
+        CHECK(misaligned == 0);
+        for (auto& visit : visits) CHECK(visit == 1);
+      }
+}
+
+}  // namespace
+}  // namespace muster
