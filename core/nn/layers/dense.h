@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/core/nn/module.h"
+
+namespace muster {
+
+/// Fully connected layer: [F] to [units]. Parameters: weight [units, F], bias [units].
+struct Dense {
+  static constexpr std::string_view kType = "dense";
+  static constexpr bool kFlatInput = true;
+
+  std::int64_t units = 0;
+  Activation activation = Activation::Identity;
+  Init init = Init::xavier();
+  bool bias = true;
+  std::string name = {};
+
+  Shape outputShape(const Shape& input) const;
+  std::vector<ParameterSpec> parameters(const Shape& input) const;
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const;
+  void fields(Fields& f);
+  void validate() const;
+};
+
+/// The end of a network: a dense layer and a loss. [F] to [classes].
+///
+/// NegativeLogLikelihood goes with softmax and BinaryCrossEntropy with sigmoid, which are computed together
+/// with the loss; MeanSquaredError goes with any activation. Other pairs are refused.
+struct Output {
+  static constexpr std::string_view kType = "output";
+  static constexpr bool kFlatInput = true;
+
+  std::int64_t classes = 0;
+  Loss loss = Loss::NegativeLogLikelihood;
+  Activation activation = Activation::Softmax;
+  Init init = Init::xavier();
+  bool bias = true;
+  std::string name = {};
+
+  Shape outputShape(const Shape& input) const;
+  std::vector<ParameterSpec> parameters(const Shape& input) const;
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const;
+  LossHead lossHead() const { return {loss, activation}; }
+  void fields(Fields& f);
+  void validate() const;
+};
+
+}  // namespace muster

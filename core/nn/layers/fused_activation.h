@@ -1,0 +1,33 @@
+#pragma once
+
+#include "muster/core/ops/activation.h"
+
+namespace muster {
+
+/// An activation computed in place behind another operation, which keeps what its backward pass needs:
+/// nothing but the output, except for GELU, whose input is kept in memory planned here.
+class FusedActivation {
+ public:
+  FusedActivation(Activation activation, const Shape& shape, Layout layout, bool training)
+      : activation_(activation) {
+    if (activation == Activation::GELU && training)
+      input_ = Tensor::zeros(shape, DType::Float32, Device::cpu(), layout);
+  }
+
+  void forward(Tensor& y, Context& context) {
+    if (activation_ == Activation::Identity) return;
+    if (input_.defined()) copy(y, input_, context);
+    activationForward(activation_, y, y, context);
+  }
+
+  /// Turns d loss / d output into d loss / d input, in place.
+  void backward(const Tensor& y, Tensor& grad, Context& context) const {
+    if (activation_ != Activation::Identity) activationBackward(activation_, input_, y, grad, grad, context);
+  }
+
+ private:
+  Activation activation_;
+  Tensor input_;  // before the activation; GELU in training only
+};
+
+}  // namespace muster

@@ -1,0 +1,120 @@
+#include "muster/core/nn/layers/pool2d.h"
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+
+template <>
+struct EnumNames<PoolKind> {
+  static constexpr std::array<std::pair<PoolKind, std::string_view>, 2> kNames{{
+      {PoolKind::Max, "max"},
+      {PoolKind::Average, "average"},
+  }};
+};
+
+namespace {
+
+class Pool2dProgram final : public ModuleProgram {
+ public:
+  Pool2dProgram(const Pool2dShape& shape, Layout layout, Context& context)
+      : plan_(planPool2d(shape, layout, context)) {}
+  Layout inputLayout() const override { return plan_->layout(); }
+  Layout outputLayout() const override { return plan_->layout(); }
+  void forward(const Tensor& x, Tensor& y, const StepInfo&) override { plan_->forward(x, y); }
+  void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
+    if (gradX.defined()) plan_->backward(gradY, gradX);
+  }
+
+ private:
+  std::unique_ptr<Pool2dPlan> plan_;
+};
+
+Pool2dShape withInput(Pool2dShape shape, const Shape& input, std::string_view type) {
+  require(input.rank() == 4, "{}: expected an input [C, H, W], got {}", type, input.dropFirst().toString());
+  shape.batch = input[0];
+  shape.channels = input[1];
+  shape.height = input[2];
+  shape.width = input[3];
+  return shape;
+}
+
+template <typename Pool>
+Pool2dShape planShape(PoolKind kind, const Pool& layer, const Shape& input) {
+  Pool2dShape shape{.kind = kind, .kernel = layer.kernel, .stride = layer.stride, .padding = layer.padding};
+  for (int i = 0; i < 2; ++i)
+    if (shape.stride[i] == 0) shape.stride[i] = shape.kernel[i];
+  return withInput(shape, input, Pool::kType);
+}
+
+Pool2dShape globalShape(PoolKind kind, const Shape& input) {
+  auto shape = withInput({.kind = kind, .stride = {1, 1}}, input, GlobalPool2d::kType);
+  shape.kernel = {shape.height, shape.width};
+  return shape;
+}
+
+Shape outputOf(const Pool2dShape& shape) {
+  shape.validate();
+  return shape.output().dropFirst();
+}
+
+template <typename Pool>
+void visit(Pool& layer, Fields& f) {
+  f.field("name", layer.name);
+  f.field("kernel", layer.kernel);
+  f.field("stride", layer.stride);
+  f.field("padding", layer.padding);
+}
+
+template <typename Pool>
+void check(const Pool& layer) {
+  for (int i = 0; i < 2; ++i) {
+    require(layer.kernel[i] >= 1, "{}: kernel must be at least 1, got {}", Pool::kType, layer.kernel[i]);
+    require(layer.stride[i] >= 0, "{}: stride cannot be negative, got {}", Pool::kType, layer.stride[i]);
+    require(layer.padding[i] >= 0 && 2 * layer.padding[i] <= layer.kernel[i],
+            "{}: padding must be between 0 and half the kernel, got {} with kernel {}", Pool::kType,
+            layer.padding[i], layer.kernel[i]);
+  }
+}
+
+}  // namespace
+
+Shape MaxPool2d::outputShape(const Shape& input) const {
+  return outputOf(planShape(PoolKind::Max, *this, input.prepend(1)));
+}
+std::unique_ptr<ModuleProgram> MaxPool2d::compile(const ModuleBinding& binding, Context& context) const {
+  return std::make_unique<Pool2dProgram>(planShape(PoolKind::Max, *this, binding.input), binding.offered,
+                                         context);
+}
+void MaxPool2d::fields(Fields& f) {
+  visit(*this, f);
+}
+void MaxPool2d::validate() const {
+  check(*this);
+}
+
+Shape AveragePool2d::outputShape(const Shape& input) const {
+  return outputOf(planShape(PoolKind::Average, *this, input.prepend(1)));
+}
+std::unique_ptr<ModuleProgram> AveragePool2d::compile(const ModuleBinding& binding, Context& context) const {
+  return std::make_unique<Pool2dProgram>(planShape(PoolKind::Average, *this, binding.input), binding.offered,
+                                         context);
+}
+void AveragePool2d::fields(Fields& f) {
+  visit(*this, f);
+}
+void AveragePool2d::validate() const {
+  check(*this);
+}
+
+Shape GlobalPool2d::outputShape(const Shape& input) const {
+  return outputOf(globalShape(kind, input.prepend(1)));
+}
+std::unique_ptr<ModuleProgram> GlobalPool2d::compile(const ModuleBinding& binding, Context& context) const {
+  return std::make_unique<Pool2dProgram>(globalShape(kind, binding.input), binding.offered, context);
+}
+void GlobalPool2d::fields(Fields& f) {
+  f.field("name", name);
+  f.field("kind", kind);
+}
+
+}  // namespace muster

@@ -1,0 +1,117 @@
+#include "muster/core/nn/model.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+StateBlock makeCounters() {
+  auto table = std::make_shared<SegmentTable>();
+  // Two scalars side by side: int64 needs no alignment of its own here.
+  table->segments = {{.name = "iteration", .shape = {}, .offset = 0, .regularised = false},
+                     {.name = "epoch", .shape = {}, .offset = 1, .regularised = false}};
+  table->elements = 2;
+  return StateBlock::zeros("counters", BlockKind::Counters, MergeRule::Keep, table, DType::Int64);
+}
+
+}  // namespace
+
+void requireFinite(const StepScore& score, const BatchStamp& stamp) {
+  if (std::isfinite(score.score)) return;
+  throw NonFiniteScore(
+      fmt::format("the score became {} in batch {} of epoch {} (iteration {}); a lower learning rate "
+                  "or clipping may help, or the data hold a value that is not finite",
+                  score.score, stamp.sequence, stamp.epoch, stamp.iteration));
+}
+
+Model::Model(TrainingOptions options, Context* context)
+    : options_(std::move(options)),
+      ownContext_(context ? nullptr : std::make_unique<Context>()),
+      context_(context ? context : ownContext_.get()),
+      counters_(makeCounters()) {
+  options_.validate();
+}
+
+Model::~Model() = default;
+
+void Model::prepare(const Batch&) {}
+
+Optimizer& Model::optimizer() {
+  if (!optimizer_) optimizer_ = std::make_unique<Optimizer>(options_, block(BlockKind::Parameters));
+  return *optimizer_;
+}
+
+double Model::update(const BatchStamp& stamp) {
+  ContextScope scope(*context_);
+  return optimizer().apply(block(BlockKind::Parameters), block(BlockKind::Gradients), stamp.iteration,
+                           stamp.epoch, *context_);
+}
+
+StepTicket Model::step(const Batch& batch) {
+  StepScore score = gradient(batch, {}).wait();
+  // A bad loss must not reach the parameters: the caller decides what happens to them.
+  requireFinite(score, batch.stamp);
+  score.score += update(batch.stamp);
+  return StepTicket(score);
+}
+
+void Model::output(const Batch&, Tensor&) {
+  throw InvalidArgument("model: this model has no output()");
+}
+
+double Model::score(const Batch&) {
+  throw InvalidArgument("model: this model has no score()");
+}
+
+std::vector<StateBlock*> Model::state() {
+  std::vector<StateBlock*> all;
+  for (auto& b : blocks()) all.push_back(&b);
+  for (auto& b : optimizer().state()) all.push_back(&b);
+  all.push_back(&counters_);
+  return all;
+}
+
+StateBlock& Model::block(BlockKind kind) {
+  for (auto& b : blocks())
+    if (b.kind == kind) return b;
+  throw InvalidArgument(kind == BlockKind::Gradients
+                            ? "model: it has no gradient block"
+                            : "model: it has no parameter block; has it been initialised?");
+}
+
+void Model::copyStateFrom(Model& other, bool withUpdaterState) {
+  const auto mine = state();
+  const auto theirs = other.state();
+  require(mine.size() == theirs.size(), "model: one has {} state blocks, the other {}", mine.size(),
+          theirs.size());
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    require(mine[i]->name == theirs[i]->name && mine[i]->values.shape() == theirs[i]->values.shape(),
+            "model: block {} {} cannot be copied to block {} {}", theirs[i]->name,
+            theirs[i]->values.shape().toString(), mine[i]->name, mine[i]->values.shape().toString());
+    if (mine[i]->kind == BlockKind::Gradients) continue;
+    if (mine[i]->kind == BlockKind::UpdaterState && !withUpdaterState) continue;
+    copy(theirs[i]->values, mine[i]->values, *context_);
+  }
+  lastScore_ = other.lastScore_;
+}
+
+std::int64_t Model::iteration() const {
+  return counters_.values.data<std::int64_t>()[0];
+}
+std::int64_t Model::epoch() const {
+  return counters_.values.data<std::int64_t>()[1];
+}
+
+void Model::setCounters(std::int64_t iteration, std::int64_t epoch) {
+  counters_.values.data<std::int64_t>()[0] = iteration;
+  counters_.values.data<std::int64_t>()[1] = epoch;
+}
+
+void Model::stopFit() {
+  stopRequested_ = true;
+}
+
+}  // namespace muster

@@ -1,0 +1,130 @@
+#include <chrono>
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/model.h"
+
+namespace muster {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A model that trains by itself: one worker that merges after each step.
+class Fit final : public Trainer {
+ public:
+  Fit(Model& model, DataSetIterator& data, const Listeners& listeners, std::atomic<bool>& stop)
+      : model_(model), data_(data), listeners_(listeners), stop_(stop) {
+    times_.device = model.context().device();
+  }
+
+  Model& model() override { return model_; }
+  int workers() const override { return 1; }
+  void stopFit() override { stop_ = true; }
+  std::vector<WorkerTimes> workerTimes() const override { return {times_}; }
+
+  void run(std::int64_t epochs) {
+    const FitEvent start{*this, model_.epoch(), epochs, batchesPerEpoch()};
+    try {
+      tell([&](Listener& l) { l.onFitStart(start); });
+      for (std::int64_t e = 0; e < epochs && !stop_; ++e) runEpoch(model_.epoch());
+    } catch (...) {
+      tellEndAfterFailure();
+      throw;
+    }
+    tell([&](Listener& l) { l.onFitEnd(*this); });
+  }
+
+ private:
+  template <typename Call>
+  void tell(Call call) {
+    for (const auto& listener : listeners_) call(*listener);
+  }
+
+  void tellEndAfterFailure() noexcept {
+    for (const auto& listener : listeners_) try {
+        listener->onFitEnd(*this);
+      } catch (...) {  // the first failure is the one that is reported
+      }
+  }
+
+  std::optional<std::int64_t> batchesPerEpoch() const {
+    const auto examples = data_.examples(), size = data_.batchSize();
+    if (!examples || !size || *size < 1) return std::nullopt;
+    return (*examples + *size - 1) / *size;
+  }
+
+  void runEpoch(std::int64_t epoch) {
+    EpochEvent event{*this, epoch, model_.iteration(), 0, 0};
+    tell([&](Listener& l) { l.onEpochStart(event); });
+    data_.reset(epoch);
+    BatchStamp stamp{.epoch = epoch, .iteration = model_.iteration()};
+    double scoreSum = 0, weightSum = 0;
+    while (!stop_ && nextBatch()) {
+      batch_.stamp = stamp;
+      const StepScore score = step();
+      scoreSum += score.score * score.weight;
+      weightSum += score.weight;
+      ++stamp.sequence;
+      ++stamp.iteration;
+      stamp.firstExample += batch_.examples();
+      model_.setCounters(stamp.iteration, epoch);
+      model_.setScore(score.score);
+      tellStep(score);
+    }
+    if (stop_) return;  // an epoch that was cut short is not finished
+    model_.setCounters(stamp.iteration, epoch + 1);
+    event.iteration = stamp.iteration;
+    event.score = weightSum > 0 ? scoreSum / weightSum : 0;
+    event.examples = stamp.firstExample;
+    tell([&](Listener& l) { l.onEpochEnd(event); });
+  }
+
+  bool nextBatch() {
+    const auto begin = Clock::now();
+    const bool any = data_.next(batch_);
+    times_.waitingForData += Clock::now() - begin;
+    return any;
+  }
+
+  StepScore step() {
+    const auto begin = Clock::now();
+    if (!prepared_) model_.prepare(batch_);
+    prepared_ = true;
+    const StepScore score = model_.step(batch_).wait();
+    requireFinite(score, batch_.stamp);
+    times_.computing += Clock::now() - begin;
+    ++times_.batches;
+    times_.examples += batch_.examples();
+    return score;
+  }
+
+  void tellStep(const StepScore& score) {
+    const IterationEvent iteration{*this, 0, batch_.stamp, batch_.examples(), score.score};
+    const MergeEvent merge{.trainer = *this,
+                           .epoch = batch_.stamp.epoch,
+                           .iteration = batch_.stamp.iteration + 1,
+                           .batchesInEpoch = batch_.stamp.sequence + 1,
+                           .examples = batch_.examples(),
+                           .score = score.score};
+    tell([&](Listener& l) {
+      l.scope() == ListenerScope::Worker ? l.onIteration(iteration) : l.onMerge(merge);
+    });
+  }
+
+  Model& model_;
+  DataSetIterator& data_;
+  const Listeners listeners_;
+  std::atomic<bool>& stop_;
+  Batch batch_;
+  bool prepared_ = false;
+  WorkerTimes times_;
+};
+
+}  // namespace
+
+void Model::fit(DataSetIterator& data, std::int64_t epochs) {
+  require(epochs >= 0, "fit: epochs cannot be negative, got {}", epochs);
+  stopRequested_ = false;
+  Fit(*this, data, listeners_, stopRequested_).run(epochs);
+}
+
+}  // namespace muster
