@@ -1,0 +1,79 @@
+#include "muster/core/base/error.h"
+#include "muster/parallel/parallel_wrapper.h"
+
+namespace muster {
+namespace {
+
+constexpr int kMostWorkers = 1024;
+constexpr std::int64_t kMostPrefetched = 1 << 20;
+
+}  // namespace
+
+using Builder = ParallelWrapper::Builder;
+
+Builder::Builder(Model& model) : model_(model) {}
+
+Builder& Builder::workers(int count) {
+  options_.workers = count;
+  return *this;
+}
+
+Builder& Builder::averagingFrequency(std::int64_t iterations) {
+  options_.averagingFrequency = iterations;
+  return *this;
+}
+
+Builder& Builder::averageUpdaters(bool average) {
+  options_.averageUpdaters = average;
+  return *this;
+}
+
+Builder& Builder::prefetchBuffer(std::int64_t batches) {
+  options_.prefetchBuffer = batches;
+  return *this;
+}
+
+Builder& Builder::reportScoreAfterAveraging(bool report) {
+  options_.reportScoreAfterAveraging = report;
+  return *this;
+}
+
+Builder& Builder::devices(std::vector<Device> devices) {
+  options_.devices = std::move(devices);
+  return *this;
+}
+
+Builder& Builder::threadsPerWorker(int threads) {
+  options_.threadsPerWorker = threads;
+  return *this;
+}
+
+Builder& Builder::pinThreads(bool pin) {
+  options_.pinThreads = pin;
+  return *this;
+}
+
+Builder& Builder::listeners(Listeners listeners) {
+  options_.listeners = std::move(listeners);
+  return *this;
+}
+
+ParallelWrapper Builder::build() {
+  const auto& o = options_;
+  require(o.workers >= 1 && o.workers <= kMostWorkers, "workers must be between 1 and {}, got {}",
+          kMostWorkers, o.workers);
+  require(o.averagingFrequency >= 1, "averagingFrequency must be at least 1, got {}", o.averagingFrequency);
+  require(o.prefetchBuffer >= 0 && o.prefetchBuffer <= kMostPrefetched,
+          "prefetchBuffer must be between 0 and {} batches, got {}", kMostPrefetched, o.prefetchBuffer);
+  require(o.threadsPerWorker >= 1 && o.threadsPerWorker <= kMostWorkers,
+          "threadsPerWorker must be between 1 and {}, got {}", kMostWorkers, o.threadsPerWorker);
+  require(!o.devices.empty(), "devices: the list is empty");
+  for (const auto& device : o.devices)
+    if (!device.isCpu())
+      throw DeviceUnavailable(
+          fmt::format("devices: {} cannot be used, this build has no CUDA", device.toString()));
+  for (const auto& listener : o.listeners) require(listener != nullptr, "listeners: one of them is null");
+  return ParallelWrapper(model_, options_);
+}
+
+}  // namespace muster

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/core/device/context.h"
+#include "muster/core/optim/state_block.h"
+
+namespace muster {
+
+/// One state block as all replicas hold it, and the shadow that keeps its last merged value.
+struct SharedBlock {
+  std::string name;
+  BlockKind kind = BlockKind::Parameters;
+  MergeRule rule = MergeRule::Average;
+  std::vector<Tensor> replicas;  // [worker]
+  Tensor shadow;
+};
+
+/// Moves and reduces numbers between replicas; what is reduced and when is the strategy's affair.
+///
+/// Every participant calls a verb from its own thread, all between the same two barriers, with the same
+/// arguments; each does its part. The result does not depend on how the parts are scheduled.
+class Collective {
+ public:
+  virtual ~Collective() = default;
+  virtual int participants() const = 0;
+  virtual std::span<const SharedBlock> blocks() const = 0;
+
+  /// Replaces `block` in all replicas and its shadow by its merged value under the block's own rule,
+  /// weighted.
+  /// @param weights  [worker], >= 0, not all 0.
+  virtual void merge(int participant, const SharedBlock& block, std::span<const double> weights,
+                     Context& context) = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,59 @@
+#include "muster/parallel/collective/host_collective.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "muster/core/base/error.h"
+#include "muster/core/ops/merge.h"
+
+namespace muster {
+
+constexpr std::int64_t kSliceAlignment = 16;  // float32 in 64 bytes: no two participants share a cache line
+
+HostCollective::HostCollective(const std::vector<std::vector<StateBlock*>>& states, bool averageUpdaters)
+    : participants_(static_cast<int>(states.size())) {
+  require(!states.empty(), "collective: there are no replicas");
+  for (std::size_t b = 0; b < states.front().size(); ++b) {
+    const StateBlock& first = *states.front()[b];
+    if (first.kind == BlockKind::Gradients || first.kind == BlockKind::Counters) continue;
+    SharedBlock shared{
+        .name = first.name, .kind = first.kind, .rule = first.merge, .replicas = {}, .shadow = {}};
+    if (first.kind == BlockKind::UpdaterState && !averageUpdaters) shared.rule = MergeRule::Keep;
+    for (std::size_t w = 0; w < states.size(); ++w) {
+      const StateBlock& block = *states[w].at(b);
+      require(block.name == first.name && block.values.shape() == first.values.shape(),
+              "collective: block {} {} of worker {} differs from block {} {} of worker 0", block.name,
+              block.values.shape().toString(), w, first.name, first.values.shape().toString());
+      shared.replicas.push_back(block.values);
+    }
+    shared.shadow = Tensor::zeros(first.values.shape(), first.values.dtype());
+    blocks_.push_back(std::move(shared));
+  }
+}
+
+void HostCollective::merge(int participant, const SharedBlock& block, std::span<const double> weights,
+                           Context& context) {
+  if (block.rule == MergeRule::Keep) return;
+  const bool moments = block.rule == MergeRule::Moments;
+  const std::int64_t elements = block.shadow.elements() / (moments ? 2 : 1);
+  const std::int64_t units = (elements + kSliceAlignment - 1) / kSliceAlignment;
+  const auto boundary = [&](int p) {
+    return std::min(elements, units * p / participants_ * kSliceAlignment);
+  };
+  const std::int64_t begin = boundary(participant), end = boundary(participant + 1);
+  if (begin == end) return;
+  Tensor shadow = block.shadow;
+  if (block.rule == MergeRule::Reset) {
+    const auto zero = [&](const Tensor& t) {
+      std::memset(t.data<float>() + begin, 0, static_cast<std::size_t>(end - begin) * sizeof(float));
+    };
+    std::ranges::for_each(block.replicas, zero);
+    zero(shadow);
+  } else if (moments) {
+    weightedMoments(block.replicas, weights, shadow, begin, end, context);
+  } else {
+    weightedMean(block.replicas, weights, shadow, begin, end, context);
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <vector>
+
+#include "muster/parallel/collective/collective.h"
+
+namespace muster {
+
+/// Replicas in the memory of one host. Each participant reduces its own slice of a block, reading all
+/// replicas in worker order, so the bits do not depend on who is faster, and the work is shared.
+class HostCollective final : public Collective {
+ public:
+  /// @param states  [worker] the state blocks of each replica, alike in number, names and sizes.
+  /// @param averageUpdaters  false: the updater's state stays each worker's own.
+  HostCollective(const std::vector<std::vector<StateBlock*>>& states, bool averageUpdaters);
+
+  int participants() const override { return participants_; }
+  std::span<const SharedBlock> blocks() const override { return blocks_; }
+  void merge(int participant, const SharedBlock& block, std::span<const double> weights,
+             Context& context) override;
+
+ private:
+  int participants_;
+  std::vector<SharedBlock> blocks_;
+};
+
+}  // namespace muster

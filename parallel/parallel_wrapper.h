@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/core/data/data_set_iterator.h"
+#include "muster/core/nn/listener.h"
+#include "muster/core/nn/model.h"
+
+namespace muster {
+
+/// Everything that a ParallelWrapper can be told, as the Builder collects it.
+struct ParallelOptions {
+  int workers = 1;
+  std::int64_t averagingFrequency = 1;
+  bool averageUpdaters = true;
+  std::int64_t prefetchBuffer = 16;
+  bool reportScoreAfterAveraging = false;
+  std::vector<Device> devices = {Device::cpu()};
+  int threadsPerWorker = 1;
+  bool pinThreads = true;
+  Listeners listeners = {};
+};
+
+/// Trains a model with several workers at once. Each worker is a thread with a full replica of the model on a
+/// device of its own; batch b of an epoch goes to worker b mod W; every `averagingFrequency` iterations the
+/// replicas are replaced by their mean, weighted by what each has processed. After `fit()` the user's model
+/// is the merged model.
+///
+///     auto wrapper = ParallelWrapper::Builder(model).workers(2).averagingFrequency(3).build();
+///     wrapper.fit(iterator);
+///
+/// The workers live as long as the wrapper. Same seed, data, workers, frequency and threads a worker: the
+/// same bits on one CPU model, however the threads are scheduled.
+///
+/// Used by one thread at a time, but for `stopFit` and `workerTimes`. The model must outlive the wrapper, and
+/// is not to be touched while `fit` runs, except by listeners through their events.
+class ParallelWrapper {
+ public:
+  class Builder;
+
+  ~ParallelWrapper();
+  ParallelWrapper(ParallelWrapper&&) noexcept;
+  ParallelWrapper& operator=(ParallelWrapper&&) noexcept;
+
+  /// Trains `epochs` epochs; for each the iterator is reset first. Training starts from the state of the
+  /// user's model, whose iteration and epoch counters go on from where they were. A last, partial round is
+  /// merged, too.
+  ///
+  /// With `averageUpdaters(false)` each worker keeps its updater's state over `fit()` calls (after a failure
+  /// it starts again from the user's model's), and the user's model gets the mean of these states, weighted
+  /// by the examples each worker trained in this call.
+  ///
+  /// @throws InvalidArgument for epochs < 0, or from inside a listener; TrainingError naming the worker,
+  /// device
+  ///         and batch (or the iterator or listener) for any failure. The user's model then holds the state
+  ///         of the last merge (that of the start if there was none), all threads are idle, and the wrapper
+  ///         can be used again.
+  void fit(DataSetIterator& data, std::int64_t epochs = 1);
+
+  /// Ends `fit()` soon: each worker finishes its step, all that was trained is merged. Thread-safe, and safe
+  /// in a signal handler; without effect when `fit()` is not running.
+  void stopFit() noexcept;
+
+  /// Time and work of each worker since the last `fit()` began, [worker]; updated at each merge. Thread-safe.
+  std::vector<WorkerTimes> workerTimes() const;
+
+  /// The effective plan in words: workers, devices, threads, pinning, merging, batches a round.
+  std::string plan() const;
+  const ParallelOptions& options() const;
+
+ private:
+  struct Impl;
+  ParallelWrapper(Model& model, const ParallelOptions& options);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Collects the options of a ParallelWrapper; `build()` checks them all.
+class ParallelWrapper::Builder {
+ public:
+  /// The model that will hold the result; it is copied for the workers, never used as one.
+  explicit Builder(Model& model);
+
+  /// Threads, each with a replica. Default: 1 on the CPU. 1 to 1024.
+  Builder& workers(int count);
+  /// Iterations of each worker between merges. Default 1; at least 1.
+  Builder& averagingFrequency(std::int64_t iterations);
+  /// Whether the updater's state (momentum) is averaged with the parameters. Default true.
+  Builder& averageUpdaters(bool average);
+  /// Batches read ahead, over all workers together. Default 16. 0: a batch is read when a worker is free for
+  /// it.
+  Builder& prefetchBuffer(std::int64_t batches);
+  /// Logs the mean score and the time of each merge. Default false.
+  Builder& reportScoreAfterAveraging(bool report);
+  /// Worker i runs on device i mod D. Default: the CPU.
+  Builder& devices(std::vector<Device> devices);
+  /// Threads that one worker's operations use on the CPU. Default 1. 1 to 1024.
+  Builder& threadsPerWorker(int threads);
+  /// Pin each worker on the CPU to cores of its own, where there are enough. Default true.
+  Builder& pinThreads(bool pin);
+  /// Listeners of either scope; replaces those given before.
+  Builder& listeners(Listeners listeners);
+
+  /// @throws InvalidArgument naming an option out of range; DeviceUnavailable for a device that cannot be
+  /// used.
+  ParallelWrapper build();
+
+ private:
+  Model& model_;
+  ParallelOptions options_;
+};
+
+}  // namespace muster

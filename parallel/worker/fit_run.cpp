@@ -1,0 +1,146 @@
+#include "muster/parallel/worker/fit_run.h"
+
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+
+using Clock = std::chrono::steady_clock;
+
+void Activity::set(Kind kind, std::int64_t batch) {
+  kind_ = kind;
+  batch_ = batch;
+  since_ = Clock::now().time_since_epoch().count();
+}
+
+std::string Activity::describe() const {
+  constexpr std::string_view words[] = {"",
+                                        "waiting for data",
+                                        "waiting for a free batch",
+                                        "in the iterator's next()",
+                                        "computing",
+                                        "in a listener",
+                                        "merging",
+                                        "waiting for other workers"};
+  const Kind kind = kind_;
+  if (kind == Kind::Idle) return {};
+  const auto elapsed = Clock::now() - Clock::time_point(Clock::duration(since_.load()));
+  auto text = std::string(words[static_cast<int>(kind)]);
+  if (batch_ >= 0) text += fmt::format(" (batch {})", batch_.load());
+  return text + fmt::format(" for {:.0f} s", std::chrono::duration<double>(elapsed).count());
+}
+
+FitRun::FitRun(int workers, std::span<const std::unique_ptr<Batch>> batches, Strategy& strategy,
+               std::atomic<bool>& stop, bool coordinatorJoinsEveryMeeting, std::int64_t firstIteration,
+               std::int64_t firstEpoch)
+    : strategy_(strategy),
+      stop_(stop),
+      coordinatorJoinsEveryMeeting_(coordinatorJoinsEveryMeeting),
+      free_(batches.size()),
+      gather_(workers),
+      mergedAlone_(workers),
+      merged_(workers + 1),
+      resumed_(workers + 1),
+      contributions_(workers),
+      weights_(workers),
+      mergeTimes_(workers),
+      epoch_(firstEpoch),
+      epochFirstIteration_(firstIteration) {
+  for (const auto& batch : batches) free_.push(batch.get());
+  // One place more than there are batches: the null that ends an epoch never waits behind them.
+  for (int w = 0; w < workers; ++w)
+    queues_.push_back(std::make_unique<BoundedQueue<Batch*>>(batches.size() + 1));
+  quota_ = strategy_.iterationsUntilMeeting({.epoch = firstEpoch, .iteration = firstIteration});
+}
+
+void FitRun::plan() {
+  Meeting next{.epoch = epoch_};
+  next.joinedByCoordinator = coordinatorJoinsEveryMeeting_;
+  const bool fresh = meeting_.verdict == Verdict::EpochOver;  // the meeting before ended an epoch
+  if (!fresh) {
+    next.batchesInEpoch = meeting_.batchesInEpoch;
+    next.examplesInEpoch = meeting_.examplesInEpoch;
+    next.scoreSumInEpoch = meeting_.scoreSumInEpoch;
+    next.weightInEpoch = meeting_.weightInEpoch;
+  }
+  double scoreSum = 0, weight = 0;
+  std::int64_t batches = 0, iterations = 0;
+  bool allEnded = true;
+  for (const auto& c : contributions_) {  // in worker order: the sums' bits depend on nothing else
+    scoreSum += c.scoreSum;
+    weight += c.weight;
+    batches += c.batches;
+    next.examples += c.examples;
+    iterations = std::max(iterations, c.epochIterations);
+    allEnded = allEnded && c.ended;
+  }
+  // Steps whose examples were all masked still moved the parameters (decay, momentum): they count by batches.
+  for (std::size_t w = 0; w < weights_.size(); ++w)
+    weights_[w] = weight > 0 ? contributions_[w].weight : static_cast<double>(contributions_[w].batches);
+  next.merges = batches > 0;
+  next.score = weight > 0 ? scoreSum / weight : 0;
+  next.batchesInEpoch += batches;
+  next.examplesInEpoch += next.examples;
+  next.scoreSumInEpoch += scoreSum;
+  next.weightInEpoch += weight;
+  next.iteration = epochFirstIteration_ + iterations;
+  next.verdict = stop_ ? Verdict::Stop : allEnded ? Verdict::EpochOver : Verdict::Continue;
+  if (next.verdict != Verdict::Continue) next.joinedByCoordinator = true;
+  if (next.verdict == Verdict::EpochOver) {
+    ++epoch_;
+    epochFirstIteration_ = next.iteration;
+  }
+  meeting_ = next;
+  quota_ = strategy_.iterationsUntilMeeting(
+      {.epoch = epoch_, .iteration = next.iteration, .meetings = ++meetings_, .score = next.score});
+}
+
+Verdict FitRun::meet(int worker, const Contribution& contribution, Collective& collective, Context& context,
+                     WorkerTimes& times, Activity& activity) {
+  activity.set(Activity::Kind::WaitingForWorkers);
+  const auto arrived = Clock::now();
+  contributions_[worker] = contribution;
+  if (!gather_.arrive([this] { plan(); })) return Verdict::Aborted;
+  const auto gathered = Clock::now();
+  if (meeting_.merges) {
+    activity.set(Activity::Kind::Merging);
+    strategy_.meet(worker, collective, weights_, context);
+    activity.set(Activity::Kind::WaitingForWorkers);
+  }
+  const auto reduced = Clock::now();
+  mergeTimes_[worker] = reduced - gathered;
+  times.merging += reduced - gathered;
+  const bool together =
+      meeting_.joinedByCoordinator ? merged_.arrive() && resumed_.arrive() : mergedAlone_.arrive();
+  times.waitingForWorkers += (gathered - arrived) + (Clock::now() - reduced);
+  return together ? meeting_.verdict : Verdict::Aborted;
+}
+
+std::chrono::nanoseconds FitRun::mergeTime() const {
+  return *std::ranges::max_element(mergeTimes_);
+}
+
+void FitRun::fail(int worker, const std::string& where, std::exception_ptr cause) {
+  {
+    std::scoped_lock lock(failureMutex_);
+    if (!failure_)
+      failure_ = std::make_exception_ptr(
+          TrainingError(fmt::format("{}: {}", where, muster::describe(cause)), worker, std::move(cause)));
+    failed_ = true;
+  }
+  for (auto* barrier : {&gather_, &mergedAlone_, &merged_, &resumed_}) barrier->abort();
+  closeQueues();
+}
+
+void FitRun::closeQueues() {
+  for (auto& queue : queues_) queue->close();
+  free_.close();
+}
+
+void FitRun::rethrow() const {
+  std::scoped_lock lock(failureMutex_);
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+}  // namespace muster
