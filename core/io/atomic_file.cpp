@@ -1,0 +1,105 @@
+#include "muster/core/io/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+constexpr mode_t kModeOfNewFiles = 0666;  // the process's umask takes its part
+constexpr int kNamesToTry = 1000;
+
+std::filesystem::path followLinks(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_symlink(path, ignored)) return path;
+  const auto target = std::filesystem::weakly_canonical(path, ignored);
+  return ignored ? path : target;
+}
+
+std::filesystem::path directoryOf(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+/// Makes the new name itself last through a power cut. Some file systems cannot (EINVAL) and need not.
+int syncDirectory(const std::filesystem::path& directory) {
+  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return errno;
+  const int result = ::fsync(descriptor) == 0 || errno == EINVAL ? 0 : errno;
+  ::close(descriptor);
+  return result;
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), target_(followLinks(path_)) {
+  struct stat existing {};
+  const bool exists = ::stat(target_.c_str(), &existing) == 0;
+  if (exists && S_ISDIR(existing.st_mode)) fail("cannot be written", EISDIR);
+  if (exists && !S_ISREG(existing.st_mode))
+    throw FileError(path_, "cannot be written: it is not a regular file");
+  if (exists && ::faccessat(AT_FDCWD, target_.c_str(), W_OK, AT_EACCESS) != 0)
+    fail("cannot be written", errno);
+  openTemporary();
+  // A replaced file keeps its permissions where the file system lets it.
+  if (exists) ::fchmod(descriptor_, existing.st_mode & 07777);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::openTemporary() {
+  for (int i = 0; i < kNamesToTry; ++i) {
+    const auto name = fmt::format(".{}.{}.{}.tmp", target_.filename().string(), ::getpid(), i);
+    auto candidate = directoryOf(target_) / name;
+    descriptor_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kModeOfNewFiles);
+    if (descriptor_ >= 0) {
+      temporary_ = std::move(candidate);
+      return;
+    }
+    if (errno != EEXIST) break;
+  }
+  fail("cannot be written", errno);
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("could not be written", errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0) fail("could not be written", errno);
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail("could not be written", errno);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("could not be replaced", errno);
+  temporary_.clear();
+  if (const int error = syncDirectory(directoryOf(target_)))
+    fail("was written, but its directory could not be brought to the disk", error);
+}
+
+void AtomicFile::fail(std::string_view what, int errorNumber) const {
+  throw FileError(path_, fmt::format("{}: {}", what, std::generic_category().message(errorNumber)));
+}
+
+void writeFileAtomically(const std::filesystem::path& path, std::span<const std::byte> contents) {
+  AtomicFile file(path);
+  file.write(contents);
+  file.commit();
+}
+
+void writeFileAtomically(const std::filesystem::path& path, std::string_view contents) {
+  writeFileAtomically(path, std::as_bytes(std::span(contents)));
+}
+
+}  // namespace muster

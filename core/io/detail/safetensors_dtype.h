@@ -1,0 +1,32 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "muster/core/base/dtype.h"
+
+namespace muster::detail {
+
+/// What safetensors calls our element types.
+inline constexpr std::array<std::pair<DType, std::string_view>, 4> kSafetensorsDTypes{{
+    {DType::Float32, "F32"},
+    {DType::Float64, "F64"},
+    {DType::UInt8, "U8"},
+    {DType::Int64, "I64"},
+}};
+
+constexpr std::string_view safetensorsName(DType dtype) {
+  for (const auto& [candidate, name] : kSafetensorsDTypes)
+    if (candidate == dtype) return name;
+  return "?";
+}
+
+constexpr std::optional<DType> safetensorsDType(std::string_view name) {
+  for (const auto& [dtype, candidate] : kSafetensorsDTypes)
+    if (candidate == name) return dtype;
+  return std::nullopt;
+}
+
+}  // namespace muster::detail

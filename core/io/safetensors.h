@@ -1,0 +1,41 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/core/tensor/tensor.h"
+
+namespace muster {
+
+/// The contents of a safetensors file: named tensors and a dictionary of strings. See core/io/README.md for
+/// the format.
+struct Safetensors {
+  struct Entry {
+    std::string name;
+    Tensor values;  ///< RowMajor on the CPU
+  };
+  std::vector<Entry> tensors;  ///< in the order of their data in the file
+  std::map<std::string, std::string> metadata;
+
+  void add(std::string name, Tensor values) { tensors.push_back({std::move(name), std::move(values)}); }
+  /// @return nullptr if there is none of that name.
+  const Tensor* find(std::string_view name) const;
+};
+
+/// Reads a whole file; its tensors own their memory.
+///
+/// Strict: the header must be JSON of the right form, and the tensors must fill the file without gaps or
+/// overlaps. Element types are F32, F64, U8 and I64.
+/// @throws FileError naming the path and what is wrong.
+Safetensors readSafetensors(const std::filesystem::path& path);
+
+/// Writes a file, whole or not at all (see AtomicFile). Tensors with larger elements come first, otherwise
+/// in the given order, so that each is aligned to its element size.
+/// @throws InvalidArgument for two tensors of one name, one named `__metadata__`, or one that is undefined,
+///         not RowMajor or not on the CPU; FileError where the file cannot be written.
+void writeSafetensors(const std::filesystem::path& path, const Safetensors& contents);
+
+}  // namespace muster
