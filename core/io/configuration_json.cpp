@@ -1,4 +1,5 @@
 #include "muster/core/base/error.h"
+#include "muster/core/io/detail/layer_json.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/nn/multi_layer_network.h"
 
@@ -20,6 +21,12 @@ void visit(MultiLayerConfiguration& configuration, Fields& f) {
   f.field("inputShape", configuration.inputShape);
 }
 
+void writeLayer(const Layer& layer, JsonWriter& writer) {
+  const auto module = layer.module().clone();  // a visit takes its fields by reference
+  writer.put("type", module->type());
+  module->fields(writer);
+}
+
 Layer readLayer(JsonReader& reader) {
   std::string type;
   reader.requireField("type");
@@ -31,17 +38,20 @@ Layer readLayer(JsonReader& reader) {
 
 }  // namespace
 
+std::string detail::layerJson(const Layer& layer) {
+  JsonWriter writer;
+  writeLayer(layer, writer);
+  return writer.line();
+}
+
 std::string MultiLayerConfiguration::toJson() const {
   JsonWriter writer;
   writer.put("format", kFormat);
   writer.put("version", kVersion);
-  MultiLayerConfiguration copy = *this;  // a visit takes its fields by reference
+  MultiLayerConfiguration copy = *this;
   visit(copy, writer);
-  writer.list("layers", layers.size(), [&](std::size_t i, JsonWriter& layer) {
-    const auto module = layers[i].module().clone();
-    layer.put("type", module->type());
-    module->fields(layer);
-  });
+  writer.list("layers", layers.size(),
+              [&](std::size_t i, JsonWriter& layer) { writeLayer(layers[i], layer); });
   return writer.text();
 }
 

@@ -51,6 +51,8 @@ class JsonWriter final : public Fields {
 
   /// The object so far as text, laid out for people; ends with a newline.
   std::string text() const;
+  /// The same on one line, without a newline.
+  std::string line() const;
 
  private:
   struct Impl;

@@ -73,4 +73,8 @@ std::string JsonWriter::text() const {
   return detail::printJson(impl_->object);
 }
 
+std::string JsonWriter::line() const {
+  return detail::printJsonLine(impl_->object);
+}
+
 }  // namespace muster

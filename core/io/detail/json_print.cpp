@@ -20,20 +20,6 @@ std::string printDouble(double number) {
   return text;
 }
 
-std::string onOneLine(const json::value& value) {
-  std::string text;
-  if (const auto* array = value.if_array()) {
-    for (const auto& element : *array) text += (text.empty() ? "" : ", ") + onOneLine(element);
-    return fmt::format("[{}]", text);
-  }
-  if (const auto* object = value.if_object()) {
-    for (const auto& [key, element] : *object)
-      text += (text.empty() ? "" : ", ") + quoteJson(key) + ": " + onOneLine(element);
-    return fmt::format("{{{}}}", text);
-  }
-  return value.is_double() ? printDouble(value.get_double()) : json::serialize(value);
-}
-
 bool isPlain(const json::value& value) {
   return !value.is_object() && !value.is_array();
 }
@@ -47,7 +33,7 @@ bool isFlatArray(const json::value& value) {
 }
 
 void printLines(const json::value& value, std::size_t level, std::size_t column, std::string& out) {
-  const std::string line = onOneLine(value);
+  const std::string line = printJsonLine(value);
   const bool root = level == 0;
   if (isPlain(value) || isFlatArray(value) || (!root && column + line.size() < kLineWidth)) {
     out += line;
@@ -77,6 +63,20 @@ std::string quoteJson(std::string_view text) {
   return json::serialize(json::string(text));
 }
 
+std::string printJsonLine(const json::value& value) {
+  std::string text;
+  if (const auto* array = value.if_array()) {
+    for (const auto& element : *array) text += (text.empty() ? "" : ", ") + printJsonLine(element);
+    return fmt::format("[{}]", text);
+  }
+  if (const auto* object = value.if_object()) {
+    for (const auto& [key, element] : *object)
+      text += (text.empty() ? "" : ", ") + quoteJson(key) + ": " + printJsonLine(element);
+    return fmt::format("{{{}}}", text);
+  }
+  return value.is_double() ? printDouble(value.get_double()) : json::serialize(value);
+}
+
 std::string printJson(const json::value& value) {
   std::string out;
   printLines(value, 0, 0, out);
@@ -86,7 +86,7 @@ std::string printJson(const json::value& value) {
 std::string describeJson(const json::value& value) {
   if (value.is_object()) return "an object";
   if (value.is_string()) return fmt::format("the string {}", json::serialize(value));
-  const std::string text = onOneLine(value);
+  const std::string text = printJsonLine(value);
   if (value.is_array()) return text.size() <= 60 ? text : "an array";
   return text;
 }

@@ -17,6 +17,9 @@ boost::json::value parseJson(std::string_view text);
 /// and NaN, which JSON has no word for, become null. Ends with a newline.
 std::string printJson(const boost::json::value& value);
 
+/// The same on one line, without a newline.
+std::string printJsonLine(const boost::json::value& value);
+
 /// A value in a few words, for errors: `the string "abc"`, `an object`.
 std::string describeJson(const boost::json::value& value);
 
