@@ -34,8 +34,8 @@ bool isFlatArray(const json::value& value) {
 
 void printLines(const json::value& value, std::size_t level, std::size_t column, std::string& out) {
   const std::string line = printJsonLine(value);
-  const bool root = level == 0;
-  if (isPlain(value) || isFlatArray(value) || (!root && column + line.size() < kLineWidth)) {
+  const bool fits = line.size() <= 2 || (level > 0 && column + line.size() < kLineWidth);
+  if (fits || isPlain(value) || isFlatArray(value)) {
     out += line;
     return;
   }

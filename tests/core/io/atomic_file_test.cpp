@@ -1,0 +1,160 @@
+#include "muster/core/io/atomic_file.h"
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::readFile;
+using test::TemporaryDirectory;
+using test::thrown;
+using Names = std::set<std::string>;
+
+/// What `body` returns in a process of its own, whose limits and user it may change.
+std::string inChild(const std::function<std::string()>& body) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::string text;
+    try {
+      text = body();
+    } catch (const std::exception& error) {
+      text = std::string("unexpected: ") + error.what();
+    }
+    [[maybe_unused]] const auto written = ::write(ends[1], text.data(), text.size());
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::string text(4096, '\0');
+  const ssize_t got = ::read(ends[0], text.data(), text.size());
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a file is new or replaced, and nothing is left beside it") {
+  TemporaryDirectory directory;
+  writeFileAtomically(directory / "a.txt", "first");
+  CHECK(readFile(directory / "a.txt") == "first");
+  writeFileAtomically(directory / "a.txt", "second, longer");
+  CHECK(readFile(directory / "a.txt") == "second, longer");
+  writeFileAtomically(directory / "a.txt", "");
+  CHECK(readFile(directory / "a.txt").empty());
+  CHECK(directory.names() == Names{"a.txt"});
+}
+
+TEST_CASE("a relative path without a directory works") {
+  TemporaryDirectory directory;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  writeFileAtomically("plain.txt", "x");
+  std::filesystem::current_path(before);
+  CHECK(readFile(directory / "plain.txt") == "x");
+}
+
+TEST_CASE("until commit the old file stands; without commit nothing stays") {
+  TemporaryDirectory directory;
+  writeFileAtomically(directory / "a.txt", "old");
+  {
+    AtomicFile file(directory / "a.txt");
+    file.write("new");
+    CHECK(readFile(directory / "a.txt") == "old");
+    CHECK(directory.names().size() == 2);
+  }
+  CHECK(readFile(directory / "a.txt") == "old");
+  CHECK(directory.names() == Names{"a.txt"});
+}
+
+TEST_CASE("two writers of one path do not meet") {
+  TemporaryDirectory directory;
+  AtomicFile one(directory / "a.txt"), two(directory / "a.txt");
+  one.write("one");
+  two.write("two");
+  one.commit();
+  two.commit();
+  CHECK(readFile(directory / "a.txt") == "two");
+  CHECK(directory.names() == Names{"a.txt"});
+}
+
+TEST_CASE("links are followed and permissions kept") {
+  TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "there");
+  writeFileAtomically(directory / "there/a.txt", "old");
+  ::chmod((directory / "there/a.txt").c_str(), 0640);
+  std::filesystem::create_symlink("there/a.txt", directory / "link");
+  writeFileAtomically(directory / "link", "new");
+  CHECK(std::filesystem::is_symlink(directory / "link"));
+  CHECK(readFile(directory / "there/a.txt") == "new");
+  struct stat status {};
+  REQUIRE(::stat((directory / "there/a.txt").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0640);
+}
+
+TEST_CASE("places that cannot be written are named with the cause") {
+  TemporaryDirectory directory;
+  const auto missing = directory / "missing/a.txt";
+  CHECK(thrown<FileError>([&] { writeFileAtomically(missing, "x"); }) ==
+        missing.string() + ": cannot be written: No such file or directory");
+  CHECK(thrown<FileError>([&] { writeFileAtomically(directory.path(), "x"); }) ==
+        directory.path().string() + ": cannot be written: Is a directory");
+  CHECK(thrown<FileError>([] { writeFileAtomically("/dev/null", "x"); }) ==
+        "/dev/null: cannot be written: it is not a regular file");
+  CHECK(thrown<FileError>([] { writeFileAtomically("", "x"); }).find("No such file") != std::string::npos);
+}
+
+TEST_CASE("a full disk leaves the old file and nothing else") {
+  TemporaryDirectory directory;
+  const auto path = directory / "a.txt";
+  writeFileAtomically(path, "old");
+  const std::string text = inChild([&] {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{10000, 10000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    return thrown<FileError>([&] { writeFileAtomically(path, std::string(20000, 'x')); });
+  });
+  CHECK(text == path.string() + ": could not be written: File too large");
+  CHECK(readFile(path) == "old");
+  CHECK(directory.names() == Names{"a.txt"});
+}
+
+TEST_CASE("read-only directories and files are refused") {
+  TemporaryDirectory directory;
+  const auto path = directory / "a.txt";
+  writeFileAtomically(path, "old");
+  const auto asNobody = [&](mode_t directoryMode, mode_t fileMode) {
+    ::chmod(directory.path().c_str(), directoryMode);
+    ::chmod(path.c_str(), fileMode);
+    const std::string text = inChild([&]() -> std::string {
+      // Root may write everywhere, so the attempt is made as a user who may not.
+      if (::geteuid() == 0 && ::seteuid(65534) != 0) return "cannot become another user";
+      return thrown<FileError>([&] { writeFileAtomically(path, "new"); });
+    });
+    ::chmod(directory.path().c_str(), 0755);
+    return text;
+  };
+  CHECK(asNobody(0555, 0666) == path.string() + ": cannot be written: Permission denied");
+  CHECK(asNobody(0777, 0444) == path.string() + ": cannot be written: Permission denied");
+  CHECK(readFile(path) == "old");
+  CHECK(directory.names() == Names{"a.txt"});
+}
+
+}  // namespace muster

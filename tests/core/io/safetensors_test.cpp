@@ -1,0 +1,199 @@
+#include "muster/core/io/safetensors.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "muster/core/base/error.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::readFile;
+using test::TemporaryDirectory;
+using test::thrown;
+using test::writeFile;
+
+/// A file made by hand: the header as given, its length before it.
+std::string fileOf(const std::string& header, const std::string& data) {
+  std::string length(8, '\0');
+  for (int i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
+  return length + header + data;
+}
+
+std::string problemOf(const std::string& bytes) {
+  TemporaryDirectory directory;
+  const auto path = directory / "f.safetensors";
+  writeFile(path, bytes);
+  const std::string text = thrown<FileError>([&] { readSafetensors(path); });
+  const std::string prefix = path.string() + ": ";
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+std::string tensor(const std::string& name, const std::string& rest) {
+  return "{\"" + name + "\":{" + rest + "}}";
+}
+
+}  // namespace
+
+TEST_CASE("the bytes of a small file") {
+  // 56 bytes of header: {"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}} has 54, and two spaces.
+  const std::string golden = std::string("\x38\0\0\0\0\0\0\0", 8) +
+                             R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}  )" +
+                             std::string("\0\0\x80\x3F\0\0\0\xC0", 8);  // 1.0f, -2.0f
+  TemporaryDirectory directory;
+  Safetensors contents;
+  contents.add("w", Tensor::of({1, -2}, {2}));
+  writeSafetensors(directory / "w.safetensors", contents);
+  CHECK(readFile(directory / "w.safetensors") == golden);
+
+  writeFile(directory / "golden.safetensors", golden);
+  const Safetensors read = readSafetensors(directory / "golden.safetensors");
+  REQUIRE(read.tensors.size() == 1);
+  CHECK(read.metadata.empty());
+  CHECK(read.tensors[0].name == "w");
+  CHECK(read.tensors[0].values.shape() == Shape{2});
+  CHECK(read.tensors[0].values.data<float>()[0] == 1);
+  CHECK(read.tensors[0].values.data<float>()[1] == -2);
+}
+
+TEST_CASE("all element types, scalars and empty tensors come back; larger elements first") {
+  TemporaryDirectory directory;
+  Safetensors contents;
+  Tensor bytes = Tensor::zeros({3}, DType::UInt8), doubles = Tensor::zeros({2, 2}, DType::Float64),
+         scalar = Tensor::zeros({}, DType::Int64), nothing = Tensor::zeros({0, 4});
+  std::iota(bytes.data<std::uint8_t>(), bytes.data<std::uint8_t>() + 3, 250);
+  std::iota(doubles.data<double>(), doubles.data<double>() + 4, 0.1);
+  scalar.data<std::int64_t>()[0] = -5;
+  contents.add("bytes", bytes);
+  contents.add("nothing", nothing);
+  contents.add("odd", Tensor::of({1, 2, 3}, {3, 1}));
+  contents.add("doubles", doubles);
+  contents.add("scalar", scalar);
+  contents.metadata = {{"format", "pt"}, {"text", "\"quoted\"\n"}};
+  writeSafetensors(directory / "a", contents);
+
+  const Safetensors read = readSafetensors(directory / "a");
+  CHECK(read.metadata == contents.metadata);
+  std::vector<std::string> order;
+  for (const auto& [name, values] : read.tensors) {
+    order.push_back(name);
+    const Tensor* before = contents.find(name);
+    REQUIRE(before != nullptr);
+    CHECK(values.shape() == before->shape());
+    REQUIRE((values.dtype() == before->dtype()));
+    CHECK(std::memcmp(values.raw(), before->raw(), values.bytes()) == 0);
+  }
+  CHECK(order == std::vector<std::string>{"doubles", "scalar", "nothing", "odd", "bytes"});
+  CHECK(read.find("absent") == nullptr);
+}
+
+TEST_CASE("a file without tensors") {
+  CHECK(problemOf(fileOf("{}", "")) == "");
+  CHECK(problemOf(fileOf("{\"__metadata__\":{\"a\":\"b\"}}   ", "")) == "");
+}
+
+TEST_CASE("broken files are refused by name") {
+  const std::string four(4, 'x'), eight(8, 'x');
+  const auto f32 = [](const std::string& shape, const std::string& offsets) {
+    return tensor("w", "\"dtype\":\"F32\",\"shape\":" + shape + ",\"data_offsets\":" + offsets);
+  };
+  CHECK(problemOf(fileOf(f32("[1]", "[0,4]"), four)) == "");
+  CHECK(problemOf("") == "is not a safetensors file: 0 bytes are too short");
+  CHECK(problemOf("1234567") == "is not a safetensors file: 7 bytes are too short");
+  CHECK(problemOf(std::string("\x09\0\0\0\0\0\0\0{}", 10)) ==
+        "is not a whole safetensors file: its header of 9 bytes does not fit a file of 10 bytes");
+  CHECK(problemOf(std::string(16, '\xFF')).find("its header of 18446744073709551615 bytes") !=
+        std::string::npos);
+  CHECK(problemOf(fileOf("{\"w\":", "")).starts_with("the header is not valid JSON at line 1, column "));
+  CHECK(problemOf(fileOf("[]", "")) == "the header is not a JSON object but []");
+  CHECK(problemOf(fileOf("{\"w\":3}", "")) == "tensor \"w\": expected an object, found 3");
+  CHECK(problemOf(fileOf("{\"w\":{},\"w\":{}}", "")).find("the key \"w\" stands twice") != std::string::npos);
+  CHECK(problemOf(fileOf("{\"__metadata__\":{\"a\":1}}", "")) == "__metadata__ \"a\" is not a string but 1");
+  CHECK(problemOf(fileOf("{\"__metadata__\":[]}", "")) == "__metadata__ is not an object of strings but []");
+  CHECK(problemOf(fileOf(tensor("w", "\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]"), four)) ==
+        "tensor \"w\": cannot read element type \"F16\", only F32, F64, U8 and I64");
+  CHECK(problemOf(fileOf(tensor("w", "\"shape\":[1],\"data_offsets\":[0,4]"), four)) ==
+        "tensor \"w\": has no dtype");
+  CHECK(problemOf(fileOf(tensor("w", "\"dtype\":\"F32\",\"data_offsets\":[0,4]"), four)) ==
+        "tensor \"w\": its shape is not an array of whole numbers");
+  CHECK(problemOf(fileOf(tensor("w", "\"dtype\":\"F32\",\"shape\":[1]"), four)) ==
+        "tensor \"w\": its data_offsets are not two whole numbers in order");
+  CHECK(problemOf(fileOf(tensor("w", "\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1"),
+                         four)) == "tensor \"w\": there is no field \"x\"");
+  CHECK(problemOf(fileOf(f32("[-1]", "[0,4]"), four)) ==
+        "tensor \"w\": its shape is not an array of whole numbers");
+  CHECK(problemOf(fileOf(f32("[1,1,1,1,1,1,1]", "[0,4]"), four)) ==
+        "tensor \"w\": has 7 dimensions, at most 6 can be read");
+  CHECK(problemOf(fileOf(f32("[1]", "[4,0]"), four)) ==
+        "tensor \"w\": its data_offsets are not two whole numbers in order");
+  CHECK(problemOf(fileOf(f32("[1]", "[0,4,4]"), four)) ==
+        "tensor \"w\": its data_offsets are not two whole numbers in order");
+  CHECK(problemOf(fileOf(f32("[3]", "[0,8]"), eight)) ==
+        "tensor \"w\": its data_offsets span 8 bytes, which is not what float32 [3] takes");
+  // 2^62 + 1 elements of 4 bytes are 2^64 + 4: a product that wraps round to 4.
+  CHECK(problemOf(fileOf(f32("[4611686018427387905]", "[0,4]"), four)) ==
+        "tensor \"w\": its data_offsets span 4 bytes, which is not what float32 [4611686018427387905] takes");
+  CHECK(problemOf(fileOf(f32("[2]", "[0,8]"), four)) ==
+        "tensor \"w\": its data end at byte 8, but the file has only 4 (was it cut off?)");
+  CHECK(problemOf(fileOf(f32("[1]", "[4,8]"), eight)) ==
+        "tensor \"w\": there is a gap of 4 bytes before its data");
+  CHECK(problemOf(fileOf(f32("[1]", "[0,4]"), eight)) == "there are 4 bytes behind the last tensor");
+  CHECK(problemOf(fileOf("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+                         "\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[2,6]}}",
+                         eight)) == "tensor \"b\": its data begin at byte 2, inside those of another tensor");
+}
+
+TEST_CASE("a missing file and a directory") {
+  TemporaryDirectory directory;
+  const auto missing = directory / "missing";
+  CHECK(thrown<FileError>([&] { readSafetensors(missing); }) ==
+        missing.string() + ": cannot be read: No such file or directory");
+  CHECK(thrown<FileError>([&] { readSafetensors(directory.path()); }) ==
+        directory.path().string() + ": cannot be read: it is not a regular file");
+}
+
+TEST_CASE("every truncation and every flipped byte is an error or a file of the same form") {
+  TemporaryDirectory directory;
+  Safetensors contents;
+  contents.metadata = {{"k", "v"}};
+  contents.add("a", Tensor::of({1, 2, 3}, {3}));
+  contents.add("b", Tensor::of({4, 5}, {1, 2}));
+  writeSafetensors(directory / "whole", contents);
+  const std::string whole = readFile(directory / "whole");
+  REQUIRE(whole.size() > 150);
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    CAPTURE(length);
+    CHECK(problemOf(whole.substr(0, length)) != "");
+  }
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    for (const int flip : {1, 0x20, 0x80}) {
+      std::string changed = whole;
+      changed[i] = static_cast<char>(changed[i] ^ flip);
+      CAPTURE(i);
+      CHECK_NOTHROW(problemOf(changed));  // FileError is caught inside; anything else is a fault
+    }
+}
+
+TEST_CASE("contents that have no place in a file are refused") {
+  TemporaryDirectory directory;
+  const auto problem = [&](const Safetensors& contents) {
+    return thrown<InvalidArgument>([&] { writeSafetensors(directory / "x", contents); });
+  };
+  Safetensors twice, reserved, undefined, blocked;
+  twice.add("w", Tensor::zeros({1}));
+  twice.add("w", Tensor::zeros({1}));
+  reserved.add("__metadata__", Tensor::zeros({1}));
+  undefined.add("w", Tensor());
+  blocked.add("w", Tensor::zeros({1, 2, 3, 3}, DType::Float32, Device::cpu(), Layout::ChannelsLast));
+  CHECK(problem(twice) == "safetensors: there are two tensors called \"w\"");
+  CHECK(problem(reserved) == "safetensors: a tensor cannot be called __metadata__");
+  CHECK(problem(undefined) == "safetensors: \"w\" is an undefined tensor, which cannot be written");
+  CHECK(problem(blocked).find("in channels-last, which cannot be written") != std::string::npos);
+  CHECK(directory.names().empty());
+}
+
+}  // namespace muster

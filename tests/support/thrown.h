@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+namespace muster::test {
+
+/// The text of the `Expected` that `call` throws; "" where it throws nothing. Others pass through.
+template <typename Expected, typename Call>
+std::string thrown(Call&& call) {
+  try {
+    std::forward<Call>(call)();
+  } catch (const Expected& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace muster::test
