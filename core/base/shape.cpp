@@ -27,12 +27,14 @@ std::int64_t Shape::elements() const {
 
 std::int64_t Shape::operator[](int axis) const {
   const int index = axis < 0 ? axis + rank_ : axis;
-  require(index >= 0 && index < rank_, "shape: {} has no dimension {}", toString(), axis);
+  if (index < 0 || index >= rank_) [[unlikely]]  // the sentence is composed only on failure
+    throw InvalidArgument(fmt::format("shape: {} has no dimension {}", toString(), axis));
   return sizes_[index];
 }
 
 Shape Shape::prepend(std::int64_t size) const {
-  require(rank_ < kMaxRank, "shape: {} cannot take another dimension", toString());
+  if (rank_ >= kMaxRank) [[unlikely]]
+    throw InvalidArgument(fmt::format("shape: {} cannot take another dimension", toString()));
   Shape result;
   result.rank_ = rank_ + 1;
   result.sizes_[0] = size;

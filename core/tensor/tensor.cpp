@@ -7,6 +7,8 @@
 
 namespace muster {
 
+// Checks here compose their sentence only on failure: they stand in every step, which allocates nothing.
+
 std::int64_t storageElements(const Shape& shape, Layout layout) {
   const auto blocks = [](std::int64_t n) { return (n + kLayoutBlock - 1) / kLayoutBlock * kLayoutBlock; };
   if (layout == Layout::RowMajor || layout == Layout::ChannelsLast || shape.rank() == 0)
@@ -55,23 +57,24 @@ Tensor Tensor::view(void* data, const Shape& shape, DType dtype, Device device, 
 }
 
 Tensor Tensor::reshape(const Shape& shape) const {
-  require(layout_ == Layout::RowMajor && shape.elements() == elements(), "reshape: {} cannot become {}",
-          toString(), shape.toString());
+  if (layout_ != Layout::RowMajor || shape.elements() != elements())
+    throw InvalidArgument(fmt::format("reshape: {} cannot become {}", toString(), shape.toString()));
   Tensor result = *this;
   result.shape_ = shape;
   return result;
 }
 
 Tensor Tensor::rows(std::int64_t begin, std::int64_t end) const {
-  require(shape_.rank() > 0 && 0 <= begin && begin <= end && end <= shape_[0],
-          "rows: {} has no rows [{}, {})", toString(), begin, end);
+  if (shape_.rank() == 0 || begin < 0 || begin > end || end > shape_[0])
+    throw InvalidArgument(fmt::format("rows: {} has no rows [{}, {})", toString(), begin, end));
   const Shape row = shape_.dropFirst();
   return slice(begin * row.elements(), row.prepend(end - begin));
 }
 
 Tensor Tensor::slice(std::int64_t offset, const Shape& shape) const {
-  require(layout_ == Layout::RowMajor && offset >= 0 && offset + shape.elements() <= elements(),
-          "slice: {} has no {} at element {}", toString(), shape.toString(), offset);
+  if (layout_ != Layout::RowMajor || offset < 0 || offset + shape.elements() > elements())
+    throw InvalidArgument(
+        fmt::format("slice: {} has no {} at element {}", toString(), shape.toString(), offset));
   Tensor result = *this;
   result.data_ += static_cast<std::size_t>(offset) * sizeOf(dtype_);
   result.shape_ = shape;
@@ -86,13 +89,15 @@ std::string Tensor::toString() const {
 }
 
 void Tensor::requireDType(DType expected) const {
-  require(dtype_ == expected, "tensor: {} was read as {}", toString(), muster::toString(expected));
+  if (dtype_ != expected) [[unlikely]]
+    throw InvalidArgument(fmt::format("tensor: {} was read as {}", toString(), muster::toString(expected)));
 }
 
 void copy(const Tensor& source, Tensor& target) {
-  require(source.shape() == target.shape() && source.dtype() == target.dtype() &&
-              source.layout() == target.layout(),
-          "copy: {} cannot be copied to {}", source.toString(), target.toString());
+  if (source.shape() != target.shape() || source.dtype() != target.dtype() ||
+      source.layout() != target.layout())
+    throw InvalidArgument(
+        fmt::format("copy: {} cannot be copied to {}", source.toString(), target.toString()));
   if (!source.device().isCpu() || !target.device().isCpu())
     throw DeviceUnavailable(
         fmt::format("copy: {} to {} needs a build with CUDA", source.toString(), target.toString()));
