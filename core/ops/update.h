@@ -48,22 +48,43 @@ double updateNesterovs(const UpdateBlocks& blocks, std::span<const UpdateRange> 
 /// m = beta1 m + (1-beta1) g;  v = beta2 v + (1-beta2) g^2;
 /// w -= lr / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + epsilon). Source: Kingma and Ba 2015.
 struct AdamScalars {
-  float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
-  std::int64_t t = 1;     ///< iterations including this one
-  float weightDecay = 0;  ///< added to that of the regularised ranges (AdamW)
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // float64, for 1 - beta is small
+  std::int64_t t = 1;                                 ///< iterations including this one
+  float weightDecay = 0;                              ///< added to that of the regularised ranges (AdamW)
 };
 double updateAdam(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
                   const AdamScalars& scalars, Context& context);
 
 /// s = decay s + (1-decay) g^2;  w -= lr g / (sqrt(s) + epsilon). Source: Tieleman and Hinton 2012.
 double updateRmsProp(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
-                     float decay, float epsilon, Context& context);
+                     double decay, float epsilon, Context& context);
 
 /// s += g^2;  w -= lr g / (sqrt(s) + epsilon). Source: Duchi et al. 2011.
 double updateAdaGrad(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
                      float epsilon, Context& context);
 
+// All updates: @throws InvalidArgument naming the op where a block is not float32 of the parameters' size, or
+// a range does not lie in it. One that succeeds allocates nothing.
+
 /// Sum of squares over [begin, end), in float64, in an order that does not depend on the number of threads.
 double squaredNorm(const Tensor& x, std::int64_t begin, std::int64_t end, Context& context);
+
+/// The penalty sum(l1 |w| + l2/2 w^2) over the ranges: bit for bit what an update of them would return.
+double regularisationPenalty(const Tensor& parameters, std::span<const UpdateRange> ranges, Context& context);
+
+namespace cpu {
+double updateSgd(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
+                 Context& context);
+double updateNesterovs(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
+                       float momentum, Context& context);
+double updateAdam(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
+                  const AdamScalars& scalars, Context& context);
+double updateRmsProp(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
+                     double decay, float epsilon, Context& context);
+double updateAdaGrad(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
+                     float epsilon, Context& context);
+double squaredNorm(const Tensor& x, std::int64_t begin, std::int64_t end, Context& context);
+double regularisationPenalty(const Tensor& parameters, std::span<const UpdateRange> ranges, Context& context);
+}  // namespace cpu
 
 }  // namespace muster

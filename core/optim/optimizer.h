@@ -37,7 +37,8 @@ class Optimizer {
   double apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
                std::int64_t epoch, Context& context);
 
-  /// sum(l1 |w| + l2/2 w^2) over the weights, in float64.
+  /// sum(l1 |w| + l2/2 w^2) over the regularised segments that are not frozen, in float64: what `apply` would
+  /// return.
   double penalty(const StateBlock& parameters, Context& context) const;
 
   const TrainingOptions& options() const { return options_; }
@@ -47,6 +48,9 @@ class Optimizer {
   std::span<const StateBlock> state() const { return state_; }
 
  private:
+  /// What clipping by norm multiplies the gradient by.
+  float clipScale(const Tensor& gradients, Context& context) const;
+
   TrainingOptions options_;
   std::vector<StateBlock> state_;
   std::vector<UpdateRange> ranges_;    // settings without the learning rate's factor

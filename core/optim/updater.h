@@ -43,6 +43,7 @@ struct UpdaterHolder {
   virtual std::string_view type() const = 0;
   virtual std::vector<std::string> stateNames() const = 0;
   virtual const Schedule& learningRate() const = 0;
+  virtual void setLearningRate(Schedule schedule) = 0;
   virtual double apply(const UpdateStep& step, Context& context) const = 0;
   virtual void fields(Fields& fields) = 0;
   virtual void validate() const = 0;
@@ -55,6 +56,7 @@ struct UpdaterOf final : UpdaterHolder {
   std::string_view type() const override { return Rule::kType; }
   std::vector<std::string> stateNames() const override { return rule.stateNames(); }
   const Schedule& learningRate() const override { return rule.learningRate; }
+  void setLearningRate(Schedule schedule) override { rule.learningRate = std::move(schedule); }
   double apply(const UpdateStep& step, Context& context) const override { return rule.apply(step, context); }
   void fields(Fields& fields) override { rule.fields(fields); }
   void validate() const override { rule.validate(); }

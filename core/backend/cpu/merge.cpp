@@ -1,0 +1,172 @@
+#include "muster/core/ops/merge.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "muster/core/backend/cpu/parallel.h"
+#include "muster/core/backend/cpu/simd.h"
+
+// Note [A merge in blocks]
+// A block of each replica is added to float64 sums that stay in the first-level cache, then the means go out
+// to all replicas and the shadow while the block is still cached: memory sees each line read once and written
+// once, for any number of replicas.
+
+namespace muster::cpu {
+namespace {
+
+constexpr std::int64_t kBlock = 256;      // elements: 2 KiB of sums, 1 KiB of each replica
+constexpr std::int64_t kGrain = 1 << 14;  // elements that are worth a thread
+constexpr std::int64_t kLine = 16;        // elements in 64 bytes
+
+/// The first product is stored, not added to 0: the mean of negative zeros is a negative zero.
+[[gnu::always_inline]] inline void multiply(double* __restrict sums, const float* __restrict x, double weight,
+                                            std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) sums[i] = weight * x[i];
+}
+
+[[gnu::always_inline]] inline void multiplyAdd(double* __restrict sums, const float* __restrict x,
+                                               double weight, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) sums[i] += weight * x[i];
+}
+
+[[gnu::always_inline]] inline void addLast(float* __restrict means, const double* __restrict sums,
+                                           const float* __restrict x, double weight, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) means[i] = static_cast<float>(sums[i] + weight * x[i]);
+}
+
+/// Line by line: a memcpy of a block becomes a string instruction, which is slow to start.
+[[gnu::always_inline]] inline void copyBlock(float* __restrict to, const float* __restrict from,
+                                             std::int64_t n) {
+  std::int64_t i = 0;
+  for (; i + kLine <= n; i += kLine) std::memcpy(to + i, from + i, kLine * sizeof(float));
+  for (; i < n; ++i) to[i] = from[i];
+}
+
+/// As `copyBlock`, past the caches: nobody reads the shadow before a fit ends, and a line that is written
+/// whole need not be read first.
+[[gnu::always_inline]] inline void streamBlock(float* __restrict to, const float* __restrict from,
+                                               std::int64_t n) {
+#if defined(__x86_64__)
+  if (reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
+    std::int64_t i = 0;
+    for (; i + 4 <= n; i += 4) _mm_stream_ps(to + i, _mm_loadu_ps(from + i));
+    for (; i < n; ++i) to[i] = from[i];
+    return;
+  }
+#endif
+  copyBlock(to, from, n);
+}
+
+/// Makes streamed elements visible to whoever synchronises with this thread afterwards.
+void finishStreaming() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
+/// Which replicas contribute, and with which share.
+struct Contributors {
+  explicit Contributors(std::span<const double> replicaWeights) : weights(replicaWeights) {
+    for (std::size_t replica = 0; replica < weights.size(); ++replica) {
+      if (weights[replica] == 0) continue;
+      if (count++ == 0) first = replica;
+      last = replica;
+      total += weights[replica];
+    }
+  }
+  double share(std::size_t replica) const { return weights[replica] / total; }
+
+  std::span<const double> weights;  // [replica]
+  std::size_t first = 0, last = 0, count = 0;
+  double total = 0;
+};
+
+void meanOfBlock(std::span<const Tensor> replicas, const Contributors& contributors, const Tensor& shadow,
+                 std::int64_t begin, std::int64_t n) {
+  alignas(64) double sums[kBlock];
+  alignas(64) float means[kBlock];
+  const auto block = [&](std::size_t replica) { return replicas[replica].data<float>() + begin; };
+  const std::size_t first = contributors.first, last = contributors.last;
+  dispatch<multiply>(sums, block(first), contributors.share(first), n);
+  for (std::size_t replica = first + 1; replica < last; ++replica)
+    if (contributors.weights[replica] != 0)
+      dispatch<multiplyAdd>(sums, block(replica), contributors.share(replica), n);
+  dispatch<addLast>(means, sums, block(last), contributors.share(last), n);
+  for (std::size_t replica = 0; replica < replicas.size(); ++replica)
+    dispatch<copyBlock>(block(replica), means, n);
+  if (shadow.defined()) dispatch<streamBlock>(shadow.data<float>() + begin, means, n);
+}
+
+void copyToOthers(std::span<const Tensor> replicas, std::size_t source, const Tensor& shadow,
+                  std::int64_t begin, std::int64_t end) {
+  const auto bytes = static_cast<std::size_t>(end - begin) * sizeof(float);
+  const float* from = replicas[source].data<float>() + begin;
+  for (std::size_t replica = 0; replica < replicas.size(); ++replica)
+    if (replica != source) std::memcpy(replicas[replica].data<float>() + begin, from, bytes);
+  if (shadow.defined()) std::memcpy(shadow.data<float>() + begin, from, bytes);
+}
+
+// Note [Moments about a shift]
+// sum p (v + m^2) - mean^2 cancels badly where the mean is large against the deviation. The variance does not
+// change when all means are shifted, so they are taken relative to the first contributor's: the same number,
+// and equal replicas come out unchanged.
+
+/// Moments of one element; its mean stands at `mean`, its variance at `variance` of each replica.
+std::pair<float, float> momentsOfElement(std::span<const Tensor> replicas, const Contributors& contributors,
+                                         std::int64_t mean, std::int64_t variance) {
+  const double origin = replicas[contributors.first].data<float>()[mean];
+  double shifts = 0, squares = 0;
+  for (std::size_t replica = contributors.first; replica <= contributors.last; ++replica) {
+    const double weight = contributors.weights[replica];
+    if (weight == 0) continue;
+    const float* x = replicas[replica].data<float>();
+    const double shift = x[mean] - origin;
+    shifts += weight * shift;
+    squares += weight * (x[variance] + shift * shift);
+  }
+  const double shift = shifts / contributors.total;
+  const double deviation = std::max(0.0, squares / contributors.total - shift * shift);
+  return {static_cast<float>(origin + shift), static_cast<float>(deviation)};
+}
+
+void storeEverywhere(std::span<const Tensor> replicas, const Tensor& shadow, std::int64_t i, float value) {
+  for (const auto& replica : replicas) replica.data<float>()[i] = value;
+  if (shadow.defined()) shadow.data<float>()[i] = value;
+}
+
+}  // namespace
+
+void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+                  std::int64_t begin, std::int64_t end, Context& context) {
+  const Contributors contributors(weights);
+  parallelFor(context, end - begin, kGrain, [&](std::int64_t from, std::int64_t to) {
+    if (contributors.count == 1)
+      return copyToOthers(replicas, contributors.first, shadow, begin + from, begin + to);
+    for (std::int64_t at = from; at < to; at += kBlock)
+      meanOfBlock(replicas, contributors, shadow, begin + at, std::min(kBlock, to - at));
+    finishStreaming();
+  });
+}
+
+void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+                     std::int64_t begin, std::int64_t end, Context&) {
+  const Contributors contributors(weights);
+  const std::int64_t half = replicas[0].elements() / 2;
+  if (contributors.count == 1) {
+    copyToOthers(replicas, contributors.first, shadow, begin, end);
+    return copyToOthers(replicas, contributors.first, shadow, half + begin, half + end);
+  }
+  for (std::int64_t i = begin; i < end; ++i) {
+    const auto [mean, variance] = momentsOfElement(replicas, contributors, i, half + i);
+    storeEverywhere(replicas, shadow, i, mean);
+    storeEverywhere(replicas, shadow, half + i, variance);
+  }
+}
+
+}  // namespace muster::cpu

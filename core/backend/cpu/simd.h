@@ -1,0 +1,45 @@
+#pragma once
+
+namespace muster::cpu {
+
+/// Instruction sets that kernels are compiled for, the narrowest first.
+enum class InstructionSet { Baseline, Avx2, Avx512 };
+
+/// The widest that this machine has, or less where MUSTER_MAX_CPU_ISA says so: "baseline", "avx2" or
+/// "avx512". Decided once a process, so that a run does not change its rounding halfway.
+InstructionSet instructionSet();
+
+namespace detail {
+#if defined(__x86_64__)
+template <auto kernel, typename... Args>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vl,fma")]] auto onAvx512(Args... args) {
+  return kernel(args...);
+}
+template <auto kernel, typename... Args>
+[[gnu::target("avx2,fma")]] auto onAvx2(Args... args) {
+  return kernel(args...);
+}
+#endif
+}  // namespace detail
+
+/// Calls `kernel(args...)`, compiled for this machine's instruction set. The kernel and all that it calls in
+/// a loop must be [[gnu::always_inline]], or the baseline code is called. The arguments are copied, so that
+/// the compiler sees that what the kernel writes cannot change them.
+///
+/// Plain calls where target_clones would use resolvers that run before a sanitizer is ready.
+template <auto kernel, typename... Args>
+auto dispatch(Args... args) {
+#if defined(__x86_64__)
+  switch (instructionSet()) {
+    case InstructionSet::Avx512:
+      return detail::onAvx512<kernel>(args...);
+    case InstructionSet::Avx2:
+      return detail::onAvx2<kernel>(args...);
+    case InstructionSet::Baseline:
+      break;
+  }
+#endif
+  return kernel(args...);
+}
+
+}  // namespace muster::cpu

@@ -1,0 +1,77 @@
+#include "muster/core/nn/initializer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/random.h"
+
+namespace muster {
+namespace {
+
+InitKind kindNamed(std::string_view word) {
+  std::string known;
+  for (const auto& [kind, name] : EnumNames<InitKind>::kNames) {
+    if (name == word) return kind;
+    known += (known.empty() ? "" : ", ") + std::string(name);
+  }
+  throw InvalidArgument(fmt::format("initialiser: there is no type \"{}\"; there are {}", word, known));
+}
+
+/// Standard deviation of the kinds that are normal.
+double sigmaOf(const Init& init, std::int64_t fanIn, std::int64_t fanOut) {
+  switch (init.kind) {
+    case InitKind::Xavier:
+      return std::sqrt(2.0 / static_cast<double>(fanIn + fanOut));
+    case InitKind::He:
+      return std::sqrt(2.0 / static_cast<double>(fanIn));
+    default:
+      return init.scale;
+  }
+}
+
+/// The largest float32 below a bound, or 0: rounding must not bring the open end of an interval in.
+float largestBelow(double bound) {
+  const auto rounded = static_cast<float>(bound);
+  return rounded < bound ? rounded : std::nextafter(rounded, 0.0f);
+}
+
+}  // namespace
+
+void Init::field(std::string_view name, Fields& fields) {
+  std::string type(nameOf(kind));
+  fields.object(name, type, [&](Fields& inside) {
+    kind = kindNamed(type);
+    if (kind == InitKind::Normal) inside.field("sigma", scale);
+    if (kind == InitKind::Uniform) inside.field("bound", scale);
+  });
+}
+
+void Init::validate() const {
+  require(std::isfinite(scale) && scale >= 0,
+          "initialiser {}: the scale must be finite and not negative, got {}", nameOf(kind), scale);
+}
+
+void initialize(Tensor& values, const Init& init, std::int64_t fanIn, std::int64_t fanOut, std::uint64_t seed,
+                std::string_view name) {
+  init.validate();
+  require(fanIn >= 1 && fanOut >= 1, "initialise {}: fan-in and fan-out must be at least 1, got {} and {}",
+          name, fanIn, fanOut);
+  const auto elements = values.span<float>();
+  const RandomStream random(seed, "init " + std::string(name));
+  if (init.kind == InitKind::Zero) {
+    std::ranges::fill(elements, 0.0f);
+    return;
+  }
+  if (init.kind == InitKind::Uniform) {
+    const float last = largestBelow(init.scale);
+    for (std::size_t i = 0; i < elements.size(); ++i)
+      elements[i] = std::min(last, static_cast<float>(init.scale * (2 * random.uniform(i) - 1)));
+    return;
+  }
+  const double sigma = sigmaOf(init, fanIn, fanOut);
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    elements[i] = static_cast<float>(sigma * random.normal(i));
+}
+
+}  // namespace muster
