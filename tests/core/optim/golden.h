@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace muster::test {
+
+struct GoldenStep {
+  std::string_view name;
+  std::int64_t iteration;
+  double penalty;        // at the parameters from before
+  double parameters[7];  // after; five weights, two biases
+};
+
+struct GoldenRate {
+  std::string_view schedule;
+  std::int64_t iteration;
+  double value;
+};
+
+#include "tests/core/optim/updater_golden.inc"
+
+}  // namespace muster::test

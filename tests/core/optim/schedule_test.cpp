@@ -1,0 +1,116 @@
+#include "muster/core/optim/schedule.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "muster/core/base/error.h"
+#include "tests/core/optim/golden.h"
+#include "tests/support/memory_fields.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+const std::map<std::string_view, Schedule> kSchedules{
+    {"fixed", 0.05},
+    {"step", StepSchedule{.initial = 0.2, .decay = 0.5, .every = 3}},
+    {"exponential", ExponentialSchedule{.initial = 0.2, .decay = 0.75}},
+    {"cosine", CosineSchedule{.initial = 0.2, .final = 0.02, .iterations = 8}},
+    {"warmup", WarmUpSchedule{.iterations = 4, .then = 0.1}},
+    {"warmup cosine",
+     WarmUpSchedule{.iterations = 3, .then = CosineSchedule{.initial = 0.2, .final = 0.02, .iterations = 8}}},
+};
+
+Schedule readBack(const FieldTree& tree) {
+  Schedule schedule = 123.0;
+  TreeReader reader(tree);
+  schedule.field("it", reader);
+  return schedule;
+}
+
+/// Falls by one over each epoch: what a program might add.
+struct EpochSchedule {
+  static constexpr std::string_view kType = "epoch";
+  double initial = 5;
+  double at(std::int64_t, std::int64_t epoch) const { return initial - static_cast<double>(epoch); }
+  void fields(Fields& f) { f.field("initial", initial); }
+  void validate() const {}
+};
+
+}  // namespace
+
+TEST_CASE("schedules have the values of the independent script") {
+  for (const auto& golden : kGoldenRates) {
+    CAPTURE(golden.schedule);
+    CAPTURE(golden.iteration);
+    const double value = kSchedules.at(golden.schedule).at(golden.iteration);
+    CHECK(std::abs(value - golden.value) <= 1e-15);
+  }
+}
+
+TEST_CASE("a schedule written and read back is the same schedule") {
+  for (const auto& [name, schedule] : kSchedules) {
+    CAPTURE(name);
+    const FieldTree tree = written(schedule);
+    const Schedule again = readBack(tree);
+    CHECK(again.type() == schedule.type());
+    CHECK(written(again) == tree);
+    for (std::int64_t i = 0; i < 12; ++i) CHECK(again.at(i) == schedule.at(i));
+  }
+}
+
+TEST_CASE("a written schedule names its type and options") {
+  const FieldTree tree = written(kSchedules.at("warmup cosine")).objects.at("it");
+  CHECK(tree.type == "warmup");
+  CHECK(tree.values.at("iterations") == "3");
+  CHECK(tree.objects.at("then").type == "cosine");
+  CHECK(tree.objects.at("then").values.at("final") == "0.02");
+}
+
+TEST_CASE("reading a type that does not exist names those that do") {
+  FieldTree tree = written(kSchedules.at("step"));
+  tree.objects.at("it").type = "steps";
+  CHECK_THROWS_WITH_AS(
+      readBack(tree),
+      "schedule: there is no type \"steps\"; there are cosine, exponential, fixed, step, warmup",
+      InvalidArgument);
+}
+
+TEST_CASE("a schedule of one's own can be used, and read once it is registered") {
+  const Schedule schedule = EpochSchedule{.initial = 3};
+  CHECK(schedule.at(100, 2) == 1);
+  Schedule::registry().add(EpochSchedule::kType,
+                           [] { return std::make_unique<detail::ScheduleOf<EpochSchedule>>(); });
+  CHECK(readBack(written(schedule)).at(0, 1) == 2);
+}
+
+TEST_CASE("copies of a schedule are independent") {
+  Schedule first = StepSchedule{.initial = 1, .decay = 0.5, .every = 1};
+  const Schedule second = first;
+  first = 7.0;
+  CHECK(first.at(3) == 7);
+  CHECK(second.at(3) == 0.125);
+}
+
+TEST_CASE("schedules refuse options out of range") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Schedule broken[] = {
+      nan,
+      std::numeric_limits<double>::infinity(),
+      StepSchedule{.every = 0},
+      StepSchedule{.decay = 0},
+      StepSchedule{.initial = nan},
+      ExponentialSchedule{.decay = -0.5},
+      ExponentialSchedule{.initial = nan},
+      CosineSchedule{.iterations = 0},
+      CosineSchedule{.final = nan},
+      WarmUpSchedule{.iterations = 0},
+      WarmUpSchedule{.iterations = 2, .then = StepSchedule{.every = -1}},
+  };
+  for (const auto& schedule : broken) CHECK_THROWS_AS(schedule.validate(), InvalidArgument);
+  for (const auto& [name, schedule] : kSchedules) CHECK_NOTHROW(schedule.validate());
+}
