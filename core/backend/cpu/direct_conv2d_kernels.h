@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+
+// Included by files that are compiled for one instruction set each: nothing here may bring in inline
+// functions of the library, which the linker could then hand to the whole program.
+
+namespace muster::cpu::direct {
+
+/// Sizes of one block of sixteen samples, whose planes lie [channel][row][column][16]. The padding is part of
+/// the input planes already.
+struct BlockShape {
+  std::int64_t inChannels, inHeight, inWidth;
+  std::int64_t outChannels, outHeight, outWidth;
+  std::int64_t kernelHeight;
+};
+
+/// The kernels of one instruction set for one kernel width. Weights come packed in groups of channels, see
+/// `packForward` and `packBackward` in direct_conv2d.cpp; the last group may be smaller.
+struct Kernels {
+  std::int64_t forwardGroup;   ///< output channels computed together
+  std::int64_t backwardGroup;  ///< input channels computed together
+  std::int64_t weightGroup;    ///< output channels whose weights' gradients are computed together
+
+  /// y = conv(x) + bias for `outputs` channels of one group. packed: [in][ky][kx][outputs].
+  void (*forward)(const BlockShape& s, int outputs, const float* x, const float* packed, const float* bias,
+                  float* y);
+  /// gradX += contributions of output row `row` to `inputs` channels of one group. gradYRow:
+  /// [out][column][16]. packed: [ky][out][inputs][kx]. gradX: the group's first channel.
+  void (*backwardData)(const BlockShape& s, int inputs, std::int64_t row, const float* gradYRow,
+                       const float* packed, float* gradX);
+  /// gradWeight[o][kx] += one kernel row's gradients for `outputs` channels. x: one channel's plane from the
+  /// row that the kernel row meets first; gradY: the group's first channel; rows of gradWeight lie `stride`
+  /// floats apart.
+  void (*backwardWeights)(const BlockShape& s, int outputs, const float* x, const float* gradY,
+                          float* gradWeight, std::int64_t stride);
+  /// Sum of one channel's plane over positions and samples.
+  float (*planeSum)(const BlockShape& s, const float* gradY);
+};
+
+/// @return nullptr for a kernel width that there are no kernels for.
+const Kernels* avx512Kernels(std::int64_t kernelWidth);
+const Kernels* avx2Kernels(std::int64_t kernelWidth);
+
+}  // namespace muster::cpu::direct

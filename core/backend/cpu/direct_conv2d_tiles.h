@@ -1,0 +1,212 @@
+#pragma once
+
+#include "muster/core/backend/cpu/direct_conv2d_kernels.h"
+
+// The kernels as templates over the vector width, included once by each file that is compiled for an
+// instruction set. Everything is in an unnamed namespace: each file must keep its own.
+//
+// Note [Tiles of the direct convolution]
+// Sixteen samples lie side by side, so one weight meets a whole vector of samples: a broadcast and a fused
+// multiply-add, no shuffles, no idle lanes. A tile keeps `channels x columns` sums in registers, loads each
+// input vector of a kernel row once for all kernel columns, and each weight once for all columns. Wide tiles
+// of few channels (2 x 8 with AVX-512) came out ahead of square ones: fewer broadcasts a multiply-add.
+
+namespace muster::cpu::direct {
+namespace {
+
+constexpr std::int64_t kSamples = 16;
+
+template <int Lanes>
+struct VectorOf;
+template <>
+struct VectorOf<16> {
+  typedef float type __attribute__((vector_size(64)));
+};
+template <>
+struct VectorOf<8> {
+  typedef float type __attribute__((vector_size(32)));
+};
+
+/// What an instruction set's register file suits.
+template <int Lanes>
+struct Tile;
+template <>
+struct Tile<16> {
+  static constexpr int kChannels = 2, kColumns = 8, kSums = 25;
+};
+template <>
+struct Tile<8> {
+  static constexpr int kChannels = 2, kColumns = 4, kSums = 10;
+};
+
+template <int Lanes, int KernelWidth>
+struct KernelsFor {
+  using V = typename VectorOf<Lanes>::type;
+  static constexpr int kChannels = Tile<Lanes>::kChannels;
+  static constexpr int kColumns = Tile<Lanes>::kColumns;
+  static constexpr int kWeightChannels =
+      Tile<Lanes>::kSums / KernelWidth < 8 ? Tile<Lanes>::kSums / KernelWidth : 8;
+
+  static V load(const float* p) { return *reinterpret_cast<const V*>(p); }
+  static void store(float* p, V v) { *reinterpret_cast<V*>(p) = v; }
+  static V broadcast(float value) { return V{} + value; }
+
+  static float sumOfLanes(V v) {
+    float lanes[Lanes];
+    __builtin_memcpy(lanes, &v, sizeof v);
+    for (int width = Lanes / 2; width > 0; width /= 2)
+      for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
+    return lanes[0];
+  }
+
+  template <int Channels, int Columns>
+  static void forwardTile(const BlockShape& s, const float* x, const float* w, const float* bias, float* y) {
+    V sum[Channels][Columns];
+    for (int c = 0; c < Channels; ++c)
+      for (int j = 0; j < Columns; ++j) sum[c][j] = broadcast(bias ? bias[c] : 0.0f);
+    const std::int64_t inRow = s.inWidth * kSamples, inPlane = s.inHeight * inRow;
+    for (std::int64_t channel = 0; channel < s.inChannels; ++channel)
+      for (std::int64_t ky = 0; ky < s.kernelHeight; ++ky) {
+        const float* row = x + channel * inPlane + ky * inRow;
+        V in[Columns + KernelWidth - 1];
+        for (int j = 0; j < Columns + KernelWidth - 1; ++j) in[j] = load(row + j * kSamples);
+        for (int k = 0; k < KernelWidth; ++k)
+          for (int c = 0; c < Channels; ++c) {
+            const V weight = broadcast(w[k * Channels + c]);
+            for (int j = 0; j < Columns; ++j) sum[c][j] += weight * in[j + k];
+          }
+        w += Channels * KernelWidth;
+      }
+    const std::int64_t outPlane = s.outHeight * s.outWidth * kSamples;
+    for (int c = 0; c < Channels; ++c)
+      for (int j = 0; j < Columns; ++j) store(y + c * outPlane + j * kSamples, sum[c][j]);
+  }
+
+  template <int Channels>
+  static void forwardGroup(const BlockShape& s, const float* x, const float* w, const float* bias, float* y) {
+    for (int half = 0; half < kSamples; half += Lanes)
+      for (std::int64_t row = 0; row < s.outHeight; ++row) {
+        const float* from = x + row * s.inWidth * kSamples + half;
+        float* to = y + row * s.outWidth * kSamples + half;
+        std::int64_t column = 0;
+        for (; column + kColumns <= s.outWidth; column += kColumns)
+          forwardTile<Channels, kColumns>(s, from + column * kSamples, w, bias, to + column * kSamples);
+        for (; column + 2 <= s.outWidth; column += 2)
+          forwardTile<Channels, 2>(s, from + column * kSamples, w, bias, to + column * kSamples);
+        for (; column < s.outWidth; ++column)
+          forwardTile<Channels, 1>(s, from + column * kSamples, w, bias, to + column * kSamples);
+      }
+  }
+
+  static void forward(const BlockShape& s, int outputs, const float* x, const float* w, const float* bias,
+                      float* y) {
+    outputs == kChannels ? forwardGroup<kChannels>(s, x, w, bias, y) : forwardGroup<1>(s, x, w, bias, y);
+  }
+
+  /// One span of output columns, one kernel row: adds to `Columns + KernelWidth - 1` input columns.
+  template <int Channels, int Columns>
+  static void backwardTile(const BlockShape& s, const float* gradY, const float* w, float* gradX) {
+    constexpr int kSpan = Columns + KernelWidth - 1;
+    V sum[Channels][kSpan] = {};
+    for (std::int64_t channel = 0; channel < s.outChannels; ++channel) {
+      const float* row = gradY + channel * s.outWidth * kSamples;
+      V in[Columns];
+      for (int j = 0; j < Columns; ++j) in[j] = load(row + j * kSamples);
+      for (int c = 0; c < Channels; ++c)
+        for (int k = 0; k < KernelWidth; ++k) {
+          const V weight = broadcast(w[c * KernelWidth + k]);
+          for (int j = 0; j < Columns; ++j) sum[c][j + k] += weight * in[j];
+        }
+      w += Channels * KernelWidth;
+    }
+    const std::int64_t inPlane = s.inHeight * s.inWidth * kSamples;
+    for (int c = 0; c < Channels; ++c)
+      for (int j = 0; j < kSpan; ++j) {
+        float* to = gradX + c * inPlane + j * kSamples;
+        store(to, load(to) + sum[c][j]);
+      }
+  }
+
+  template <int Channels>
+  static void backwardGroup(const BlockShape& s, std::int64_t row, const float* gradY, const float* w,
+                            float* gradX) {
+    for (int half = 0; half < kSamples; half += Lanes)
+      for (std::int64_t ky = 0; ky < s.kernelHeight; ++ky) {
+        const float* weights = w + ky * s.outChannels * Channels * KernelWidth;
+        const float* from = gradY + half;
+        float* to = gradX + (row + ky) * s.inWidth * kSamples + half;
+        std::int64_t column = 0;
+        for (; column + kColumns <= s.outWidth; column += kColumns)
+          backwardTile<Channels, kColumns>(s, from + column * kSamples, weights, to + column * kSamples);
+        for (; column + 2 <= s.outWidth; column += 2)
+          backwardTile<Channels, 2>(s, from + column * kSamples, weights, to + column * kSamples);
+        for (; column < s.outWidth; ++column)
+          backwardTile<Channels, 1>(s, from + column * kSamples, weights, to + column * kSamples);
+      }
+  }
+
+  static void backwardData(const BlockShape& s, int inputs, std::int64_t row, const float* gradY,
+                           const float* w, float* gradX) {
+    inputs == kChannels ? backwardGroup<kChannels>(s, row, gradY, w, gradX)
+                        : backwardGroup<1>(s, row, gradY, w, gradX);
+  }
+
+  template <int Channels>
+  static void weightTile(const BlockShape& s, const float* x, const float* gradY, float* gradWeight,
+                         std::int64_t stride) {
+    const std::int64_t outRow = s.outWidth * kSamples, outPlane = s.outHeight * outRow;
+    V sum[Channels][KernelWidth] = {};
+    for (int half = 0; half < kSamples; half += Lanes)
+      for (std::int64_t row = 0; row < s.outHeight; ++row) {
+        const float* in = x + row * s.inWidth * kSamples + half;
+        const float* grad = gradY + row * outRow + half;
+        for (std::int64_t column = 0; column < s.outWidth; ++column, in += kSamples, grad += kSamples) {
+          V window[KernelWidth];
+          for (int k = 0; k < KernelWidth; ++k) window[k] = load(in + k * kSamples);
+          for (int c = 0; c < Channels; ++c) {
+            const V g = load(grad + c * outPlane);
+            for (int k = 0; k < KernelWidth; ++k) sum[c][k] += g * window[k];
+          }
+        }
+      }
+    for (int c = 0; c < Channels; ++c)
+      for (int k = 0; k < KernelWidth; ++k) gradWeight[c * stride + k] += sumOfLanes(sum[c][k]);
+  }
+
+  static void backwardWeights(const BlockShape& s, int outputs, const float* x, const float* gradY,
+                              float* gradWeight, std::int64_t stride) {
+    const std::int64_t outPlane = s.outHeight * s.outWidth * kSamples;
+    if (outputs == kWeightChannels) return weightTile<kWeightChannels>(s, x, gradY, gradWeight, stride);
+    for (int c = 0; c < outputs; ++c)
+      weightTile<1>(s, x, gradY + c * outPlane, gradWeight + c * stride, stride);
+  }
+
+  static float planeSum(const BlockShape& s, const float* gradY) {
+    V sum{};
+    const std::int64_t elements = s.outHeight * s.outWidth * kSamples;
+    for (std::int64_t i = 0; i < elements; i += Lanes) sum += load(gradY + i);
+    return sumOfLanes(sum);
+  }
+
+  static constexpr Kernels kTable{kChannels,    kChannels,       kWeightChannels, forward,
+                                  backwardData, backwardWeights, planeSum};
+};
+
+template <int Lanes>
+const Kernels* kernelsFor(std::int64_t kernelWidth) {
+  switch (kernelWidth) {
+    case 1:
+      return &KernelsFor<Lanes, 1>::kTable;
+    case 3:
+      return &KernelsFor<Lanes, 3>::kTable;
+    case 5:
+      return &KernelsFor<Lanes, 5>::kTable;
+    case 7:
+      return &KernelsFor<Lanes, 7>::kTable;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+}  // namespace muster::cpu::direct
