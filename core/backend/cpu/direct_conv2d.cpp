@@ -14,13 +14,20 @@ namespace {
 using direct::BlockShape;
 using direct::Kernels;
 
-const Kernels* kernelsFor(std::int64_t kernelWidth) {
+struct Choice {
+  const Kernels* kernels = nullptr;  // none where this processor or kernel width has none
+  const char* name = "";
+};
+
+Choice kernelsFor(std::int64_t kernelWidth) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return direct::avx512Kernels(kernelWidth);
+  if (__builtin_cpu_supports("avx512f")) return {direct::avx512Kernels(kernelWidth), "direct, AVX-512"};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return direct::avx2Kernels(kernelWidth);
+    return {direct::avx2Kernels(kernelWidth), "direct, AVX2"};
+#else
+  static_cast<void>(kernelWidth);
 #endif
-  return nullptr;
+  return {};
 }
 
 class DirectConv2dPlan final : public Conv2dPlan {
@@ -28,7 +35,8 @@ class DirectConv2dPlan final : public Conv2dPlan {
   DirectConv2dPlan(const Conv2dShape& shape, Context& context)
       : shape_(shape),
         context_(context),
-        kernels_(*kernelsFor(shape.kernel[1])),
+        choice_(kernelsFor(shape.kernel[1])),
+        kernels_(*choice_.kernels),
         blocks_((shape.batch + kLayoutBlock - 1) / kLayoutBlock),
         padded_(shape.padding[0] > 0 || shape.padding[1] > 0) {
     const Shape out = shape.output();
@@ -49,9 +57,7 @@ class DirectConv2dPlan final : public Conv2dPlan {
 
   Layout inputLayout() const override { return Layout::SampleBlocks; }
   Layout outputLayout() const override { return Layout::SampleBlocks; }
-  std::string implementation() const override {
-    return &kernels_ == direct::avx512Kernels(shape_.kernel[1]) ? "direct, AVX-512" : "direct, AVX2";
-  }
+  std::string implementation() const override { return choice_.name; }
 
   void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) override;
   void backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) override;
@@ -85,6 +91,7 @@ class DirectConv2dPlan final : public Conv2dPlan {
 
   Conv2dShape shape_;
   Context& context_;
+  const Choice choice_;
   const Kernels& kernels_;
   BlockShape block_{};
   std::int64_t blocks_;
@@ -229,7 +236,8 @@ void DirectConv2dPlan::backwardWeights(const Tensor& x, const Tensor& gradY, Ten
 
 bool directConv2dSupports(const Conv2dShape& shape) {
   return shape.stride == std::array<std::int64_t, 2>{1, 1} &&
-         shape.dilation == std::array<std::int64_t, 2>{1, 1} && kernelsFor(shape.kernel[1]) != nullptr;
+         shape.dilation == std::array<std::int64_t, 2>{1, 1} &&
+         kernelsFor(shape.kernel[1]).kernels != nullptr;
 }
 
 std::unique_ptr<Conv2dPlan> planDirectConv2d(const Conv2dShape& shape, Context& context) {
