@@ -27,6 +27,17 @@ struct VectorOf<8> {
   typedef float type __attribute__((vector_size(32)));
 };
 
+inline float sumOf(VectorOf<8>::type v) {
+  typedef float V4 __attribute__((vector_size(16)));
+  const V4 four = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+  return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+inline float sumOf(VectorOf<16>::type v) {
+  return sumOf(VectorOf<8>::type(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
+                                 __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15)));
+}
+
 /// What an instruction set's register file suits.
 template <int Lanes>
 struct Tile;
@@ -50,14 +61,6 @@ struct KernelsFor {
   static V load(const float* p) { return *reinterpret_cast<const V*>(p); }
   static void store(float* p, V v) { *reinterpret_cast<V*>(p) = v; }
   static V broadcast(float value) { return V{} + value; }
-
-  static float sumOfLanes(V v) {
-    float lanes[Lanes];
-    __builtin_memcpy(lanes, &v, sizeof v);
-    for (int width = Lanes / 2; width > 0; width /= 2)
-      for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
-    return lanes[0];
-  }
 
   template <int Channels, int Columns>
   static void forwardTile(const BlockShape& s, const float* x, const float* w, const float* bias, float* y) {
@@ -170,7 +173,7 @@ struct KernelsFor {
         }
       }
     for (int c = 0; c < Channels; ++c)
-      for (int k = 0; k < KernelWidth; ++k) gradWeight[c * stride + k] += sumOfLanes(sum[c][k]);
+      for (int k = 0; k < KernelWidth; ++k) gradWeight[c * stride + k] += sumOf(sum[c][k]);
   }
 
   static void backwardWeights(const BlockShape& s, int outputs, const float* x, const float* gradY,
@@ -185,7 +188,7 @@ struct KernelsFor {
     V sum{};
     const std::int64_t elements = s.outHeight * s.outWidth * kSamples;
     for (std::int64_t i = 0; i < elements; i += Lanes) sum += load(gradY + i);
-    return sumOfLanes(sum);
+    return sumOf(sum);
   }
 
   static constexpr Kernels kTable{kChannels,    kChannels,       kWeightChannels, forward,
