@@ -1,0 +1,62 @@
+#include "muster/core/nn/gradient_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/random.h"
+
+namespace muster {
+
+std::string GradientCheckResult::toString() const {
+  return fmt::format(
+      "{}[{}]: gradient {}, central difference {} ({:.2f} times the tolerance; {} elements tried)", segment,
+      index, analytic, numeric, excess, checked);
+}
+
+GradientCheckResult checkGradients(Model& model, const Batch& batch, const GradientCheckOptions& options) {
+  const auto& parameters = model.block(BlockKind::Parameters);
+  const auto& gradients = model.block(BlockKind::Gradients);
+  model.gradient(batch, {});
+  const Tensor analytic = cloneTensor(gradients.values);  // each loss below overwrites the block
+  GradientCheckResult result{.excess = -1};
+  for (const auto& segment : parameters.segments->segments) {
+    const std::int64_t size = segment.shape.elements();
+    const RandomStream random(options.seed, "gradient check " + segment.name);
+    const bool all = size <= options.perSegment;
+    for (std::int64_t i = 0; i < (all ? size : options.perSegment); ++i) {
+      const auto index = all ? i
+                             : static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(i),
+                                                                      static_cast<std::uint64_t>(size)));
+      float& value = parameters.values.data<float>()[segment.offset + index];
+      const float before = value;
+      const auto lossAt = [&](double offset) {
+        value = static_cast<float>(before + offset);
+        return model.gradient(batch, {}).wait().score;
+      };
+      const double above = lossAt(options.epsilon), upper = value;
+      const double below = lossAt(-options.epsilon), lower = value;
+      value = before;
+      const double numeric = (above - below) / (upper - lower);  // by the steps that float32 really took
+      const double exact = analytic.data<float>()[segment.offset + index];
+      const double tolerated =
+          options.absolute + options.relative * std::max(std::abs(numeric), std::abs(exact));
+      const double excess = std::abs(numeric - exact) / tolerated;
+      ++result.checked;
+      if (!(excess <= result.excess)) {  // NaN is the worst
+        result.segment = segment.name;
+        result.index = index;
+        result.analytic = exact;
+        result.numeric = numeric;
+        result.excess = excess;
+      }
+    }
+  }
+  require(result.checked > 0, "gradient check: the model has no parameters");
+  result.passed = result.excess <= 1;
+  model.gradient(batch, {});
+  return result;
+}
+
+}  // namespace muster

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "muster/core/nn/model.h"
+
+namespace muster {
+
+struct GradientCheckOptions {
+  double epsilon = 2e-3;         ///< half the distance of the two points of a central difference
+  double relative = 1e-2;        ///< tolerated error as a share of the larger of the two derivatives
+  double absolute = 5e-4;        ///< tolerated error beside it: the rounding of a float32 loss over epsilon
+  std::int64_t perSegment = 24;  ///< elements tried in each segment, drawn from `seed`; all of a smaller one
+  std::uint64_t seed = 1;
+};
+
+struct GradientCheckResult {
+  bool passed = true;
+  std::int64_t checked = 0;  ///< elements tried
+  /// The worst element: where it is, and its error as a multiple of what is tolerated.
+  std::string segment;
+  std::int64_t index = 0;
+  double analytic = 0, numeric = 0, excess = 0;
+
+  /// As in `conv1.weight[17]: gradient 0.125, central difference 0.131 (2.3 times the tolerance)`.
+  std::string toString() const;
+};
+
+/// Compares a model's gradient with central differences of its loss, element by element. For layers and
+/// models of one's own. The parameters come back unchanged; the model's updater is not used.
+/// @throws InvalidArgument for a model without parameters.
+GradientCheckResult checkGradients(Model& model, const Batch& batch,
+                                   const GradientCheckOptions& options = {});
+
+}  // namespace muster

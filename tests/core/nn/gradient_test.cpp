@@ -1,0 +1,125 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "muster/core/nn/gradient_check.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/core/nn/batches.h"
+
+// Every layer and every loss goes through the central-difference check, at the end of a chain whose first
+// layers have parameters, so that the gradient with respect to a layer's input is checked with its own.
+
+using namespace muster;
+
+namespace {
+
+void check(std::vector<Layer> layers, const Shape& input, const Batch& batch) {
+  MultiLayerNetwork model({.seed = 7, .inputShape = input, .layers = std::move(layers)});
+  model.init();
+  const auto result = checkGradients(model, batch);
+  INFO(model.summary());
+  CHECK_MESSAGE(result.passed, result.toString());
+}
+
+constexpr std::int64_t kClasses = 4;
+
+/// A convolution, the layers under test, and a classifier, over batches with and without a whole block of
+/// samples.
+void checkBetween(const std::vector<Layer>& middle, const Shape& input = {2, 8, 7}) {
+  for (const std::int64_t examples : {3, 16, 21}) {
+    CAPTURE(examples);
+    std::vector<Layer> layers{Conv2d{.outChannels = 3, .kernel = {3, 3}, .activation = Activation::Tanh}};
+    layers.insert(layers.end(), middle.begin(), middle.end());
+    layers.push_back(Output{.classes = kClasses});
+    check(layers, input, test::classBatch(input, examples, kClasses, 11));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("convolutions: stride, padding, dilation, kernels of all widths, without bias") {
+  checkBetween({Conv2d{.outChannels = 5, .kernel = {3, 3}}});
+  checkBetween({Conv2d{.outChannels = 5, .kernel = {3, 2}, .stride = {2, 1}}});
+  checkBetween({Conv2d{.outChannels = 4, .kernel = {3, 3}, .padding = {1, 2}}});
+  checkBetween({Conv2d{.outChannels = 4, .kernel = {2, 2}, .dilation = {2, 2}}});
+  checkBetween({Conv2d{.outChannels = 17, .kernel = {1, 1}}});
+  checkBetween({Conv2d{.outChannels = 3, .kernel = {5, 5}, .padding = {2, 2}}});
+  checkBetween({Conv2d{.outChannels = 2, .kernel = {1, 7}, .padding = {0, 3}, .bias = false}});
+}
+
+TEST_CASE("pooling: maximum, average, global") {
+  checkBetween({MaxPool2d{.kernel = {2, 2}}});
+  checkBetween({MaxPool2d{.kernel = {3, 3}, .stride = {1, 2}, .padding = {1, 1}}});
+  checkBetween({AveragePool2d{.kernel = {2, 2}}});
+  checkBetween({AveragePool2d{.kernel = {3, 2}, .stride = {2, 1}, .padding = {1, 0}}});
+  checkBetween({GlobalPool2d{}});
+  checkBetween({GlobalPool2d{.kind = PoolKind::Max}});
+}
+
+TEST_CASE("activations, in layers and as layers") {
+  for (const auto activation :
+       {Activation::Identity, Activation::ReLU, Activation::LeakyReLU, Activation::Tanh, Activation::Sigmoid,
+        Activation::Softmax, Activation::GELU}) {
+    CAPTURE(nameOf(activation));
+    checkBetween({ActivationLayer{.activation = activation}});
+    checkBetween({Dense{.units = 6, .activation = activation}});
+    if (activation != Activation::Softmax)
+      checkBetween({Conv2d{.outChannels = 4, .kernel = {3, 3}, .activation = activation}});
+  }
+}
+
+TEST_CASE("dense, flatten and dropout") {
+  checkBetween({Dense{.units = 5}});
+  checkBetween({Flatten{}, Dense{.units = 5, .bias = false}});
+  checkBetween({Dropout{.rate = 0.4}});
+  checkBetween({Dense{.units = 8}, Dropout{.rate = 0.5}, Dense{.units = 5}});
+}
+
+TEST_CASE("losses: class indices, one-hot rows, targets, masks") {
+  const Shape input{6};
+  const std::vector<Layer> front{Dense{.units = 5, .activation = Activation::Tanh}};
+  const auto with = [&](Layer output) {
+    auto layers = front;
+    layers.push_back(std::move(output));
+    return layers;
+  };
+  check(with(Output{.classes = 4}), input, test::classBatch(input, 9, 4, 3));
+  check(with(Output{.classes = 4}), input, test::targetBatch(input, 9, 4, 3));
+  for (const auto activation :
+       {Activation::Identity, Activation::Tanh, Activation::GELU, Activation::Softmax})
+    check(with(Output{.classes = 3, .loss = Loss::MeanSquaredError, .activation = activation}), input,
+          test::targetBatch(input, 9, 3, 3));
+  check(with(Output{.classes = 3, .loss = Loss::BinaryCrossEntropy, .activation = Activation::Sigmoid}),
+        input, test::targetBatch(input, 9, 3, 3));
+
+  auto masked = test::classBatch(input, 5, 4, 3);
+  masked.masks.push_back({"mask", Tensor::of({1, 0, 0.5f, 1, 0}, {5})});
+  check(with(Output{.classes = 4}), input, masked);
+}
+
+TEST_CASE("the check finds a gradient that is wrong") {
+  struct Wrong {
+    static constexpr std::string_view kType = "wrong";
+    std::string name = {};
+    Shape outputShape(const Shape& input) const { return input; }
+    std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context&) const {
+      struct Program final : ModuleProgram {
+        void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
+          for (std::int64_t i = 0; i < x.elements(); ++i) y.data<float>()[i] = 2 * x.data<float>()[i];
+        }
+        void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
+          for (std::int64_t i = 0; i < gradY.elements(); ++i)
+            gradX.data<float>()[i] = 1.9f * gradY.data<float>()[i];
+        }
+      };
+      return std::make_unique<Program>();
+    }
+    void fields(Fields&) {}
+    void validate() const {}
+  };
+  MultiLayerNetwork model(
+      {.seed = 1, .inputShape = {4}, .layers = {Dense{.units = 5}, Wrong{}, Output{.classes = 3}}});
+  model.init();
+  CHECK_FALSE(checkGradients(model, test::classBatch({4}, 8, 3, 5)).passed);
+}

@@ -1,0 +1,219 @@
+#include "muster/core/nn/multi_layer_network.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "muster/core/base/error.h"
+#include "tests/core/nn/batches.h"
+
+using namespace muster;
+
+namespace {
+
+MultiLayerConfiguration lenet() {
+  return {.seed = 123,
+          .updater = Nesterovs{.learningRate = 0.01, .momentum = 0.9},
+          .l2 = 5e-4,
+          .inputShape = {1, 28, 28},
+          .layers = {Conv2d{.outChannels = 20, .kernel = {5, 5}}, MaxPool2d{},
+                     Conv2d{.outChannels = 50, .kernel = {5, 5}}, MaxPool2d{},
+                     Dense{.units = 500, .activation = Activation::ReLU}, Output{.classes = 10}}};
+}
+
+bool sameBits(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+std::string messageOf(auto call) {
+  try {
+    call();
+  } catch (const InvalidArgument& error) {
+    return error.what();
+  }
+  return "no InvalidArgument";
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("the acceptance network has 431,080 parameters, named and shaped as PyTorch would") {
+  MultiLayerNetwork model(lenet());
+  model.init();
+  const auto& segments = model.block(BlockKind::Parameters).segments->segments;
+  std::int64_t total = 0;
+  std::vector<std::string> names;
+  for (const auto& segment : segments) {
+    total += segment.shape.elements();
+    names.push_back(segment.name);
+    CHECK(segment.offset % 16 == 0);
+    CHECK(segment.regularised == segment.name.ends_with("weight"));
+  }
+  CHECK(total == 431080);
+  CHECK(names == std::vector<std::string>{"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias",
+                                          "dense1.weight", "dense1.bias", "output.weight", "output.bias"});
+  CHECK(segments[2].shape == Shape{50, 20, 5, 5});
+  CHECK(segments[4].shape == Shape{500, 800});
+  CHECK(contains(model.summary(), "431080"));
+  CHECK(contains(model.summary(), "[50, 8, 8]"));
+}
+
+TEST_CASE("initial weights come from the seed, layer by layer") {
+  MultiLayerNetwork a(lenet()), b(lenet());
+  a.init();
+  b.init();
+  const auto weights = [](MultiLayerNetwork& m) { return m.block(BlockKind::Parameters).values; };
+  CHECK(sameBits(weights(a), weights(b)));
+  auto other = lenet();
+  other.seed = 124;
+  MultiLayerNetwork c(other);
+  c.init();
+  CHECK_FALSE(sameBits(weights(a), weights(c)));
+
+  // Xavier: standard deviation sqrt(2 / (20*25 + 50*25)) for conv2; biases zero; padding zero.
+  const Tensor conv2 = a.block(BlockKind::Parameters).segment("conv2.weight");
+  double squares = 0;
+  for (std::int64_t i = 0; i < conv2.elements(); ++i) squares += std::pow(conv2.data<float>()[i], 2);
+  CHECK(std::sqrt(squares / static_cast<double>(conv2.elements())) ==
+        doctest::Approx(std::sqrt(2.0 / (20 * 25 + 50 * 25))).epsilon(0.02));
+  const Tensor bias = a.block(BlockKind::Parameters).segment("dense1.bias");
+  CHECK(std::ranges::all_of(bias.span<float>(), [](float v) { return v == 0; }));
+}
+
+TEST_CASE("a step lowers the loss, and the same steps give the same bits") {
+  const auto train = [](MultiLayerNetwork& model) {
+    model.init();
+    auto batch = test::classBatch({1, 28, 28}, 32, 10, 9);
+    double first = 0, last = 0;
+    for (int i = 0; i < 12; ++i) {
+      batch.stamp.iteration = i;
+      last = model.step(batch).wait().score;
+      if (i == 0) first = last;
+    }
+    return std::pair(first, last);
+  };
+  MultiLayerNetwork a(lenet()), b(lenet());
+  const auto [first, last] = train(a);
+  CHECK(last < 0.8 * first);
+  train(b);
+  CHECK(sameBits(a.block(BlockKind::Parameters).values, b.block(BlockKind::Parameters).values));
+}
+
+TEST_CASE("the score is the mean loss plus the L2 penalty") {
+  MultiLayerNetwork model({.seed = 3,
+                           .updater = Sgd{.learningRate = 0},
+                           .l2 = 0.5,
+                           .inputShape = {4},
+                           .layers = {Output{.classes = 3}}});
+  model.init();
+  const auto batch = test::classBatch({4}, 6, 3, 2);
+  double squares = 0;
+  for (const float w : model.block(BlockKind::Parameters).segment("output.weight").span<float>())
+    squares += w * w;
+  CHECK(model.step(batch).wait().score == doctest::Approx(model.score(batch) + 0.25 * squares).epsilon(1e-6));
+}
+
+TEST_CASE("output() gives probabilities, whatever the batch it is asked in") {
+  MultiLayerNetwork model(lenet());
+  model.init();
+  const auto batch = test::classBatch({1, 28, 28}, 40, 10, 4);
+  const Tensor all = model.output(batch.features[0].value);
+  CHECK(all.shape() == Shape{40, 10});
+  for (int n = 0; n < 40; ++n) {
+    double sum = 0;
+    for (int c = 0; c < 10; ++c) sum += all.data<float>()[n * 10 + c];
+    CHECK(sum == doctest::Approx(1).epsilon(1e-5));
+  }
+  const Tensor few = model.output(batch.features[0].value.rows(10, 13));
+  for (int i = 0; i < 30; ++i)
+    CHECK(few.data<float>()[i] == doctest::Approx(all.data<float>()[100 + i]).epsilon(1e-4));
+}
+
+TEST_CASE("many batch sizes: programs come and go, results stay") {
+  MultiLayerNetwork model(
+      {.seed = 3, .inputShape = {5}, .layers = {Dense{.units = 4}, Output{.classes = 3}}});
+  model.init();
+  const auto batch = test::classBatch({5}, 30, 3, 4);
+  const Tensor all = model.output(batch.features[0].value);
+  for (int round = 0; round < 2; ++round)
+    for (std::int64_t size = 1; size <= 30; ++size) {
+      const Tensor part = model.output(batch.features[0].value.rows(0, size));
+      CHECK(part.data<float>()[0] == doctest::Approx(all.data<float>()[0]).epsilon(1e-5));
+    }
+}
+
+TEST_CASE("bytes are read as value/255") {
+  MultiLayerNetwork model({.seed = 3, .inputShape = {3}, .layers = {Output{.classes = 2}}});
+  model.init();
+  Tensor bytes = Tensor::empty({1, 3}, DType::UInt8);
+  bytes.data<std::uint8_t>()[0] = 0;
+  bytes.data<std::uint8_t>()[1] = 51;
+  bytes.data<std::uint8_t>()[2] = 255;
+  const Tensor a = model.output(bytes), b = model.output(Tensor::of({0, 0.2f, 1}, {1, 3}));
+  CHECK(a.data<float>()[0] == doctest::Approx(b.data<float>()[0]).epsilon(1e-6));
+}
+
+TEST_CASE("a clone is equal and independent; the input shape can come from the first batch") {
+  auto configuration = lenet();
+  configuration.inputShape = {};
+  MultiLayerNetwork model(configuration);
+  CHECK_FALSE(model.initialized());
+  CHECK(contains(messageOf([&] { model.init(); }), "inputShape"));
+  auto batch = test::classBatch({1, 28, 28}, 8, 10, 4);
+  model.prepare(batch);
+  model.step(batch);
+  auto copy = model.clone();
+  CHECK(sameBits(copy->block(BlockKind::Parameters).values, model.block(BlockKind::Parameters).values));
+  CHECK(sameBits(copy->optimizer().state()[0].values, model.optimizer().state()[0].values));
+  copy->step(batch);
+  CHECK_FALSE(sameBits(copy->block(BlockKind::Parameters).values, model.block(BlockKind::Parameters).values));
+}
+
+TEST_CASE("gradients are ready last layer first") {
+  MultiLayerNetwork model(lenet());
+  model.init();
+  std::vector<std::string> order;
+  model.gradient(
+      test::classBatch({1, 28, 28}, 16, 10, 4),
+      [&](std::span<const Segment> segments, const Event&) { order.push_back(segments.front().name); });
+  CHECK(order == std::vector<std::string>{"output.weight", "dense1.weight", "conv2.weight", "conv1.weight"});
+}
+
+TEST_CASE("what cannot be is refused by name") {
+  const auto network = [](std::vector<Layer> layers, Shape input = {1, 8, 8}) {
+    return messageOf([&] { MultiLayerNetwork({.inputShape = input, .layers = layers}); });
+  };
+  CHECK(contains(network({}), "no layers"));
+  CHECK(contains(network({Dense{.units = 3}}), "last layer must be an output, got dense"));
+  CHECK(contains(network({Output{.classes = 2}, Output{.classes = 2}}), "must be the last"));
+  CHECK(contains(network({Conv2d{.outChannels = 0}, Output{.classes = 2}}), "layer 0: conv2d: outChannels"));
+  CHECK(contains(network({Conv2d{.outChannels = 2, .kernel = {9, 9}}, Output{.classes = 2}}), "conv1"));
+  CHECK(contains(network({MaxPool2d{.kernel = {9, 9}}, Output{.classes = 2}}), "maxpool1"));
+  CHECK(contains(network({Dropout{.rate = 1}, Output{.classes = 2}}), "rate"));
+  CHECK(contains(network({Output{.classes = 2, .activation = Activation::Tanh}}),
+                 "nll goes with activation softmax"));
+  CHECK(contains(
+      network({Dense{.units = 3, .name = "a"}, Dense{.units = 3, .name = "a"}, Output{.classes = 2}}),
+      "two layers are called a"));
+  CHECK(contains(messageOf([] {
+                   MultiLayerNetwork({.updater = Sgd{.learningRate = -1}, .layers = {Output{.classes = 2}}});
+                 }),
+                 "learning"));
+  CHECK(contains(messageOf([] { MultiLayerNetwork({.l2 = -1, .layers = {Output{.classes = 2}}}); }), "l2"));
+
+  MultiLayerNetwork model({.inputShape = {1, 8, 8}, .layers = {Output{.classes = 2}}});
+  const auto batch = test::classBatch({1, 8, 8}, 2, 2, 1);
+  CHECK(contains(messageOf([&] { model.step(batch); }), "init()"));
+  model.init();
+  CHECK(contains(messageOf([&] { model.step(test::classBatch({1, 8, 9}, 2, 2, 1)); }), "[1, 8, 8]"));
+  auto badLabel = batch;
+  badLabel.labels[0].value = Tensor::empty({2}, DType::Int64);
+  badLabel.labels[0].value.data<std::int64_t>()[0] = 0;
+  badLabel.labels[0].value.data<std::int64_t>()[1] = 2;
+  CHECK(contains(messageOf([&] { model.step(badLabel); }), "2"));
+}
