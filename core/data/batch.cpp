@@ -14,9 +14,16 @@ Tensor& Batch::ensure(std::vector<NamedTensor>& tensors, std::string_view name, 
   auto found = std::ranges::find(tensors, name, &NamedTensor::name);
   if (found == tensors.end()) found = tensors.insert(tensors.end(), NamedTensor{std::string(name), {}});
   Tensor& tensor = found->value;
-  if (tensor.defined() && tensor.dtype() == dtype && tensor.shape() == shape) return tensor;
-  tensor = Tensor::empty(shape, dtype);
+  const bool fits = tensor.defined() && tensor.dtype() == dtype && tensor.shape() == shape &&
+                    tensor.layout() == Layout::RowMajor && tensor.device().isCpu();
+  if (!fits) tensor.resize(shape, dtype);
   return tensor;
+}
+
+Tensor& Batch::ensureOnly(std::vector<NamedTensor>& tensors, std::string_view name, const Shape& shape,
+                          DType dtype) {
+  std::erase_if(tensors, [&](const NamedTensor& tensor) { return tensor.name != name; });
+  return ensure(tensors, name, shape, dtype);
 }
 
 }  // namespace muster

@@ -39,9 +39,12 @@ struct Batch {
   std::int64_t examples() const;
 
   /// The tensor called `name`, made or resized where it has not this shape and type; recycled batches keep
-  /// their memory. For those who fill batches.
+  /// their memory, a smaller one that of a larger one before it. For those who fill batches.
   static Tensor& ensure(std::vector<NamedTensor>& tensors, std::string_view name, const Shape& shape,
                         DType dtype = DType::Float32);
+  /// As `ensure`, and drops every other tensor: a batch may come from another iterator.
+  static Tensor& ensureOnly(std::vector<NamedTensor>& tensors, std::string_view name, const Shape& shape,
+                            DType dtype = DType::Float32);
 };
 
 }  // namespace muster

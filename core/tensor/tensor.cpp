@@ -81,6 +81,17 @@ Tensor Tensor::slice(std::int64_t offset, const Shape& shape) const {
   return result;
 }
 
+void Tensor::resize(const Shape& shape, DType dtype) {
+  const auto bytes = static_cast<std::size_t>(shape.elements()) * sizeOf(dtype);
+  if (!owner_ || !device_.isCpu() || data_ != owner_->data() || bytes > owner_->bytes()) {
+    *this = empty(shape, dtype);
+    return;
+  }
+  shape_ = shape;
+  dtype_ = dtype;
+  layout_ = Layout::RowMajor;
+}
+
 std::string Tensor::toString() const {
   if (!defined()) return "an undefined tensor";
   auto text = fmt::format("{} {} on {}", muster::toString(dtype_), shape_.toString(), device_.toString());

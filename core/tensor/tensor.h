@@ -65,6 +65,10 @@ class Tensor {
   /// Elements [offset, offset + shape.elements()) in memory as a tensor of `shape`; RowMajor only.
   Tensor slice(std::int64_t offset, const Shape& shape) const;
 
+  /// Makes this a RowMajor tensor of `shape` on the CPU, its elements undefined. Keeps its memory where it
+  /// owns enough of it from the beginning, so that a recycled tensor allocates once for its largest shape.
+  void resize(const Shape& shape, DType dtype);
+
   /// As in `float32 [128, 1, 28, 28] on cpu`.
   std::string toString() const;
 

@@ -1,0 +1,41 @@
+#include "muster/core/data/epoch_order.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/random.h"
+
+namespace muster {
+namespace {
+
+std::size_t checkedCount(std::int64_t count) {
+  require(count >= 0, "epoch order: the number of examples cannot be negative, got {}", count);
+  return static_cast<std::size_t>(count);
+}
+
+}  // namespace
+
+EpochOrder::EpochOrder(std::int64_t count, std::optional<std::uint64_t> shuffleSeed)
+    : order_(checkedCount(count)), seed_(shuffleSeed) {
+  std::iota(order_.begin(), order_.end(), std::int64_t{0});
+  reset(0);
+}
+
+void EpochOrder::reset(std::int64_t epoch) {
+  position_ = 0;
+  if (!seed_) return;
+  // From the identity each time: shuffling the last epoch's order on would tie epochs together.
+  std::iota(order_.begin(), order_.end(), std::int64_t{0});
+  const RandomStream stream(*seed_, "shuffle", epoch);
+  for (std::size_t i = order_.size(); i-- > 1;) std::swap(order_[i], order_[stream.below(i, i + 1)]);
+}
+
+std::span<const std::int64_t> EpochOrder::take(std::int64_t most) {
+  const auto taken = std::clamp<std::int64_t>(most, 0, remaining());
+  const auto begin = static_cast<std::size_t>(std::exchange(position_, position_ + taken));
+  return std::span<const std::int64_t>(order_).subspan(begin, static_cast<std::size_t>(taken));
+}
+
+}  // namespace muster

@@ -1,0 +1,67 @@
+#include "muster/core/data/in_memory.h"
+
+#include <cstring>
+#include <utility>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+/// Refuses what cannot be cut into rows; gives the number of rows.
+std::int64_t checkedRows(const Tensor& features, const Tensor& labels) {
+  const auto fits = [](const Tensor& t, DType one, DType other) {
+    return t.defined() && t.shape().rank() > 0 && t.device().isCpu() && t.layout() == Layout::RowMajor &&
+           (t.dtype() == one || t.dtype() == other);
+  };
+  require(fits(features, DType::Float32, DType::UInt8),
+          "in-memory data: features must be float32 or uint8 [N, ...] on the CPU, got {}",
+          features.toString());
+  require(fits(labels, DType::Int64, DType::Float32),
+          "in-memory data: labels must be int64 [N] or float32 [N, F] on the CPU, got {}", labels.toString());
+  require(features.shape()[0] == labels.shape()[0],
+          "in-memory data: features and labels differ in their number of examples: {} and {}",
+          features.toString(), labels.toString());
+  return features.shape()[0];
+}
+
+}  // namespace
+
+void gatherRows(const Tensor& source, std::span<const std::int64_t> rows, Tensor& target) {
+  require(target.dtype() == source.dtype() &&
+              target.shape() == source.shape().dropFirst().prepend(static_cast<std::int64_t>(rows.size())),
+          "gather: {} rows of {} do not make {}", rows.size(), source.toString(), target.toString());
+  const std::size_t bytes =
+      static_cast<std::size_t>(source.shape().dropFirst().elements()) * sizeOf(source.dtype());
+  const auto* from = static_cast<const std::byte*>(source.raw());
+  auto* to = static_cast<std::byte*>(target.raw());
+  for (const auto row : rows) {
+    std::memcpy(to, from + static_cast<std::size_t>(row) * bytes, bytes);
+    to += bytes;
+  }
+}
+
+InMemoryDataSetIterator::InMemoryDataSetIterator(Tensor features, Tensor labels, std::int64_t batch,
+                                                 std::optional<std::uint64_t> shuffleSeed)
+    : features_(std::move(features)),
+      labels_(std::move(labels)),
+      batch_(batch),
+      order_(checkedRows(features_, labels_), shuffleSeed) {
+  require(batch >= 1, "in-memory data: a batch needs at least 1 example, got {}", batch);
+}
+
+bool InMemoryDataSetIterator::next(Batch& batch) {
+  const auto rows = order_.take(batch_);
+  if (rows.empty()) return false;
+  const auto count = static_cast<std::int64_t>(rows.size());
+  const auto gather = [&](const Tensor& source, std::vector<NamedTensor>& into, std::string_view name) {
+    gatherRows(source, rows,
+               Batch::ensureOnly(into, name, source.shape().dropFirst().prepend(count), source.dtype()));
+  };
+  gather(features_, batch.features, "features");
+  gather(labels_, batch.labels, "labels");
+  batch.masks.clear();
+  return true;
+}
+
+}  // namespace muster

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "muster/core/data/data_set_iterator.h"
+#include "muster/core/data/epoch_order.h"
+
+namespace muster {
+
+/// Copies the rows `rows` of `source` [N, ...] to `target` [rows.size(), ...], in that order. Both lie
+/// RowMajor on the CPU with one element type.
+void gatherRows(const Tensor& source, std::span<const std::int64_t> rows, Tensor& target);
+
+/// Gives the rows of two tensors in batches; the last batch of an epoch holds what is left.
+class InMemoryDataSetIterator : public DataSetIterator {
+ public:
+  /// @param features     [N, ...], float32 or uint8; shared, not copied.
+  /// @param labels       [N] int64 classes, or [N, F] float32; shared, not copied.
+  /// @param batch        examples a batch, at least 1.
+  /// @param shuffleSeed  where given, each epoch has an order of its own, from (seed, epoch).
+  /// @throws InvalidArgument if the tensors cannot make batches, naming both.
+  InMemoryDataSetIterator(Tensor features, Tensor labels, std::int64_t batch,
+                          std::optional<std::uint64_t> shuffleSeed = std::nullopt);
+
+  void reset(std::int64_t epoch) override { order_.reset(epoch); }
+  bool next(Batch& batch) override;
+  std::optional<std::int64_t> examples() const override { return order_.count(); }
+  std::optional<std::int64_t> batchSize() const override { return batch_; }
+
+ private:
+  Tensor features_;
+  Tensor labels_;
+  std::int64_t batch_;
+  EpochOrder order_;
+};
+
+}  // namespace muster

@@ -1,0 +1,138 @@
+#include "muster/core/data/prefetch.h"
+
+#include <atomic>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "muster/core/base/queue.h"
+
+namespace muster {
+
+/// The reading thread and its three queues.
+///
+/// A pass (one epoch) begins with a request and ends with exactly one closing message, whether the data
+/// ended, the iterator threw or the caller lost interest. `depth` batches exist besides the caller's, and
+/// full_ has room for all of them and a closing message: the reader waits for used batches only, and the
+/// caller, who returns one for each that it takes, can always drain a pass to its end.
+class PrefetchingIterator::Reader {
+ public:
+  Reader(DataSetIterator& inner, std::size_t depth)
+      : inner_(inner), requests_(1), used_(depth), full_(depth + 1) {
+    for (std::size_t i = 0; i < depth; ++i) used_.push(Batch{});
+    thread_ = std::jthread([this] { run(); });
+  }
+
+  ~Reader() {
+    abandoned_ = true;
+    requests_.close();
+    used_.close();
+    full_.close();
+  }
+
+  void begin(std::optional<std::int64_t> epoch) {
+    finish();
+    abandoned_ = false;
+    error_ = nullptr;
+    open_ = true;
+    fresh_ = false;
+    requests_.push(epoch);
+  }
+
+  bool next(Batch& batch) {
+    if (fresh_) begin(std::nullopt);
+    if (open_)
+      if (auto message = take()) {
+        std::swap(message->features, batch.features);
+        std::swap(message->labels, batch.labels);
+        std::swap(message->masks, batch.masks);
+        used_.push(std::move(*message));
+        return true;
+      }
+    if (error_) std::rethrow_exception(error_);
+    return false;
+  }
+
+ private:
+  struct Message {
+    std::optional<Batch> batch;  // nothing in a closing message
+    std::exception_ptr error;
+  };
+
+  /// The next batch of this pass, or nothing at its end, which is noted.
+  std::optional<Batch> take() {
+    auto message = full_.pop();
+    if (message->batch) return std::move(message->batch);
+    open_ = false;
+    error_ = message->error;
+    return std::nullopt;
+  }
+
+  void finish() {
+    abandoned_ = true;
+    while (open_)
+      if (auto batch = take()) used_.push(std::move(*batch));
+  }
+
+  void run() {
+    while (const auto request = requests_.pop()) {
+      Message closing;
+      try {
+        read(*request);
+      } catch (...) {
+        closing.error = std::current_exception();
+      }
+      full_.push(std::move(closing));
+    }
+  }
+
+  void read(std::optional<std::int64_t> epoch) {
+    if (epoch) inner_.reset(*epoch);
+    while (!abandoned_) {
+      auto batch = used_.pop();
+      if (!batch || abandoned_ || !fill(*batch)) {
+        if (batch) used_.push(std::move(*batch));
+        return;
+      }
+      full_.push({std::move(batch), nullptr});
+    }
+  }
+
+  /// inner.next, but a batch outlives an exception: it has to go on circulating.
+  bool fill(Batch& batch) {
+    try {
+      return inner_.next(batch);
+    } catch (...) {
+      used_.push(std::move(batch));
+      throw;
+    }
+  }
+
+  DataSetIterator& inner_;                              // the reader's thread only
+  BoundedQueue<std::optional<std::int64_t>> requests_;  // epochs to read; nothing: from where inner_ stands
+  BoundedQueue<Batch> used_;                            // to be refilled
+  BoundedQueue<Message> full_;
+  std::atomic<bool> abandoned_{false};  // the pass in progress is not wanted any more
+  bool fresh_ = true;                   // nothing was asked for yet; caller's thread only
+  bool open_ = false;                   // a closing message is still to come; caller's thread only
+  std::exception_ptr error_;            // of the pass that ended last; caller's thread only
+  std::jthread thread_;                 // last: joined before the queues go
+};
+
+PrefetchingIterator::PrefetchingIterator(DataSetIterator& inner, int depth)
+    : inner_(inner), examples_(inner.examples()), batchSize_(inner.batchSize()) {
+  require(depth >= 0, "prefetch: the depth cannot be negative, got {}", depth);
+  if (depth > 0) reader_ = std::make_unique<Reader>(inner, static_cast<std::size_t>(depth));
+}
+
+PrefetchingIterator::~PrefetchingIterator() = default;
+
+void PrefetchingIterator::reset(std::int64_t epoch) {
+  reader_ ? reader_->begin(epoch) : inner_.reset(epoch);
+}
+
+bool PrefetchingIterator::next(Batch& batch) {
+  return reader_ ? reader_->next(batch) : inner_.next(batch);
+}
+
+}  // namespace muster
