@@ -1,0 +1,114 @@
+#include "muster/datasets/download.h"
+
+#include <curl/curl.h>
+
+#include <array>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <thread>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/datasets/part_file.h"
+
+namespace muster {
+namespace {
+
+struct Outcome {
+  std::string problem;  // empty: it worked
+  bool mayPass = true;  // another attempt could help
+};
+
+struct Receiver {
+  PartFile& file;
+  std::exception_ptr error;  // curl is C: nothing may be thrown through it
+};
+
+std::size_t receive(char* data, std::size_t, std::size_t size, void* user) {
+  auto& receiver = *static_cast<Receiver*>(user);
+  try {
+    receiver.file.write(data, size);
+    return size;
+  } catch (...) {
+    receiver.error = std::current_exception();
+    return 0;
+  }
+}
+
+using Transfer = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
+
+Transfer newTransfer() {
+  static std::once_flag once;
+  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+  Transfer transfer(curl_easy_init(), &curl_easy_cleanup);
+  if (!transfer) throw DownloadError("download: libcurl could not be started");
+  return transfer;
+}
+
+void configure(CURL* curl, const std::string& address, const DownloadOptions& options) {
+  curl_easy_setopt(curl, CURLOPT_URL, address.c_str());
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
+  curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);  // other threads are running
+  curl_easy_setopt(curl, CURLOPT_USERAGENT, "muster");
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connectTimeout.count()));
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1000L);
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(options.stallTimeout.count()));
+}
+
+Outcome judge(CURL* curl, CURLcode code, std::string_view details) {
+  if (code == CURLE_OK) return {};
+  if (code == CURLE_HTTP_RETURNED_ERROR) {
+    long status = 0;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    const bool callersFault = status >= 400 && status < 500 && status != 408 && status != 429;
+    return {fmt::format("the server answered HTTP {}", status), !callersFault};
+  }
+  const bool hopeless = code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL;
+  return {std::string(details.empty() ? curl_easy_strerror(code) : details), !hopeless};
+}
+
+Outcome fetch(const std::string& address, PartFile& file, const DownloadOptions& options) {
+  file.clear();
+  const Transfer transfer = newTransfer();
+  configure(transfer.get(), address, options);
+  Receiver receiver{file, nullptr};
+  std::array<char, CURL_ERROR_SIZE> details{};
+  curl_easy_setopt(transfer.get(), CURLOPT_ERRORBUFFER, details.data());
+  curl_easy_setopt(transfer.get(), CURLOPT_WRITEFUNCTION, &receive);
+  curl_easy_setopt(transfer.get(), CURLOPT_WRITEDATA, &receiver);
+  const CURLcode code = curl_easy_perform(transfer.get());
+  if (receiver.error) std::rethrow_exception(receiver.error);
+  return judge(transfer.get(), code, details.data());
+}
+
+}  // namespace
+
+void download(const std::string& address, const std::filesystem::path& target, const FileCheck& check,
+              const DownloadOptions& options) {
+  require(options.attempts >= 1, "download: at least 1 attempt is needed, got {}", options.attempts);
+  const DirectoryLock lock(target.parent_path());
+  // Another process may have fetched it while this one waited.
+  if (std::filesystem::exists(target) && check(target).empty()) return;
+  logInfo("fetching {}", address);
+  PartFile file(target);
+  auto pause = options.backOff;
+  for (int attempt = 1;; ++attempt) {
+    auto [problem, mayPass] = fetch(address, file, options);
+    if (problem.empty()) problem = check(file.path());
+    if (problem.empty()) return file.commit();
+    if (!mayPass || attempt == options.attempts)
+      throw DownloadError(fmt::format("download: {} could not be fetched, tried {} time{}: {}", address,
+                                      attempt, attempt == 1 ? "" : "s", problem));
+    logWarning("fetching {} failed, trying again: {}", address, problem);
+    std::this_thread::sleep_for(pause);
+    pause *= 2;
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,54 @@
+#include "muster/datasets/image_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "muster/core/base/error.h"
+#include "muster/datasets/idx.h"
+
+namespace muster {
+namespace {
+
+/// Checks the head of a file of bytes with `rank` dimensions and takes the head off.
+Shape takeHeader(FileContents& file, int rank, std::string_view what) {
+  const IdxHeader header = readIdxHeader(file.bytes, file.path);
+  if (header.dtype != DType::UInt8 || header.shape.rank() != rank)
+    throw FileError(file.path, fmt::format("{} expected, uint8 of {} dimension(s), but the file holds {} {}",
+                                           what, rank, toString(header.dtype), header.shape.toString()));
+  file.bytes.erase(file.bytes.begin(), file.bytes.begin() + static_cast<std::ptrdiff_t>(header.offset));
+  return header.shape;
+}
+
+}  // namespace
+
+ImageSet::ImageSet(std::vector<std::uint8_t> pixels, const Shape& image, std::vector<std::uint8_t> labels,
+                   int classes, const std::filesystem::path& origin)
+    : pixels_(std::move(pixels)),
+      labels_(std::move(labels)),
+      imageShape_(image),
+      imageBytes_(static_cast<std::size_t>(image.elements())),
+      classes_(classes) {
+  require(image.rank() == 3 && pixels_.size() == labels_.size() * imageBytes_,
+          "image set: {} bytes do not make {} images {}", pixels_.size(), labels_.size(), image.toString());
+  const auto wrong = std::ranges::find_if(labels_, [&](int label) { return label >= classes; });
+  if (wrong != labels_.end())
+    throw FileError(origin, fmt::format("label {} of example {} is out of range: there are {} classes",
+                                        *wrong, wrong - labels_.begin(), classes));
+}
+
+std::shared_ptr<const ImageSet> idxImageSet(FileContents images, FileContents labels, int classes) {
+  const Shape shape = takeHeader(images, 3, "images");
+  const Shape count = takeHeader(labels, 1, "labels");
+  if (shape[0] != count[0])
+    throw FileError(labels.path, fmt::format("{} labels, but {} holds {} images", count[0],
+                                             images.path.string(), shape[0]));
+  return std::make_shared<const ImageSet>(std::move(images.bytes), shape.dropFirst().prepend(1),
+                                          std::move(labels.bytes), classes, labels.path);
+}
+
+std::shared_ptr<const ImageSet> readIdxImageSet(const std::filesystem::path& images,
+                                                const std::filesystem::path& labels, int classes) {
+  return idxImageSet(readContents(images), readContents(labels), classes);
+}
+
+}  // namespace muster

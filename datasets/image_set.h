@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "muster/core/base/shape.h"
+#include "muster/datasets/file_bytes.h"
+
+namespace muster {
+
+/// Labelled images as bytes, read once and shared by the iterators that go over them. Never changes.
+class ImageSet {
+ public:
+  /// @param pixels   of all images, one after the other.
+  /// @param image    [C, H, W], the shape of one.
+  /// @param labels   one an image, 0 .. classes-1.
+  /// @param origin   where they are from, for the text of errors.
+  /// @throws InvalidArgument where the numbers do not fit; FileError naming `origin` and the index of the
+  /// first label that is out of range.
+  ImageSet(std::vector<std::uint8_t> pixels, const Shape& image, std::vector<std::uint8_t> labels,
+           int classes, const std::filesystem::path& origin);
+
+  std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
+  int classes() const { return classes_; }
+  const Shape& imageShape() const { return imageShape_; }
+  /// The pixels of image `index`; 0 <= index < size(), unchecked.
+  std::span<const std::uint8_t> image(std::int64_t index) const {
+    return std::span(pixels_).subspan(static_cast<std::size_t>(index) * imageBytes_, imageBytes_);
+  }
+  int label(std::int64_t index) const { return labels_[static_cast<std::size_t>(index)]; }
+
+ private:
+  std::vector<std::uint8_t> pixels_;
+  std::vector<std::uint8_t> labels_;
+  Shape imageShape_;
+  std::size_t imageBytes_;
+  int classes_;
+};
+
+/// Makes a set [N, 1, H, W] of two IDX files' contents: bytes [N, H, W] and bytes [N].
+/// @throws FileError naming the file and the numbers where one is broken or they do not fit each other.
+std::shared_ptr<const ImageSet> idxImageSet(FileContents images, FileContents labels, int classes);
+
+/// As above, from the files themselves, plain or packed by gzip.
+std::shared_ptr<const ImageSet> readIdxImageSet(const std::filesystem::path& images,
+                                                const std::filesystem::path& labels, int classes);
+
+}  // namespace muster

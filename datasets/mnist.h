@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "muster/datasets/image_set_iterator.h"
+#include "muster/datasets/published.h"
+
+namespace muster {
+
+/// The MNIST handwritten digits: 60,000 images to train with, 10,000 to test with, 28x28, ten classes.
+///
+/// Features float32 [B, 1, 28, 28] in [0, 1], labels int64 [B]. The training images come in an order of their
+/// own each epoch, from (seed, epoch); the test images in the order of the file.
+///
+/// The files are looked for in `options.directory`, MUSTER_DATA_DIR, the cache directory and on the network
+/// (`findPublished` says how); MUSTER_MNIST_URL replaces the published address.
+/// Source: LeCun, Cortes, Burges, "The MNIST database of handwritten digits".
+class MnistDataSetIterator : public ImageSetIterator {
+ public:
+  /// @throws FileError naming a broken file, DownloadError where the data are nowhere to be had,
+  /// InvalidArgument for a batch or limit below 1.
+  MnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed = 123,
+                       const DataOptions& options = {});
+};
+
+/// Fashion-MNIST: pictures of clothes in the form of MNIST, which see. MUSTER_FASHION_MNIST_URL replaces the
+/// published address.
+/// Source: Xiao, Rasul, Vollgraf 2017, "Fashion-MNIST: a novel image dataset for benchmarking".
+class FashionMnistDataSetIterator : public ImageSetIterator {
+ public:
+  static constexpr std::array<std::string_view, 10> kClassNames{
+      "T-shirt/top", "trouser", "pullover", "dress", "coat",
+      "sandal",      "shirt",   "sneaker",  "bag",   "ankle boot"};
+
+  /// @throws as MnistDataSetIterator.
+  FashionMnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed = 123,
+                              const DataOptions& options = {});
+};
+
+}  // namespace muster

@@ -1,0 +1,143 @@
+#include "muster/datasets/published.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/datasets/cache.h"
+#include "muster/datasets/md5.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file as it lies, its contents, and the sums of both, each made when first asked for.
+class Candidate {
+ public:
+  explicit Candidate(const fs::path& path) : path_(path), raw_(readFile(path)), packed_(isGzip(raw_)) {}
+
+  /// The sum to hold against a published one; nothing for a plain file where the packed one was summed.
+  std::optional<std::string> sum(SumOf of) {
+    if (of == SumOf::Contents) return sumOnce(contentsSum_, contents());
+    if (packed_) return sumOnce(rawSum_, raw_);
+    return std::nullopt;
+  }
+
+  FileContents take() {
+    contents();
+    return {path_, std::move(packed_ ? unpacked_ : raw_)};
+  }
+
+ private:
+  static std::string sumOnce(std::string& sum, const std::vector<std::uint8_t>& bytes) {
+    if (sum.empty()) sum = md5(bytes);
+    return sum;
+  }
+
+  const std::vector<std::uint8_t>& contents() {
+    if (packed_ && unpacked_.empty()) unpacked_ = unpackGzip(raw_, path_);
+    return packed_ ? unpacked_ : raw_;
+  }
+
+  fs::path path_;
+  std::vector<std::uint8_t> raw_;
+  std::vector<std::uint8_t> unpacked_;
+  std::string rawSum_;
+  std::string contentsSum_;
+  bool packed_;
+};
+
+std::string_view whose(SumOf of) {
+  return of == SumOf::Packed ? "its MD5 sum" : "the MD5 sum of its contents";
+}
+
+/// The set of `family` that has this very file under `index`, if any.
+const PublishedSet* ownerOf(Candidate& file, std::size_t index, std::span<const PublishedSet> family) {
+  for (const auto& set : family)
+    if (index < set.files.size() && file.sum(set.sumOf) == set.files[index].md5) return &set;
+  return nullptr;
+}
+
+/// Reads the file at `path` if it is the one that is looked for; nothing if it is another set's.
+std::optional<FileContents> readIfRight(const fs::path& path, const PublishedSet& set, std::size_t index,
+                                        std::span<const PublishedSet> family) {
+  Candidate file(path);
+  const auto& published = set.files[index].md5;
+  const auto sum = file.sum(set.sumOf);
+  if (sum == published) return file.take();
+  if (const auto* owner = ownerOf(file, index, family)) {
+    logInfo("{} is of {}: looking further for that of {}", path.string(), owner->name, set.name);
+    return std::nullopt;
+  }
+  if (sum)
+    throw FileError(path, fmt::format("wrong checksum: {} is {}, but {}'s is {}", whose(set.sumOf), *sum,
+                                      set.name, published));
+  logWarning("{}: cannot be checked, only the packed file's sum was published", path.string());
+  return file.take();
+}
+
+std::optional<FileContents> lookInto(const fs::path& directory, const char* givenBy, const PublishedSet& set,
+                                     std::size_t index, std::span<const PublishedSet> family) {
+  if (directory.empty()) return std::nullopt;
+  if (!fs::is_directory(directory))
+    throw FileError(directory, fmt::format("no such directory, given by {}", givenBy));
+  const fs::path packed = set.files[index].name;
+  for (const auto& folder : {directory / set.name, directory})
+    for (const auto& name : {packed, packed.stem()})
+      if (fs::exists(folder / name))
+        if (auto found = readIfRight(folder / name, set, index, family)) return found;
+  return std::nullopt;
+}
+
+std::string addressOf(const PublishedSet& set, std::size_t index, const DataOptions& options) {
+  std::string base = options.address;
+  if (base.empty()) base = pathFromEnvironment(set.addressVariable).string();
+  if (base.empty()) base = set.address;
+  if (!base.ends_with('/')) base += '/';
+  return base.append(set.files[index].name);
+}
+
+/// What is wrong with a file in the cache or on its way there.
+std::string problemWith(const fs::path& path, const PublishedSet& set, std::size_t index) {
+  try {
+    Candidate file(path);
+    const auto sum = file.sum(set.sumOf);
+    if (sum == set.files[index].md5) return "";
+    if (!sum) return "what arrived is not a gzip file";
+    return fmt::format("wrong content: {} is {}, but {} was published", whose(set.sumOf), *sum,
+                       set.files[index].md5);
+  } catch (const FileError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+FileContents findPublished(const PublishedSet& set, std::size_t index, std::span<const PublishedSet> family,
+                           const DataOptions& options) {
+  if (auto found = lookInto(options.directory, "the option", set, index, family)) return *found;
+  if (auto found = lookInto(pathFromEnvironment("MUSTER_DATA_DIR"), "MUSTER_DATA_DIR", set, index, family))
+    return *found;
+  const auto cached = cacheDirectory() / set.name / set.files[index].name;
+  const auto address = addressOf(set, index, options);
+  if (fs::exists(cached)) {
+    try {
+      if (auto found = readIfRight(cached, set, index, {})) return *found;
+    } catch (const FileError& error) {
+      if (!options.allowDownload) throw;
+      logWarning("{}; it will be fetched anew", error.what());
+    }
+  } else if (!options.allowDownload) {
+    throw DownloadError(
+        fmt::format("{}: {} is in no directory that was given, nor in {}, and fetching {} is not allowed",
+                    set.name, set.files[index].name, cached.parent_path().string(), address));
+  }
+  const auto check = [&](const fs::path& path) { return problemWith(path, set, index); };
+  download(address, cached, check, options.download);
+  return readContents(cached);
+}
+
+}  // namespace muster
