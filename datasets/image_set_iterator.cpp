@@ -1,19 +1,12 @@
 #include "muster/datasets/image_set_iterator.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "muster/core/base/error.h"
 
 namespace muster {
 namespace {
-
-constexpr auto kUnit = [] {
-  std::array<float, 256> table{};
-  for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<float>(i) / 255.0f;
-  return table;
-}();
 
 std::int64_t checkedCount(const std::shared_ptr<const ImageSet>& set, std::int64_t limit) {
   require(set != nullptr, "image iterator: there is no image set");
@@ -40,7 +33,9 @@ bool ImageSetIterator::next(Batch& batch) {
   float* pixel = features.data<float>();
   std::int64_t* label = labels.data<std::int64_t>();
   for (const auto index : indices) {
-    for (const auto byte : set_->image(index)) *pixel++ = kUnit[byte];
+    const auto bytes = set_->image(index);
+    for (std::size_t i = 0; i < bytes.size(); ++i) pixel[i] = static_cast<float>(bytes[i]) / 255.0f;
+    pixel += bytes.size();
     *label++ = set_->label(index);
   }
   return true;

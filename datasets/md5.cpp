@@ -1,6 +1,6 @@
 #include "muster/datasets/md5.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -19,12 +19,12 @@ std::string md5(std::span<const std::uint8_t> bytes) {
     hash.process_bytes(block.data(), size);
     bytes = bytes.subspan(size);
   }
-  boost::uuids::detail::md5::digest_type words;
-  hash.get_digest(words);
-  std::array<std::uint8_t, 16> digest;  // the sum's bytes in their order, whatever the words' byte order
-  static_assert(sizeof words == sizeof digest);
-  std::memcpy(digest.data(), &words, sizeof digest);
-  return fmt::format("{:02x}", fmt::join(digest, ""));
+  // Four words in Boost 1.81, whose hexadecimal digits are the sum's; sixteen bytes in later versions.
+  boost::uuids::detail::md5::digest_type digest;
+  hash.get_digest(digest);
+  std::string text;
+  for (const auto part : digest) text += fmt::format("{:0{}x}", part, 2 * sizeof part);
+  return text;
 }
 
 }  // namespace muster
