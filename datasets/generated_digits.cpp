@@ -64,10 +64,10 @@ struct Affine {
 /// rational: no library's sine, so no machine's.
 Affine drawAffine(Lots& lots) {
   const std::int64_t size = kUnit * 20 * kOne / 100;  // a digit of full size is 20 pixels high
-  const std::int64_t width = size * lots.between(75, 115) / 100;
-  const std::int64_t height = size * lots.between(75, 110) / 100;
-  const std::int64_t slant = lots.around(35);  // in hundredths of the height
-  const std::int64_t t = lots.around(170);     // in thousandths: up to 19 degrees
+  const std::int64_t width = size * lots.between(70, 110) / 100;
+  const std::int64_t height = size * lots.between(70, 110) / 100;
+  const std::int64_t slant = lots.between(-30, 30);  // in hundredths of the height
+  const std::int64_t t = lots.between(-170, 170);    // in thousandths: up to 19 degrees
   const std::int64_t scale = 1000000 + t * t;
   const std::int64_t cosine = (1000000 - t * t) * kOne / scale;
   const std::int64_t sine = 2000 * t * kOne / scale;
@@ -77,8 +77,8 @@ Affine drawAffine(Lots& lots) {
           .xy = (cosine * shear - sine * height) / kOne,
           .yx = sine * width / kOne,
           .yy = (sine * shear + cosine * height) / kOne,
-          .dx = centre + lots.around(3 * kUnit),
-          .dy = centre + lots.around(3 * kUnit)};
+          .dx = centre + lots.around(4 * kUnit),
+          .dy = centre + lots.around(4 * kUnit)};
 }
 
 /// Each pixel's squared distance to the nearest point that the pen touched.
@@ -146,7 +146,7 @@ void drawStroke(Canvas& canvas, std::span<const StrokePoint> points, bool closed
 }
 
 void drawStrokes(Canvas& canvas, int digit, const Affine& affine, Lots& lots) {
-  constexpr std::int32_t kWobble = 10;  // of a control point, in hundredths of the height
+  constexpr std::int32_t kWobble = 12;  // of a control point, in hundredths of the height
   std::array<StrokePoint, 16> moved;
   for (const auto& stroke : strokesOf(digit)) {
     const bool wanted = !stroke.optional || lots.between(0, 1) == 1;
