@@ -1,1 +1,21 @@
-# install and export: filled in by the packaging work
+# The package that find_package(muster) finds: libraries, headers under include/muster, and targets muster::core,
+# muster::datasets, muster::parallel and muster::muster.
+include(CMakePackageConfigHelpers)
+set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/muster")
+
+install(TARGETS muster muster_core muster_datasets muster_parallel EXPORT musterTargets)
+install(EXPORT musterTargets NAMESPACE muster:: DESTINATION "${package_folder}")
+
+# Backends are nobody's to include.
+install(DIRECTORY core datasets parallel DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster"
+  FILES_MATCHING PATTERN "*.h" PATTERN "backend" EXCLUDE PATTERN "cmake" EXCLUDE)
+
+configure_package_config_file(core/cmake/musterConfig.cmake.in musterConfig.cmake
+  INSTALL_DESTINATION "${package_folder}")
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file(musterConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES
+  "${PROJECT_BINARY_DIR}/musterConfig.cmake"
+  "${PROJECT_BINARY_DIR}/musterConfigVersion.cmake"
+  core/cmake/Findconcurrentqueue.cmake
+  DESTINATION "${package_folder}")

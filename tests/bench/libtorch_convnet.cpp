@@ -1,0 +1,289 @@
+// What muster is measured against: the convnet of the MNIST example in libtorch, trained by several workers
+// whose parameters and momentum are averaged every few iterations. Prints one line of JSON.
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <barrier>
+#include <boost/program_options.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  int workers = 1;
+  int threads = 1;  // a worker
+  std::int64_t batch = 128;
+  double warmUpSeconds = 2;
+  double seconds = 10;
+  bool channelsLast = false;
+  int averagingFrequency = 3;
+};
+
+Options parse(int argc, char** argv) {
+  namespace po = boost::program_options;
+  Options options;
+  po::options_description description("Trains the MNIST convnet with libtorch on random images");
+  auto add = description.add_options();
+  add("help", "show this text");
+  add("workers", po::value(&options.workers), "model copies, each on cores of its own [1]");
+  add("threads", po::value(&options.threads), "threads a worker [1]");
+  add("batch", po::value(&options.batch), "images a step [128]");
+  add("warm-up", po::value(&options.warmUpSeconds), "seconds before the measurement [2]");
+  add("seconds", po::value(&options.seconds), "seconds measured [10]");
+  add("channels-last", po::bool_switch(&options.channelsLast), "images and weights channels-last");
+  add("averaging-frequency", po::value(&options.averagingFrequency), "iterations between averages [3]");
+  po::variables_map given;
+  po::store(po::parse_command_line(argc, argv, description), given);
+  po::notify(given);
+  if (given.contains("help")) {
+    std::cout << description;
+    std::exit(0);
+  }
+  if (options.workers < 1 || options.threads < 1 || options.batch < 1 || options.averagingFrequency < 1)
+    throw std::invalid_argument("workers, threads, batch and averaging-frequency must be at least 1");
+  return options;
+}
+
+struct ConvNet : torch::nn::Module {
+  torch::nn::Conv2d conv1{nullptr}, conv2{nullptr};
+  torch::nn::Linear dense{nullptr}, output{nullptr};
+
+  ConvNet() {
+    conv1 = register_module("conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 20, 5)));
+    conv2 = register_module("conv2", torch::nn::Conv2d(torch::nn::Conv2dOptions(20, 50, 5)));
+    dense = register_module("dense", torch::nn::Linear(50 * 4 * 4, 500));
+    output = register_module("output", torch::nn::Linear(500, 10));
+  }
+
+  torch::Tensor forward(torch::Tensor x) {
+    x = torch::max_pool2d(conv1(x), 2);
+    x = torch::max_pool2d(conv2(x), 2);
+    return output(torch::relu(dense(x.flatten(1))));
+  }
+};
+
+/// Unlike `contiguous`, `to` also changes the strides of a tensor of one channel, by which kernels are
+/// chosen.
+torch::Tensor channelsLast(const torch::Tensor& tensor) {
+  return tensor.to(tensor.options(), false, false, torch::MemoryFormat::ChannelsLast);
+}
+
+/// Random images and labels that stay in memory, handed out batch after batch.
+class ResidentData {
+ public:
+  explicit ResidentData(const Options& options)
+      : batch_(options.batch),
+        images_(torch::rand({kBatches * batch_, 1, 28, 28})),
+        labels_(torch::randint(10, {kBatches * batch_}, torch::kLong)) {
+    if (options.channelsLast) images_ = channelsLast(images_);
+  }
+  torch::Tensor images(std::int64_t step) const {
+    return images_.narrow(0, step % kBatches * batch_, batch_);
+  }
+  torch::Tensor labels(std::int64_t step) const {
+    return labels_.narrow(0, step % kBatches * batch_, batch_);
+  }
+
+ private:
+  static constexpr std::int64_t kBatches = 64;
+  std::int64_t batch_;
+  torch::Tensor images_, labels_;
+};
+
+/// One model copy and its optimiser.
+class Replica {
+ public:
+  explicit Replica(const Options& options) {
+    torch::manual_seed(123);
+    net_ = std::make_shared<ConvNet>();
+    if (options.channelsLast) {
+      for (auto conv : {net_->conv1, net_->conv2}) {
+        conv->weight.set_data(channelsLast(conv->weight));
+      }
+    }
+    auto sgd = torch::optim::SGDOptions(0.01).momentum(0.9).nesterov(true);
+    std::vector<torch::Tensor> weights, biases;
+    for (auto& parameter : net_->parameters()) (parameter.dim() > 1 ? weights : biases).push_back(parameter);
+    std::vector<torch::optim::OptimizerParamGroup> groups;
+    groups.emplace_back(weights, std::make_unique<torch::optim::SGDOptions>(
+                                     torch::optim::SGDOptions(sgd).weight_decay(5e-4)));
+    groups.emplace_back(biases, std::make_unique<torch::optim::SGDOptions>(sgd));
+    optimizer_ = std::make_unique<torch::optim::SGD>(groups, sgd);
+  }
+
+  double step(const torch::Tensor& images, const torch::Tensor& labels) {
+    optimizer_->zero_grad();
+    auto loss = torch::nn::functional::cross_entropy(net_->forward(images), labels);
+    loss.backward();
+    optimizer_->step();
+    return loss.item<double>();
+  }
+
+  /// Parameters and momentum, each tensor as its memory lies.
+  std::vector<std::span<float>> state() {
+    std::vector<std::span<float>> spans;
+    for (auto& parameter : net_->parameters()) {
+      spans.emplace_back(parameter.data_ptr<float>(), parameter.numel());
+      const auto key = c10::guts::to_string(parameter.unsafeGetTensorImpl());
+      auto& momentum =
+          static_cast<torch::optim::SGDParamState&>(*optimizer_->state().at(key)).momentum_buffer();
+      spans.emplace_back(momentum.data_ptr<float>(), momentum.numel());
+    }
+    return spans;
+  }
+
+ private:
+  std::shared_ptr<ConvNet> net_;
+  std::unique_ptr<torch::optim::SGD> optimizer_;
+};
+/// Trains on `workers` threads, round after round of averagingFrequency iterations, and times the rounds
+/// after the warm-up.
+class Trainer {
+ public:
+  explicit Trainer(const Options& options)
+      : options_(options), data_(options), states_(options.workers), losses_(options.workers) {}
+
+  /// @return samples a second, all workers together.
+  double run() {
+    {
+      std::vector<std::jthread> threads;
+      for (int worker = 0; worker < options_.workers; ++worker)
+        threads.emplace_back([this, worker] { work(worker); });
+    }
+    for (double loss : losses_)
+      if (!std::isfinite(loss)) throw std::runtime_error("the loss is not finite");
+    const auto samples = timedRounds_ * options_.averagingFrequency * options_.workers * options_.batch;
+    return static_cast<double>(samples) / std::chrono::duration<double>(last_ - begin_).count();
+  }
+
+ private:
+  void work(int worker) {
+    pin(worker);
+    at::set_num_threads(options_.threads);
+    Replica replica(options_);
+    for (std::int64_t step = 0; !done_;) {
+      for (int i = 0; i < options_.averagingFrequency; ++i, ++step) {
+        const auto batch = step * options_.workers + worker;
+        losses_[worker] = replica.step(data_.images(batch), data_.labels(batch));
+      }
+      states_[worker] = replica.state();
+      arrived_.arrive_and_wait();
+      average(worker);
+      averaged_.arrive_and_wait();
+    }
+  }
+
+  /// Each worker averages its slice of every tensor, for all workers.
+  void average(int worker) {
+    const std::size_t workers = states_.size();
+    if (workers == 1) return;
+    for (std::size_t tensor = 0; tensor < states_[0].size(); ++tensor) {
+      const std::size_t size = states_[0][tensor].size();
+      const std::size_t begin = size * worker / workers, end = size * (worker + 1) / workers;
+      float* const sum = states_[0][tensor].data();
+      for (std::size_t other = 1; other < workers; ++other) {
+        const float* const values = states_[other][tensor].data();
+        for (std::size_t i = begin; i < end; ++i) sum[i] += values[i];
+      }
+      for (std::size_t i = begin; i < end; ++i) sum[i] /= static_cast<float>(workers);
+      for (std::size_t other = 1; other < workers; ++other)
+        std::copy(sum + begin, sum + end, states_[other][tensor].data() + begin);
+    }
+  }
+
+  /// Runs on one thread, while the others wait.
+  void endRound() noexcept {
+    last_ = Clock::now();
+    if (!timing_) {
+      timing_ = std::chrono::duration<double>(last_ - begin_).count() >= options_.warmUpSeconds;
+      if (timing_) begin_ = last_;
+      return;
+    }
+    ++timedRounds_;
+    done_ = std::chrono::duration<double>(last_ - begin_).count() >= options_.seconds;
+  }
+
+  /// To as many cores as the worker has threads, of those that the process may use, going round.
+  void pin(int worker) const {
+    cpu_set_t allowed, own;
+    sched_getaffinity(getpid(), sizeof allowed, &allowed);
+    std::vector<int> cores;
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+    CPU_ZERO(&own);
+    for (int i = 0; i < options_.threads; ++i)
+      CPU_SET(cores[(worker * options_.threads + i) % cores.size()], &own);
+    sched_setaffinity(0, sizeof own, &own);
+  }
+
+  Options options_;
+  ResidentData data_;
+  std::vector<std::vector<std::span<float>>> states_;  // [worker][tensor], each written by its worker
+  std::vector<double> losses_;                         // [worker], likewise
+  std::barrier<> arrived_{options_.workers};
+  struct EndRound {
+    Trainer* trainer;
+    void operator()() noexcept { trainer->endRound(); }
+  };
+  std::barrier<EndRound> averaged_{options_.workers, EndRound{this}};
+  // Written in endRound alone.
+  Clock::time_point begin_ = Clock::now(), last_;
+  bool timing_ = false, done_ = false;
+  std::int64_t timedRounds_ = 0;
+};
+
+/// Sets what libtorch's libraries read when they are loaded, unless the caller has, and starts the program
+/// anew: glibc keeps large blocks instead of returning them to the kernel after each step, and OpenBLAS,
+/// which knows CPUs by name, takes its AVX kernels on those that are newer than itself.
+void restartTuned(char** argv) {
+  if (std::getenv("MALLOC_TRIM_THRESHOLD_") != nullptr) return;
+  setenv("MALLOC_MMAP_THRESHOLD_", "4294967296", 0);
+  setenv("MALLOC_TRIM_THRESHOLD_", "4294967296", 1);
+  if (__builtin_cpu_supports("avx512f"))
+    setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
+  else if (__builtin_cpu_supports("avx2"))
+    setenv("OPENBLAS_CORETYPE", "Haswell", 0);
+  execv("/proc/self/exe", argv);
+  throw std::system_error(errno, std::generic_category(), "cannot restart");
+}
+
+std::int64_t peakMemoryBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * 1024;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  restartTuned(argv);
+  const Options options = parse(argc, argv);
+  at::set_num_threads(options.threads);
+  at::set_num_interop_threads(1);
+  const double samplesPerSecond = Trainer(options).run();
+  fmt::print("{{\"samplesPerSecond\": {:.1f}, \"peakMemoryBytes\": {}}}\n", samplesPerSecond,
+             peakMemoryBytes());
+  return 0;
+} catch (const std::exception& error) {
+  std::cerr << "libtorch_convnet: " << error.what() << '\n';
+  return 1;
+}
