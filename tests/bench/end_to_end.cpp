@@ -1,0 +1,246 @@
+// Training speed of the MNIST convnet, end to end: workers, queues, merging and all. Each measurement is a
+// process of its own, this program run again with --arm, or libtorch_convnet beside it; they take turns, so
+// that a machine that changes its pace changes it for all. Prints a table of medians and ratios.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <boost/program_options.hpp>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/random.h"
+#include "muster/core/data/in_memory.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/parallel_wrapper.h"
+
+namespace {
+
+namespace json = boost::json;
+using namespace muster;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  int workers = 1, threads = 1;
+  std::int64_t batch = 128, averagingFrequency = 3;
+  double seconds = 6;
+  int rounds = 5;
+  std::string arm, jsonFile;
+};
+
+MultiLayerConfiguration convnet() {
+  return {.seed = 123,
+          .updater = Nesterovs{.learningRate = 0.01, .momentum = 0.9},
+          .l2 = 5e-4,
+          .inputShape = {1, 28, 28},
+          .layers = {Conv2d{.outChannels = 20, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
+                     Conv2d{.outChannels = 50, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
+                     Dense{.units = 500, .activation = Activation::ReLU}, Output{.classes = 10}}};
+}
+
+/// Random images that stay in memory, as the baseline has them: this measures training, not reading files.
+InMemoryDataSetIterator randomImages(std::int64_t examples, std::int64_t batch) {
+  Tensor features = Tensor::empty({examples, 1, 28, 28}), labels = Tensor::empty({examples}, DType::Int64);
+  const RandomStream random(1, "images");
+  for (std::int64_t i = 0; i < features.elements(); ++i)
+    features.data<float>()[i] = static_cast<float>(random.uniform(static_cast<std::uint64_t>(i)));
+  for (std::int64_t i = 0; i < examples; ++i) labels.data<std::int64_t>()[i] = i % 10;
+  return {features, labels, batch, 1};
+}
+
+double secondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// One measurement of our own, as a line of JSON.
+void measure(const Options& options) {
+  MultiLayerNetwork model(convnet());
+  model.init();
+  const std::int64_t batchesPerEpoch = 30 * options.workers;
+  auto data = randomImages(batchesPerEpoch * options.batch, options.batch);
+  auto wrapper = ParallelWrapper::Builder(model)
+                     .workers(options.workers)
+                     .threadsPerWorker(options.threads)
+                     .averagingFrequency(options.averagingFrequency)
+                     .prefetchBuffer(24)
+                     .build();
+  wrapper.fit(data);  // threads, replicas and programs are made here
+  auto begin = Clock::now();
+  wrapper.fit(data, 2);
+  const auto epochs =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(2 * options.seconds / secondsSince(begin)));
+  begin = Clock::now();
+  wrapper.fit(data, epochs);
+  const double seconds = secondsSince(begin);
+
+  std::chrono::nanoseconds merging{0}, data_{0}, barrier{0}, computing{0};
+  for (const auto& times : wrapper.workerTimes()) {
+    merging += times.merging;
+    data_ += times.waitingForData;
+    barrier += times.waitingForWorkers;
+    computing += times.computing;
+  }
+  const double total = static_cast<double>((merging + data_ + barrier + computing).count());
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  fmt::print(
+      "{{\"samplesPerSecond\": {:.1f}, \"mergeShare\": {:.6f}, \"dataWaitShare\": {:.6f}, "
+      "\"barrierWaitShare\": {:.6f}, \"peakMemoryBytes\": {}}}\n",
+      static_cast<double>(epochs * batchesPerEpoch * options.batch) / seconds,
+      static_cast<double>(merging.count()) / total, static_cast<double>(data_.count()) / total,
+      static_cast<double>(barrier.count()) / total, usage.ru_maxrss * 1024);
+}
+
+/// What a command prints, as JSON. @throws std::runtime_error if it fails.
+json::object run(const std::string& command) {
+  FILE* pipe = popen(command.c_str(), "r");
+  if (!pipe) throw std::runtime_error("cannot run " + command);
+  std::string text;
+  char part[4096];
+  while (const std::size_t n = std::fread(part, 1, sizeof part, pipe)) text.append(part, n);
+  if (const int status = pclose(pipe); status != 0)
+    throw std::runtime_error(fmt::format("{} ended with status {}", command, WEXITSTATUS(status)));
+  return json::parse(text).as_object();
+}
+
+struct Arm {
+  std::string name, command;
+  std::string baseline;  // the arm it is compared with; empty: none
+  std::vector<json::object> results = {};
+
+  double median(const char* field) const {
+    std::vector<double> values;
+    for (const auto& result : results)
+      if (const auto* value = result.if_contains(field)) values.push_back(value->to_number<double>());
+    if (values.empty()) return -1;
+    std::ranges::sort(values);
+    return values[values.size() / 2];
+  }
+};
+
+/// The medians of ratios taken round by round: a slow round is slow for both.
+double ratio(const Arm& arm, const Arm& baseline) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < arm.results.size(); ++i)
+    ratios.push_back(arm.results[i].at("samplesPerSecond").to_number<double>() /
+                     baseline.results[i].at("samplesPerSecond").to_number<double>());
+  std::ranges::sort(ratios);
+  return ratios[ratios.size() / 2];
+}
+
+std::vector<Arm> makeArms(const Options& options, const std::filesystem::path& self) {
+  const auto ours = [&](std::string_view arm) {
+    return fmt::format("'{}' --arm {} --batch {} --averaging-frequency {} --seconds {}", self.string(), arm,
+                       options.batch, options.averagingFrequency, options.seconds);
+  };
+  std::vector<Arm> arms;
+  const auto torch = self.parent_path() / "libtorch_convnet";
+  const bool compare = std::filesystem::exists(torch);
+  if (compare)
+    for (const auto& [name, flags] : std::vector<std::pair<std::string, std::string>>{
+             {"libtorch, 1 worker", "--workers 1"},
+             {"libtorch, 2 workers", "--workers 2"},
+             {"libtorch, 1 worker, 2 threads", "--workers 1 --threads 2"}})
+      arms.push_back(
+          {name,
+           // glibc must not return each step's memory to the kernel: a third of libtorch's time else
+           fmt::format("MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=17179869184 '{}' "
+                       "--channels-last --batch {} --averaging-frequency {} --seconds {} {}",
+                       torch.string(), options.batch, options.averagingFrequency, options.seconds, flags),
+           ""});
+  arms.push_back({"muster, 1 worker", ours("1x1"), compare ? "libtorch, 1 worker" : ""});
+  arms.push_back({"muster, 2 workers", ours("2x1"), compare ? "libtorch, 2 workers" : ""});
+  arms.push_back(
+      {"muster, 1 worker, 2 threads", ours("1x2"), compare ? "libtorch, 1 worker, 2 threads" : ""});
+  return arms;
+}
+
+const Arm& find(const std::vector<Arm>& arms, std::string_view name) {
+  return *std::ranges::find(arms, name, &Arm::name);
+}
+
+void print(const std::vector<Arm>& arms, const Options& options) {
+  fmt::print("\nMNIST convnet, batch {}, averaging every {} iterations; medians of {} rounds of {:.0f} s\n\n",
+             options.batch, options.averagingFrequency, options.rounds, options.seconds);
+  fmt::print("{:<30} {:>10} {:>12} {:>9} {:>11} {:>11} {:>9}\n", "", "samples/s", "vs libtorch", "merging",
+             "data wait", "peers wait", "memory");
+  for (const auto& arm : arms) {
+    const auto percent = [&](const char* field) {
+      const double value = arm.median(field);
+      return value < 0 ? std::string("-") : fmt::format("{:.2f} %", 100 * value);
+    };
+    fmt::print("{:<30} {:>10.0f} {:>12} {:>9} {:>11} {:>11} {:>5.0f} MiB\n", arm.name,
+               arm.median("samplesPerSecond"),
+               arm.baseline.empty() ? "-" : fmt::format("{:.2f} x", ratio(arm, find(arms, arm.baseline))),
+               percent("mergeShare"), percent("dataWaitShare"), percent("barrierWaitShare"),
+               arm.median("peakMemoryBytes") / (1 << 20));
+  }
+  fmt::print("\nmuster, 2 workers / 1 worker: {:.2f}\n",
+             ratio(find(arms, "muster, 2 workers"), find(arms, "muster, 1 worker")));
+}
+
+void writeJson(const std::vector<Arm>& arms, const std::string& file) {
+  json::object all;
+  for (const auto& arm : arms) all[arm.name] = json::array(arm.results.begin(), arm.results.end());
+  std::FILE* out = std::fopen(file.c_str(), "w");
+  if (!out) throw std::runtime_error("cannot write " + file);
+  fmt::print(out, "{}\n", json::serialize(all));
+  std::fclose(out);
+}
+
+void compareAll(const Options& options, const char* program) {
+  auto arms = makeArms(options, std::filesystem::canonical(program));
+  for (int round = 0; round < options.rounds; ++round)
+    for (auto& arm : arms) {
+      arm.results.push_back(run(arm.command));
+      fmt::print(stderr, "round {}/{}  {:<30} {:>8.0f} samples/s\n", round + 1, options.rounds, arm.name,
+                 arm.results.back().at("samplesPerSecond").to_number<double>());
+    }
+  print(arms, options);
+  if (!options.jsonFile.empty()) writeJson(arms, options.jsonFile);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  namespace po = boost::program_options;
+  Options options;
+  po::options_description description(
+      "Training speed of the MNIST convnet, beside libtorch where it was built");
+  auto add = description.add_options();
+  add("help", "show this text");
+  add("seconds", po::value(&options.seconds), "each measurement takes [6]");
+  add("rounds", po::value(&options.rounds), "measurements of each arm, in turns [5]");
+  add("batch", po::value(&options.batch), "images a step [128]");
+  add("averaging-frequency", po::value(&options.averagingFrequency), "iterations between merges [3]");
+  add("json", po::value(&options.jsonFile), "write all measurements to this file");
+  add("arm", po::value(&options.arm), "measure one arm, WORKERSxTHREADS, and print JSON");
+  po::variables_map given;
+  po::store(po::parse_command_line(argc, argv, description), given);
+  po::notify(given);
+  if (given.contains("help")) {
+    std::cout << description;
+    return 0;
+  }
+  if (options.rounds < 1 || options.seconds <= 0)
+    throw std::invalid_argument("rounds and seconds must be positive");
+  if (options.arm.empty()) {
+    compareAll(options, "/proc/self/exe");
+  } else {
+    if (std::sscanf(options.arm.c_str(), "%dx%d", &options.workers, &options.threads) != 2)
+      throw std::invalid_argument("arm: expected WORKERSxTHREADS, got " + options.arm);
+    measure(options);
+  }
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "end_to_end: {}\n", error.what());
+  return 1;
+}
