@@ -1,0 +1,165 @@
+#include "muster/core/eval/evaluation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <span>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+double quotient(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+/// The class that a label row names, or -1 where it names none.
+std::int64_t oneHotClass(std::span<const float> row) {
+  if (row.size() == 1) return row[0] == 0 ? 0 : row[0] == 1 ? 1 : -1;
+  const auto ones = std::ranges::count(row, 1.0f), zeros = std::ranges::count(row, 0.0f);
+  if (ones != 1 || ones + zeros != static_cast<std::int64_t>(row.size())) return -1;
+  return std::ranges::find(row, 1.0f) - row.begin();
+}
+
+/// Where an example's class stands among the predictions.
+struct Place {
+  std::int64_t predicted;
+  std::int64_t rank;  // classes before the example's own
+};
+
+Place placeOf(std::span<const float> row, std::int64_t actual) {
+  if (row.size() == 1) {
+    const std::int64_t predicted = row[0] > 0.5f ? 1 : 0;
+    return {predicted, predicted == actual ? 0 : 1};
+  }
+  const float own = row[static_cast<std::size_t>(actual)];
+  Place place{std::ranges::max_element(row) - row.begin(), 0};
+  for (std::size_t c = 0; c < row.size(); ++c)
+    if (row[c] > own || (row[c] == own && static_cast<std::int64_t>(c) < actual)) ++place.rank;
+  return place;
+}
+
+void requireShapes(const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+                   std::int64_t classes) {
+  const Shape& shape = predictions.shape();
+  require(predictions.defined() && predictions.dtype() == DType::Float32 && shape.rank() == 2 &&
+              (shape[1] == classes || (classes == 2 && shape[1] == 1)),
+          "evaluation: expected float32 predictions [N, {}], got {}", classes, predictions.toString());
+  const Shape rows{shape[0]};
+  const bool indices = labels.dtype() == DType::Int64 && labels.shape() == rows;
+  const bool oneHot = labels.dtype() == DType::Float32 &&
+                      (labels.shape() == shape || labels.shape() == Shape{shape[0], classes});
+  require(labels.defined() && (indices || oneHot),
+          "evaluation: expected int64 labels {} or one-hot float32 labels [{}, {}], got {}", rows.toString(),
+          shape[0], classes, labels.toString());
+  require(!mask.defined() || (mask.dtype() == DType::Float32 && mask.shape() == rows),
+          "evaluation: expected a float32 mask {}, got {}", rows.toString(), mask.toString());
+}
+
+/// Row `i` of a [N, C] tensor.
+std::span<const float> rowOf(const Tensor& tensor, std::int64_t i) {
+  const auto columns = static_cast<std::size_t>(tensor.shape()[1]);
+  return tensor.span<float>().subspan(static_cast<std::size_t>(i) * columns, columns);
+}
+
+std::int64_t labelOf(const Tensor& labels, std::int64_t i, std::int64_t classes) {
+  const bool indices = labels.dtype() == DType::Int64;
+  const std::int64_t label = indices ? labels.data<std::int64_t>()[i] : oneHotClass(rowOf(labels, i));
+  if (indices)
+    require(label >= 0 && label < classes, "evaluation: example {} has label {}, but there are {} classes", i,
+            label, classes);
+  else
+    require(label >= 0, "evaluation: the label of example {} is not one-hot", i);
+  return label;
+}
+
+}  // namespace
+
+Evaluation::Evaluation(std::int64_t classes) : classes_(classes) {
+  require(classes >= 2, "evaluation: expected at least two classes, got {}", classes);
+  confusion_.resize(static_cast<std::size_t>(classes * classes));
+  ranks_.resize(static_cast<std::size_t>(classes));
+}
+
+void Evaluation::add(const Tensor& predictions, const Tensor& labels, const Tensor& mask) {
+  requireShapes(predictions, labels, mask, classes_);
+  Evaluation batch(classes_);  // counted apart, so that a bad example leaves this object as it was
+  for (std::int64_t i = 0; i < predictions.shape()[0]; ++i) {
+    if (mask.defined() && mask.data<float>()[i] == 0) continue;
+    const auto row = rowOf(predictions, i);
+    require(std::ranges::none_of(row, [](float p) { return std::isnan(p); }),
+            "evaluation: a prediction for example {} is NaN", i);
+    const std::int64_t actual = labelOf(labels, i, classes_);
+    const Place place = placeOf(row, actual);
+    ++batch.confusion_[static_cast<std::size_t>(actual * classes_ + place.predicted)];
+    ++batch.ranks_[static_cast<std::size_t>(place.rank)];
+    ++batch.examples_;
+  }
+  merge(batch);
+}
+
+void Evaluation::merge(const Evaluation& other) {
+  require(classes_ == other.classes_, "evaluation: one of {} classes cannot be merged with one of {}",
+          classes_, other.classes_);
+  std::ranges::transform(confusion_, other.confusion_, confusion_.begin(), std::plus{});
+  std::ranges::transform(ranks_, other.ranks_, ranks_.begin(), std::plus{});
+  examples_ += other.examples_;
+}
+
+std::int64_t Evaluation::count(std::int64_t actual, std::int64_t predicted) const {
+  requireClass(actual);
+  requireClass(predicted);
+  return confusion_[static_cast<std::size_t>(actual * classes_ + predicted)];
+}
+
+double Evaluation::topKAccuracy(std::int64_t k) const {
+  require(k >= 1, "evaluation: top-k accuracy needs k >= 1, got {}", k);
+  const auto end = ranks_.begin() + std::min(k, classes_);
+  return quotient(std::accumulate(ranks_.begin(), end, std::int64_t{0}), examples_);
+}
+
+double Evaluation::precision(std::int64_t ofClass) const {
+  requireClass(ofClass);
+  std::int64_t predicted = 0;
+  for (std::int64_t actual = 0; actual < classes_; ++actual) predicted += count(actual, ofClass);
+  return quotient(count(ofClass, ofClass), predicted);
+}
+
+double Evaluation::recall(std::int64_t ofClass) const {
+  requireClass(ofClass);
+  std::int64_t actual = 0;
+  for (std::int64_t predicted = 0; predicted < classes_; ++predicted) actual += count(ofClass, predicted);
+  return quotient(count(ofClass, ofClass), actual);
+}
+
+double Evaluation::f1(std::int64_t ofClass) const {
+  const double p = precision(ofClass), r = recall(ofClass);
+  return p + r == 0 ? 0 : 2 * p * r / (p + r);
+}
+
+double Evaluation::precision() const {
+  double sum = 0;
+  for (std::int64_t c = 0; c < classes_; ++c) sum += precision(c);
+  return sum / static_cast<double>(classes_);
+}
+
+double Evaluation::recall() const {
+  double sum = 0;
+  for (std::int64_t c = 0; c < classes_; ++c) sum += recall(c);
+  return sum / static_cast<double>(classes_);
+}
+
+double Evaluation::f1() const {
+  double sum = 0;
+  for (std::int64_t c = 0; c < classes_; ++c) sum += f1(c);
+  return sum / static_cast<double>(classes_);
+}
+
+void Evaluation::requireClass(std::int64_t index) const {
+  require(index >= 0 && index < classes_, "evaluation: there is no class {}, only 0 to {}", index,
+          classes_ - 1);
+}
+
+}  // namespace muster

@@ -1,0 +1,197 @@
+#include "muster/core/eval/evaluation.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/random.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;  // (true class, predicted class)
+
+Tensor indices(std::initializer_list<std::int64_t> values) {
+  Tensor tensor = Tensor::empty({static_cast<std::int64_t>(values.size())}, DType::Int64);
+  std::copy(values.begin(), values.end(), tensor.data<std::int64_t>());
+  return tensor;
+}
+
+/// Predictions and labels that give each pair once.
+std::pair<Tensor, Tensor> examplesOf(const Pairs& pairs, std::int64_t classes) {
+  const auto n = static_cast<std::int64_t>(pairs.size());
+  Tensor predictions = Tensor::zeros({n, classes}), labels = Tensor::empty({n}, DType::Int64);
+  for (std::int64_t i = 0; i < n; ++i) {
+    labels.data<std::int64_t>()[i] = pairs[static_cast<std::size_t>(i)].first;
+    predictions.data<float>()[i * classes + pairs[static_cast<std::size_t>(i)].second] = 1;
+  }
+  return {predictions, labels};
+}
+
+/// The matrix 2 1 0 / 0 1 1 / 1 1 3.
+const Pairs kPairs{{0, 0}, {0, 0}, {0, 1}, {1, 1}, {1, 2}, {2, 0}, {2, 1}, {2, 2}, {2, 2}, {2, 2}};
+
+Evaluation example() {
+  const auto [predictions, labels] = examplesOf(kPairs, 3);
+  Evaluation evaluation(3);
+  evaluation.add(predictions, labels);
+  return evaluation;
+}
+
+}  // namespace
+
+TEST_CASE("scores worked out by hand") {
+  const Evaluation e = example();
+  CHECK(e.confusionMatrix() == std::vector<std::int64_t>{2, 1, 0, 0, 1, 1, 1, 1, 3});
+  CHECK(e.examples() == 10);
+  CHECK(e.count(2, 1) == 1);
+  CHECK(e.accuracy() == 0.6);
+  CHECK(e.precision(0) == doctest::Approx(2.0 / 3));
+  CHECK(e.precision(1) == doctest::Approx(1.0 / 3));
+  CHECK(e.precision(2) == doctest::Approx(3.0 / 4));
+  CHECK(e.recall(0) == doctest::Approx(2.0 / 3));
+  CHECK(e.recall(1) == doctest::Approx(1.0 / 2));
+  CHECK(e.recall(2) == doctest::Approx(3.0 / 5));
+  CHECK(e.f1(0) == doctest::Approx(2.0 / 3));
+  CHECK(e.f1(1) == doctest::Approx(2.0 / 5));
+  CHECK(e.f1(2) == doctest::Approx(2.0 / 3));
+  CHECK(e.precision() == doctest::Approx(7.0 / 12));
+  CHECK(e.recall() == doctest::Approx(53.0 / 90));
+  CHECK(e.f1() == doctest::Approx(26.0 / 45));
+}
+
+TEST_CASE("0/0 is 0 and counts in the macro mean") {
+  Evaluation none(2);
+  CHECK(none.accuracy() == 0);
+  CHECK(none.f1() == 0);
+  const auto [predictions, labels] =
+      examplesOf({{0, 0}, {0, 0}}, 2);  // class 1 is neither there nor predicted
+  none.add(predictions, labels);
+  CHECK(none.precision(1) == 0);
+  CHECK(none.recall(1) == 0);
+  CHECK(none.f1(1) == 0);
+  CHECK(none.precision() == 0.5);
+  CHECK(none.f1() == 0.5);
+}
+
+TEST_CASE("top-k: ranks, and equal predictions in the order of the classes") {
+  Evaluation e(4);
+  //                        own class third      second               tied, first of two   tied, second of two
+  const Tensor predictions =
+      Tensor::of({.4f, .3f, .2f, .1f, .1f, .2f, .3f, .4f, .1f, .4f, .4f, .1f, .1f, .4f, .4f, .1f}, {4, 4});
+  e.add(predictions, indices({2, 2, 1, 2}));
+  CHECK(e.accuracy() == 0.25);
+  CHECK(e.topKAccuracy(2) == 0.75);
+  CHECK(e.topKAccuracy(3) == 1);
+  CHECK(e.topKAccuracy(100) == 1);
+  CHECK(e.count(2, 1) == 1);  // the tie went to the lower class
+  CHECK_THROWS_AS(static_cast<void>(e.topKAccuracy(0)), InvalidArgument);
+}
+
+TEST_CASE("counts do not depend on the split into batches") {
+  constexpr std::int64_t kExamples = 60, kClasses = 5;
+  const RandomStream random(7, "evaluation");
+  Tensor predictions = Tensor::empty({kExamples, kClasses}),
+         labels = Tensor::empty({kExamples}, DType::Int64);
+  for (std::int64_t i = 0; i < predictions.elements(); ++i)
+    predictions.data<float>()[i] = static_cast<float>(random.below(static_cast<std::uint64_t>(i), 4));
+  for (std::int64_t i = 0; i < kExamples; ++i)
+    labels.data<std::int64_t>()[i] =
+        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(1000 + i), 5));
+  Evaluation whole(kClasses);
+  whole.add(predictions, labels);
+  for (const std::int64_t size : {1, 7, 59, 60}) {
+    Evaluation first(kClasses), second(kClasses);
+    for (std::int64_t begin = 0; begin < kExamples; begin += size) {
+      const std::int64_t end = std::min(begin + size, kExamples);
+      (begin / size % 2 == 0 ? first : second).add(predictions.rows(begin, end), labels.rows(begin, end));
+    }
+    first.merge(second);
+    CHECK(first == whole);
+  }
+  CHECK(whole.examples() == kExamples);
+}
+
+TEST_CASE("one-hot labels, masks, and one prediction for two classes") {
+  Evaluation oneHot(3);
+  const Tensor predictions = Tensor::of({1, 0, 0, 0, 1, 0, 0, 0, 1}, {3, 3});
+  oneHot.add(predictions, Tensor::of({1, 0, 0, 0, 0, 1, 0, 0, 1}, {3, 3}));
+  CHECK(oneHot.confusionMatrix() == std::vector<std::int64_t>{1, 0, 0, 0, 0, 0, 0, 1, 1});
+
+  Evaluation masked(3);  // a masked example's label need not be valid
+  masked.add(predictions, indices({0, 99, 1}), Tensor::of({1, 0, 0.5f}, {3}));
+  CHECK(masked.confusionMatrix() == std::vector<std::int64_t>{1, 0, 0, 0, 0, 1, 0, 0, 0});
+
+  Evaluation binary(2);
+  const Tensor sigmoid = Tensor::of({0.2f, 0.5f, 0.6f, 0.9f}, {4, 1});
+  binary.add(sigmoid, indices({0, 1, 1, 0}));
+  CHECK(binary.confusionMatrix() == std::vector<std::int64_t>{1, 1, 1, 1});
+  CHECK(binary.topKAccuracy(2) == 1);
+  Evaluation column(2);
+  column.add(sigmoid, Tensor::of({0, 1, 1, 0}, {4, 1}));
+  CHECK(column == binary);
+}
+
+TEST_CASE("what does not fit is refused, and nothing of the batch is counted") {
+  Evaluation e = example();
+  const Evaluation before = e;
+  const Tensor good = Tensor::of({1, 0, 0, 0, 1, 0}, {2, 3});
+  const auto problem = [&](const Tensor& predictions, const Tensor& labels, const Tensor& mask = {}) {
+    return test::thrown<InvalidArgument>([&] { e.add(predictions, labels, mask); });
+  };
+  CHECK(problem(good, indices({0, 3})) == "evaluation: example 1 has label 3, but there are 3 classes");
+  CHECK(problem(good, indices({0, -1})) == "evaluation: example 1 has label -1, but there are 3 classes");
+  CHECK(problem(good, Tensor::of({1, 0, 0, 0, 0, 0}, {2, 3})) ==
+        "evaluation: the label of example 1 is not one-hot");
+  CHECK(problem(good, Tensor::of({1, 0, 0, 1, 1, 0}, {2, 3})) ==
+        "evaluation: the label of example 1 is not one-hot");
+  CHECK(problem(good, Tensor::of({1, 0, 0, 0, .5f, .5f}, {2, 3})) ==
+        "evaluation: the label of example 1 is not one-hot");
+  CHECK(problem(good, indices({0, 1, 2})) ==
+        "evaluation: expected int64 labels [2] or one-hot float32 labels [2, 3], got int64 [3] on cpu");
+  CHECK(problem(Tensor::zeros({2, 4}), indices({0, 1})) ==
+        "evaluation: expected float32 predictions [N, 3], got float32 [2, 4] on cpu");
+  CHECK(problem(Tensor(), indices({})) ==
+        "evaluation: expected float32 predictions [N, 3], got an undefined tensor");
+  CHECK(problem(good, indices({0, 1}), Tensor::zeros({3})) ==
+        "evaluation: expected a float32 mask [2], got float32 [3] on cpu");
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(problem(Tensor::of({1, 0, 0, 0, nan, 0}, {2, 3}), indices({0, 1})) ==
+        "evaluation: a prediction for example 1 is NaN");
+  CHECK(e == before);
+  CHECK_THROWS_AS(e.merge(Evaluation(4)), InvalidArgument);
+  CHECK_THROWS_AS(Evaluation(1), InvalidArgument);
+  CHECK_THROWS_AS(static_cast<void>(e.precision(3)), InvalidArgument);
+  CHECK_THROWS_AS(static_cast<void>(e.count(0, -1)), InvalidArgument);
+}
+
+TEST_CASE("the summary's tables line up") {
+  CHECK(example().summary() == R"(10 examples, 3 classes: accuracy 0.6000
+
+     class   examples  precision     recall         F1
+         0          3     0.6667     0.6667     0.6667
+         1          2     0.3333     0.5000     0.4000
+         2          5     0.7500     0.6000     0.6667
+macro mean         10     0.5833     0.5889     0.5778
+
+confusion matrix (rows: true class, columns: predicted class)
+           0 1 2
+         0 2 1 0
+         1 0 1 1
+         2 1 1 3
+)");
+  Evaluation wide(12);
+  const auto [predictions, labels] = examplesOf({{11, 11}}, 12);
+  for (int i = 0; i < 100; ++i) wide.add(predictions, labels);
+  const std::string text = wide.summary();
+  CHECK(text.starts_with("100 examples, 12 classes: accuracy 1.0000, top-3 1.0000\n"));
+  CHECK(text.find("\n             0   1   2   3   4   5   6   7   8   9  10  11\n") != std::string::npos);
+  CHECK(text.find("\n        11   0   0   0   0   0   0   0   0   0   0   0 100\n") != std::string::npos);
+  CHECK(Evaluation(31).summary().find("not printed for 31 classes") != std::string::npos);
+}
+
+}  // namespace muster
