@@ -16,13 +16,13 @@ Logger& logger() {
   return instance;
 }
 
-void printToStandardError(LogLevel level, std::string_view text) {
+}  // namespace
+
+void printLogLine(LogLevel level, std::string_view text) {
   if (level == LogLevel::Debug) return;
   const char* prefix = level == LogLevel::Warning ? "warning: " : level == LogLevel::Error ? "error: " : "";
   fmt::print(stderr, "muster: {}{}\n", prefix, text);
 }
-
-}  // namespace
 
 LogSink setLogSink(LogSink sink) {
   std::scoped_lock lock(logger().mutex);
@@ -32,7 +32,7 @@ LogSink setLogSink(LogSink sink) {
 void log(LogLevel level, std::string_view text) noexcept {
   try {
     std::scoped_lock lock(logger().mutex);
-    logger().sink ? logger().sink(level, text) : printToStandardError(level, text);
+    logger().sink ? logger().sink(level, text) : printLogLine(level, text);
   } catch (...) {  // logging is used in destructors: a line is lost rather than the process
   }
 }

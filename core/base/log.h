@@ -18,6 +18,9 @@ using LogSink = std::function<void(LogLevel, std::string_view)>;
 /// Thread-safe.
 LogSink setLogSink(LogSink sink);
 
+/// What the default sink does with a line: for sinks that only add to it.
+void printLogLine(LogLevel level, std::string_view text);
+
 /// Hands one line to the sink. Thread-safe; never throws: a sink that throws loses its line.
 void log(LogLevel level, std::string_view text) noexcept;
 

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+
+#include "muster/core/listeners/every.h"
+#include "muster/core/listeners/performance_report.h"
+
+namespace muster {
+
+/// Both intervals may be on; 0 is off.
+struct PerformanceOptions {
+  std::int64_t everyIterations = 0;
+  std::chrono::nanoseconds every{0};
+  bool tableAtEnd = true;  ///< a table of all workers when `fit()` ends
+  LineSink sink = {};
+  /// The clock; empty: the steady one.
+  std::function<std::chrono::steady_clock::time_point()> now = {};
+};
+
+/// Measures a training: samples a second, and the shares of the workers' time spent computing, waiting for
+/// data, waiting for each other and merging; since its last line, and at the end over the whole `fit()`.
+///
+/// The wall time is that of the epochs, from their start to their end: what other listeners do between
+/// epochs (evaluate, save) is not in it where this listener comes first in the list.
+class PerformanceListener final : public Listener {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// @throws InvalidArgument for negative intervals.
+  explicit PerformanceListener(PerformanceOptions options = {});
+
+  void onFitStart(const FitEvent& event) override;
+  void onEpochStart(const EpochEvent& event) override;
+  void onMerge(const MergeEvent& event) override;
+  void onEpochEnd(const EpochEvent& event) override;
+  void onFitEnd(Trainer& trainer) override;
+
+  /// The `fit()` in progress as of the last epoch's end, or the last one.
+  const PerformanceReport& report() const { return report_; }
+
+ private:
+  Clock::time_point now() const { return options_.now ? options_.now() : Clock::now(); }
+  void closeEpoch(Trainer& trainer);
+
+  PerformanceOptions options_;
+  Every everyIterations_;
+  PerformanceReport report_;
+  std::chrono::nanoseconds training_{0};         // of finished epochs
+  std::optional<Clock::time_point> epochBegin_;  // while an epoch runs
+  Clock::time_point lastLine_;
+  std::vector<WorkerTimes> atLastLine_;
+};
+
+}  // namespace muster
