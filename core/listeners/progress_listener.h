@@ -13,10 +13,10 @@ namespace muster {
 
 /// Where and how progress is shown. Whatever is empty is that of standard error.
 struct ProgressOptions {
-  std::optional<bool> terminal;                 ///< whether a bar can be drawn
-  std::function<void(std::string_view)> write;  ///< takes bytes as they are
-  std::function<int()> columns;                 ///< the terminal's width
-  std::function<std::chrono::steady_clock::time_point()> now;
+  std::optional<bool> terminal = {};                 ///< whether a bar can be drawn
+  std::function<void(std::string_view)> write = {};  ///< takes bytes as they are
+  std::function<int()> columns = {};                 ///< the terminal's width
+  std::function<std::chrono::steady_clock::time_point()> now = {};
 };
 
 /// Shows how far a training has come.

@@ -51,7 +51,7 @@ std::string scoreText(const Progress& p) {
 std::string timeLeftText(const Progress& p) {
   const auto done = fraction(p);
   if (!done || *done <= 0) return "";
-  return duration(p.elapsed.count() * (1 - *done) / *done) + " left";
+  return fmt::format("{} left", duration(p.elapsed.count() * (1 - *done) / *done));
 }
 
 std::string bar(double share, int width) {
@@ -94,7 +94,7 @@ std::string progressBar(const Progress& p, int columns) {
   const int room = columns - static_cast<int>(text.size()) - 1;
   if (!share || room < kNarrowestBar) return text;
   const std::size_t behindPercent = epochText(p).size() + 1 + percentText.size();
-  text.insert(behindPercent, " " + bar(*share, std::min(room, kWidestBar)));
+  text.insert(behindPercent, fmt::format(" {}", bar(*share, std::min(room, kWidestBar))));
   return text;
 }
 

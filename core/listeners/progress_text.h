@@ -12,10 +12,10 @@ struct Progress {
   std::int64_t epoch = 1;   ///< from 1
   std::int64_t epochs = 1;  ///< the last one's number
   std::int64_t batches = 0;
-  std::optional<std::int64_t> batchesPerEpoch;
+  std::optional<std::int64_t> batchesPerEpoch = {};
   std::int64_t examples = 0;
   std::chrono::duration<double> elapsed{0};  ///< since the epoch began
-  std::optional<double> score;               ///< mean over the epoch so far
+  std::optional<double> score = {};          ///< mean over the epoch so far
 };
 
 /// A progress bar in at most `columns` columns of ASCII, as in

@@ -17,7 +17,7 @@ class Model;
 /// Where a worker's time went since `fit()` began, and what it did in it.
 struct WorkerTimes {
   int worker = 0;
-  Device device;
+  Device device = {};
   std::int64_t batches = 0;
   std::int64_t examples = 0;
   std::chrono::nanoseconds computing{0};
@@ -44,9 +44,9 @@ class Trainer {
 /// `fit()` begins.
 struct FitEvent {
   Trainer& trainer;
-  std::int64_t firstEpoch = 0;                  ///< epochs the model had finished before
-  std::int64_t epochs = 1;                      ///< that this call trains
-  std::optional<std::int64_t> batchesPerEpoch;  ///< where the iterator knows
+  std::int64_t firstEpoch = 0;                       ///< epochs the model had finished before
+  std::int64_t epochs = 1;                           ///< that this call trains
+  std::optional<std::int64_t> batchesPerEpoch = {};  ///< where the iterator knows
 };
 
 /// An epoch begins or has ended (and has been merged).

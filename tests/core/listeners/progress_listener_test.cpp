@@ -1,0 +1,216 @@
+#include "muster/core/listeners/progress_listener.h"
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "muster/core/base/log.h"
+#include "tests/support/fake_trainer.h"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What a terminal shows: understands carriage return, newline and "erase to the end of the line".
+class Terminal {
+ public:
+  explicit Terminal(int columns) : columns_(columns) {}
+
+  void write(std::string_view text) {
+    ++writes;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text.substr(i, 3) == "\x1b[K") {
+        lines.back().resize(std::min(column_, lines.back().size()));
+        i += 2;
+      } else if (text[i] == '\r') {
+        column_ = 0;
+      } else if (text[i] == '\n') {
+        lines.emplace_back();
+        column_ = 0;
+      } else {
+        put(text[i]);
+      }
+    }
+  }
+
+  std::vector<std::string> lines{""};
+  bool wrapped = false;
+  int writes = 0;
+
+ private:
+  void put(char c) {
+    if (column_ >= lines.back().size()) lines.back().resize(column_ + 1, ' ');
+    lines.back()[column_++] = c;
+    if (column_ >= static_cast<std::size_t>(columns_)) wrapped = true;
+  }
+  std::size_t column_ = 0;
+  int columns_;
+};
+
+struct Fixture {
+  test::EchoModel model;
+  test::FakeTrainer trainer{model};
+  Terminal screen{76};
+  std::string plain;
+  std::chrono::steady_clock::time_point clock;
+
+  ProgressOptions options(bool terminal) {
+    return {.terminal = terminal,
+            .write =
+                [this, terminal](std::string_view text) {
+                  if (terminal)
+                    screen.write(text);
+                  else
+                    plain += text;
+                },
+            .columns = [] { return 76; },
+            .now = [this] { return clock; }};
+  }
+  FitEvent fit(std::int64_t epochs = 2) {
+    return {.trainer = trainer, .firstEpoch = 0, .epochs = epochs, .batchesPerEpoch = 100};
+  }
+  MergeEvent merge(std::int64_t batches, std::int64_t examples, double score) {
+    return {.trainer = trainer, .batchesInEpoch = batches, .examples = examples, .score = score};
+  }
+};
+
+const Progress kHalf{.epoch = 1,
+                     .epochs = 3,
+                     .batches = 50,
+                     .batchesPerEpoch = 100,
+                     .examples = 6400,
+                     .elapsed = 4s,
+                     .score = 0.12345};
+
+}  // namespace
+
+TEST_CASE("the bar at its widest, and what goes first when room is short") {
+  CHECK(progressBar(kHalf, 200) ==
+        "epoch 1/3  50% [===================>                  ]  50/100  1600 samples/s  score 0.1235  0:04 "
+        "left");
+  CHECK(progressBar(kHalf, 80) ==
+        "epoch 1/3  50% [=======>      ]  50/100  1600 samples/s  score 0.1235  0:04 left");
+  CHECK(progressBar(kHalf, 66) == "epoch 1/3  50%  50/100  1600 samples/s  score 0.1235  0:04 left");
+  CHECK(progressBar(kHalf, 60) == "epoch 1/3  50% [=====>    ]  50/100  score 0.1235  0:04 left");
+  CHECK(progressBar(kHalf, 40) == "epoch 1/3  50%  score 0.1235  0:04 left");
+  CHECK(progressBar(kHalf, 30) == "epoch 1/3  50%  score 0.1235");
+  CHECK(progressBar(kHalf, 14) == "epoch 1/3  50%");
+  CHECK(progressBar(kHalf, 5) == "epoch");
+  CHECK(progressBar(kHalf, 0).empty());
+  CHECK(progressBar(kHalf, -1).empty());
+}
+
+TEST_CASE("the bar is never wider than asked") {
+  for (int columns = 0; columns < 150; ++columns)
+    for (const std::int64_t batches : {0, 1, 99, 100, 101}) {
+      Progress progress = kHalf;
+      progress.batches = batches;
+      CHECK(static_cast<int>(progressBar(progress, columns).size()) <= columns);
+    }
+}
+
+TEST_CASE("the ends of an epoch, and one of unknown length") {
+  Progress progress = kHalf;
+  progress.batches = 100;
+  CHECK(progressBar(progress, 59) == "epoch 1/3 100% [========]  100/100  score 0.1235  0:00 left");
+  progress = {.epoch = 2, .epochs = 2, .batches = 0, .batchesPerEpoch = 100};
+  CHECK(progressBar(progress, 40) == "epoch 2/2   0% [>               ]  0/100");
+  progress = kHalf;
+  progress.batchesPerEpoch.reset();
+  CHECK(progressBar(progress, 100) == "epoch 1/3  50 batches  1600 samples/s  score 0.1235");
+  CHECK(progressLine(progress) == "epoch 1/3: 50 batches, 1600 samples/s, score 0.1235");
+}
+
+TEST_CASE("lines for files; times in minutes and hours") {
+  CHECK(progressLine(kHalf) ==
+        "epoch 1/3: 50 % (50 of 100 batches), 1600 samples/s, score 0.1235, 0:04 left");
+  CHECK(epochLine(kHalf) == "epoch 1/3: score 0.1235, 6400 examples in 0:04, 1600 samples/s");
+  Progress slow = kHalf;
+  slow.elapsed = 754s;
+  CHECK(progressLine(slow).ends_with("12:34 left"));
+  slow.elapsed = 3723s;
+  CHECK(progressLine(slow).ends_with("1:02:03 left"));
+}
+
+TEST_CASE_FIXTURE(Fixture, "on a terminal: ten redraws a second, one line an epoch, nothing left") {
+  ProgressListener listener(options(true));
+  listener.onFitStart(fit());
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    listener.onEpochStart({.trainer = trainer, .epoch = epoch});
+    screen.writes = 0;
+    for (int i = 1; i <= 100; ++i) {  // a second of merges, 10 ms apart
+      clock += 10ms;
+      listener.onMerge(merge(i, 64, 0.5));
+    }
+    CHECK(screen.writes == 10);
+    CHECK(screen.lines.back() == "epoch " + std::to_string(epoch + 1) +
+                                     "/2 100% [========]  100/100  6400 samples/s  score 0.5000  0:00 left");
+    clock += 1s;
+    listener.onEpochEnd({trainer, epoch, 100, 0.5, 6400});
+    CHECK(screen.lines.back().empty());
+  }
+  clock += 1s;
+  listener.onMerge(merge(1, 64, 0.5));  // a bar that a failure leaves standing
+  CHECK_FALSE(screen.lines.back().empty());
+  listener.onFitEnd(trainer);
+  CHECK(screen.lines ==
+        std::vector<std::string>{"epoch 1/2: score 0.5000, 6400 examples in 0:02, 3200 samples/s",
+                                 "epoch 2/2: score 0.5000, 6400 examples in 0:02, 3200 samples/s", ""});
+  CHECK_FALSE(screen.wrapped);
+}
+
+TEST_CASE_FIXTURE(Fixture, "log lines appear above the bar, and the sink from before comes back") {
+  std::vector<std::string> logged;
+  const LogSink before = setLogSink([&](LogLevel, std::string_view text) {
+    logged.emplace_back(text);
+    screen.write("log: " + std::string(text) + "\n");
+  });
+  {
+    ProgressListener listener(options(true));
+    listener.onFitStart(fit());
+    listener.onEpochStart({trainer});
+    clock += 1s;
+    listener.onMerge(merge(50, 64, 0.5));
+    const std::string bar = screen.lines.back();
+    std::thread([] { logInfo("from a worker"); }).join();
+    CHECK(screen.lines == std::vector<std::string>{"log: from a worker", bar});
+    listener.onFitEnd(trainer);
+    logInfo("after the fit");
+    CHECK(screen.lines == std::vector<std::string>{"log: from a worker", "log: after the fit", ""});
+    listener.onFitStart(fit());
+  }
+  logInfo("after a listener that never saw the end");
+  CHECK(logged.size() == 3);
+  setLogSink(before);
+}
+
+TEST_CASE_FIXTURE(Fixture, "elsewhere: a line every ten seconds and one an epoch") {
+  ProgressListener listener(options(false));
+  listener.onFitStart(fit(1));
+  listener.onEpochStart({trainer});
+  for (int i = 1; i <= 25; ++i) {
+    clock += 1s;
+    listener.onMerge(merge(4 * i, 256, i <= 10 ? 1.0 : 0.5));
+  }
+  listener.onEpochEnd({trainer, 0, 100, 0.7, 6400});
+  listener.onFitEnd(trainer);
+  CHECK(plain ==
+        "epoch 1/1: 40 % (40 of 100 batches), 256 samples/s, score 1.0000, 0:15 left\n"
+        "epoch 1/1: 80 % (80 of 100 batches), 256 samples/s, score 0.7500, 0:05 left\n"
+        "epoch 1/1: score 0.7000, 6400 examples in 0:25, 256 samples/s\n");
+}
+
+TEST_CASE_FIXTURE(Fixture, "a model that has trained before goes on counting its epochs") {
+  ProgressListener listener(options(false));
+  listener.onFitStart({.trainer = trainer, .firstEpoch = 5, .epochs = 5});
+  listener.onEpochStart({.trainer = trainer, .epoch = 5});
+  clock += 2s;
+  listener.onEpochEnd({trainer, 5, 10, 0.25, 100});
+  CHECK(plain == "epoch 6/10: score 0.2500, 100 examples in 0:02, 50 samples/s\n");
+}
+
+}  // namespace muster
