@@ -169,11 +169,12 @@ detail::ChainProgram& MultiLayerNetwork::Impl::program(std::int64_t batch, bool 
 
 void MultiLayerNetwork::Impl::requireFit(const Tensor& features) const {
   require(!chain.empty(), "network: call init() first, or give an input shape");
-  require(features.defined() && features.shape().rank() >= 1 && features.shape()[0] > 0,
-          "network: expected features with at least one example, got {}", features.toString());
-  require(features.shape().dropFirst() == configuration.inputShape,
-          "network: expected features {} with the batch before it, got {}",
-          configuration.inputShape.toString(), features.shape().toString());
+  if (features.shape().rank() >= 1 && features.shape()[0] > 0 &&
+      features.shape().dropFirst() == configuration.inputShape)
+    return;
+  throw InvalidArgument(
+      fmt::format("network: expected features {} with at least one example before it, got {}",
+                  configuration.inputShape.toString(), features.toString()));
 }
 
 MultiLayerNetwork::MultiLayerNetwork(MultiLayerConfiguration configuration)

@@ -6,6 +6,7 @@
 
 #include "muster/core/backend/cpu/direct_conv2d_kernels.h"
 #include "muster/core/backend/cpu/parallel.h"
+#include "muster/core/backend/cpu/simd.h"
 #include "muster/core/base/error.h"
 
 namespace muster::cpu {
@@ -21,9 +22,9 @@ struct Choice {
 
 Choice kernelsFor(std::int64_t kernelWidth) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return {direct::avx512Kernels(kernelWidth), "direct, AVX-512"};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    return {direct::avx2Kernels(kernelWidth), "direct, AVX2"};
+  if (instructionSet() == InstructionSet::Avx512)
+    return {direct::avx512Kernels(kernelWidth), "direct, AVX-512"};
+  if (instructionSet() == InstructionSet::Avx2) return {direct::avx2Kernels(kernelWidth), "direct, AVX2"};
 #else
   static_cast<void>(kernelWidth);
 #endif
