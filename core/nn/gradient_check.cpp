@@ -20,7 +20,8 @@ GradientCheckResult checkGradients(Model& model, const Batch& batch, const Gradi
   const auto& gradients = model.block(BlockKind::Gradients);
   model.gradient(batch, {});
   const Tensor analytic = cloneTensor(gradients.values);  // each loss below overwrites the block
-  GradientCheckResult result{.excess = -1};
+  GradientCheckResult result;
+  result.excess = -1;
   for (const auto& segment : parameters.segments->segments) {
     const std::int64_t size = segment.shape.elements();
     const RandomStream random(options.seed, "gradient check " + segment.name);
