@@ -1,0 +1,85 @@
+#include "muster/core/ops/dense.h"
+
+#include <algorithm>
+
+#include "muster/core/backend/cpu/onednn.h"
+#include "muster/core/backend/cpu/parallel.h"
+#include "muster/core/backend/cpu/simd.h"
+#include "muster/core/ops/detail/expect.h"
+
+namespace muster::cpu {
+namespace {
+
+/// sums[f] = the sum over the rows, in order, of columns [begin, end).
+[[gnu::always_inline]] inline void sumRows(const float* x, float* sums, std::int64_t rows,
+                                           std::int64_t features, std::int64_t begin, std::int64_t end) {
+  std::fill(sums + begin, sums + end, 0.0f);
+  for (std::int64_t n = 0; n < rows; ++n)
+    for (std::int64_t f = begin; f < end; ++f) sums[f] += x[n * features + f];
+}
+
+/// oneDNN's matrix product on the canonical layouts. The README has what it was measured against.
+class GemmDense final : public DensePlan {
+ public:
+  GemmDense(const DenseShape& shape, Context& context)
+      : batch_(shape.batch), in_(shape.inFeatures), out_(shape.outFeatures), context_(context) {}
+
+  void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) override {
+    expect("x", x, {batch_, in_});
+    expect("weight", weight, {out_, in_});
+    expect("y", y, {batch_, out_});
+    if (bias.defined()) spread(bias, y);
+    MUSTER_DNNL_CHECK(dnnl_sgemm('N', 'T', batch_, out_, in_, 1.0f, x.data<float>(), in_,
+                                 weight.data<float>(), in_, bias.defined() ? 1.0f : 0.0f, y.data<float>(),
+                                 out_));
+  }
+
+  void backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) override {
+    expect("gradY", gradY, {batch_, out_});
+    expect("weight", weight, {out_, in_});
+    expect("gradX", gradX, {batch_, in_});
+    MUSTER_DNNL_CHECK(dnnl_sgemm('N', 'N', batch_, in_, out_, 1.0f, gradY.data<float>(), out_,
+                                 weight.data<float>(), in_, 0.0f, gradX.data<float>(), in_));
+  }
+
+  void backwardWeights(const Tensor& x, const Tensor& gradY, Tensor& gradWeight, Tensor& gradBias) override {
+    expect("x", x, {batch_, in_});
+    expect("gradY", gradY, {batch_, out_});
+    expect("gradWeight", gradWeight, {out_, in_});
+    MUSTER_DNNL_CHECK(dnnl_sgemm('T', 'N', out_, in_, batch_, 1.0f, gradY.data<float>(), out_,
+                                 x.data<float>(), in_, 0.0f, gradWeight.data<float>(), in_));
+    if (!gradBias.defined()) return;
+    expect("gradBias", gradBias, {out_});
+    const float* from = gradY.data<float>();
+    float* sums = gradBias.data<float>();
+    parallelFor(context_, out_, 64, [=, this](std::int64_t begin, std::int64_t end) {
+      dispatch<sumRows>(from, sums, batch_, out_, begin, end);
+    });
+  }
+
+ private:
+  static void expect(const char* name, const Tensor& tensor, const Shape& shape) {
+    muster::detail::expectTensor("dense", name, tensor, {shape});
+  }
+
+  /// Puts the bias into every row of y, for the product to be added to.
+  void spread(const Tensor& bias, Tensor& y) const {
+    expect("bias", bias, {out_});
+    const float* from = bias.data<float>();
+    float* to = y.data<float>();
+    parallelFor(context_, batch_, 16, [=, this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t n = begin; n < end; ++n) std::copy_n(from, out_, to + n * out_);
+    });
+  }
+
+  std::int64_t batch_, in_, out_;
+  Context& context_;
+};
+
+}  // namespace
+
+std::unique_ptr<DensePlan> planDense(const DenseShape& shape, Context& context) {
+  return std::make_unique<GemmDense>(shape, context);
+}
+
+}  // namespace muster::cpu

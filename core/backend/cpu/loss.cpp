@@ -1,0 +1,130 @@
+#include "muster/core/ops/loss.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "muster/core/base/error.h"
+
+namespace muster::cpu {
+namespace {
+
+// Each row function returns the loss of one row and writes factor * d(loss)/d(prediction) where `gradient` is
+// not null; `gradient` may be `z` itself.
+
+struct LogSumExp {
+  double top, sum;  // of the logits: the largest, and the sum of exp(z - top)
+  double log() const { return top + std::log(sum); }
+};
+
+LogSumExp logSumExp(const float* z, std::int64_t features) {
+  const double top = *std::max_element(z, z + features);
+  double sum = 0;
+  for (std::int64_t f = 0; f < features; ++f) sum += std::exp(z[f] - top);
+  return {top, sum};
+}
+
+double classRow(const float* z, std::int64_t label, float* gradient, std::int64_t features, double factor) {
+  const LogSumExp all = logSumExp(z, features);
+  const double value = all.log() - z[label];
+  if (gradient) {
+    for (std::int64_t f = 0; f < features; ++f)
+      gradient[f] = static_cast<float>(factor * (std::exp(z[f] - all.top) / all.sum - (f == label)));
+  }
+  return value;
+}
+
+double softLabelRow(const float* z, const float* labels, float* gradient, std::int64_t features,
+                    double factor) {
+  const LogSumExp all = logSumExp(z, features);
+  const double log = all.log();
+  double value = 0, mass = 0;
+  for (std::int64_t f = 0; f < features; ++f) {
+    // A class without mass adds nothing, even where its logit is -infinity.
+    if (labels[f] != 0) value += labels[f] * (log - z[f]);
+    mass += labels[f];
+  }
+  if (gradient) {
+    for (std::int64_t f = 0; f < features; ++f)
+      gradient[f] = static_cast<float>(factor * (mass * std::exp(z[f] - all.top) / all.sum - labels[f]));
+  }
+  return value;
+}
+
+double squaredRow(const float* prediction, const float* labels, float* gradient, std::int64_t features,
+                  double factor) {
+  const auto count = static_cast<double>(features);
+  double value = 0;
+  for (std::int64_t f = 0; f < features; ++f) {
+    const double difference = double{prediction[f]} - labels[f];
+    value += difference * difference;
+    if (gradient) gradient[f] = static_cast<float>(factor * 2 * difference / count);
+  }
+  return value / count;
+}
+
+double binaryRow(const float* z, const float* labels, float* gradient, std::int64_t features, double factor) {
+  const auto count = static_cast<double>(features);
+  double value = 0;
+  for (std::int64_t f = 0; f < features; ++f) {
+    const double logit = z[f];
+    const double small = std::exp(-std::abs(logit));  // never overflows
+    value += std::max(logit, 0.0) - logit * labels[f] + std::log1p(small);
+    const double sigmoid = (logit >= 0 ? 1 : small) / (1 + small);
+    if (gradient) gradient[f] = static_cast<float>(factor * (sigmoid - labels[f]) / count);
+  }
+  return value / count;
+}
+
+double row(Loss kind, const float* z, const float* labels, float* gradient, std::int64_t features,
+           double factor) {
+  switch (kind) {
+    case Loss::NegativeLogLikelihood:
+      return softLabelRow(z, labels, gradient, features, factor);
+    case Loss::MeanSquaredError:
+      return squaredRow(z, labels, gradient, features, factor);
+    case Loss::BinaryCrossEntropy:
+      return binaryRow(z, labels, gradient, features, factor);
+  }
+  return 0;
+}
+
+void requireClasses(const Tensor& labels, std::int64_t classes) {
+  const auto values = labels.span<std::int64_t>();
+  for (std::size_t n = 0; n < values.size(); ++n)
+    require(values[n] >= 0 && values[n] < classes, "loss: the label of row {} is {}, expected 0 to {}", n,
+            values[n], classes - 1);
+}
+
+double weightOf(const Tensor& mask, std::int64_t rows) {
+  if (!mask.defined()) return static_cast<double>(rows);
+  double sum = 0;
+  for (float weight : mask.span<float>()) sum += weight;
+  return sum;
+}
+
+}  // namespace
+
+LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+               Tensor& gradient, double normaliser, Context&) {
+  const std::int64_t rows = predictions.shape()[0], features = predictions.shape()[1];
+  const bool classes = labels.dtype() == DType::Int64;
+  if (classes) requireClasses(labels, features);
+  LossValue result{.sum = 0, .weight = weightOf(mask, rows)};
+  const double divisor = normaliser != 0 ? normaliser : result.weight;
+  for (std::int64_t n = 0; n < rows; ++n) {
+    const float* z = predictions.data<float>() + n * features;
+    float* grad = gradient.defined() ? gradient.data<float>() + n * features : nullptr;
+    const double weight = mask.defined() ? mask.data<float>()[n] : 1.0;
+    if (weight == 0) {  // whatever the row holds
+      if (grad) std::fill_n(grad, features, 0.0f);
+      continue;
+    }
+    const double factor = weight / divisor;
+    const double value = classes ? classRow(z, labels.data<std::int64_t>()[n], grad, features, factor)
+                                 : row(kind, z, labels.data<float>() + n * features, grad, features, factor);
+    result.sum += weight * value;
+  }
+  return result;
+}
+
+}  // namespace muster::cpu

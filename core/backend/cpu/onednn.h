@@ -1,0 +1,63 @@
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <source_location>
+#include <vector>
+
+#include "muster/core/backend/cpu/state.h"
+#include "muster/core/base/detail/vendor_call.h"
+#include "muster/core/tensor/tensor.h"
+
+namespace muster::cpu {
+
+/// @throws DeviceFailure (OutOfMemory) with the call's text and place unless it succeeded.
+void check(dnnl_status_t status, const char* call, std::source_location where);
+
+/// Every call into oneDNN that runs something goes through here: marked as the vendor's, and checked.
+template <typename F>
+void runVendor(F f, const char* call, std::source_location where = std::source_location::current()) {
+  dnnl_status_t status;
+  {
+    detail::VendorCall scope;
+    status = f();
+  }
+  check(status, call, where);
+}
+
+#define MUSTER_DNNL_CHECK(call) ::muster::cpu::runVendor([&] { return (call); }, #call)
+
+/// Runs planning code, whose oneDNN objects throw dnnl::error; those become DeviceFailure with `what`.
+template <typename F>
+auto planVendor(const char* what, F f, std::source_location where = std::source_location::current()) {
+  try {
+    return f();
+  } catch (const dnnl::error& error) {
+    check(error.status, what, where);
+    throw;
+  }
+}
+
+/// How oneDNN names an activation [N, C, H, W] in one of our layouts; not SampleBlocks, which it lacks.
+dnnl::memory::desc activationDesc(const Shape& shape, Layout layout);
+
+/// A primitive with its arguments, made at planning. Running it allocates nothing of ours.
+class Execution {
+ public:
+  Execution(dnnl::primitive primitive, const State& state)
+      : primitive_(std::move(primitive)), stream_(state.stream) {}
+
+  /// Adds an argument (DNNL_ARG_SRC, ...); returns its slot. Memory is bound later, or here for good.
+  std::size_t add(int argument, const dnnl::memory::desc& desc, void* data = nullptr);
+  void bind(std::size_t slot, void* data);
+  /// All slots must be bound. @throws DeviceFailure.
+  void run();
+
+ private:
+  dnnl::primitive primitive_;
+  dnnl::stream stream_;
+  std::vector<dnnl::memory> memories_;      // [slot]
+  std::vector<void*> bound_;                // [slot]
+  std::vector<dnnl_exec_arg_t> arguments_;  // [slot]
+};
+
+}  // namespace muster::cpu

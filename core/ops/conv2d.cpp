@@ -1,0 +1,45 @@
+#include "muster/core/ops/conv2d.h"
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+std::int64_t outputSize(const Conv2dShape& s, std::int64_t size, std::size_t axis) {
+  const std::int64_t reach = s.dilation[axis] * (s.kernel[axis] - 1) + 1;
+  return (size + 2 * s.padding[axis] - reach) / s.stride[axis] + 1;
+}
+
+bool allAtLeast(std::int64_t least, const std::array<std::int64_t, 2>& sizes) {
+  return sizes[0] >= least && sizes[1] >= least;
+}
+
+}  // namespace
+
+Shape Conv2dShape::output() const {
+  return {batch, outChannels, outputSize(*this, height, 0), outputSize(*this, width, 1)};
+}
+
+void Conv2dShape::validate() const {
+  require(batch > 0 && inChannels > 0 && outChannels > 0 && height > 0 && width > 0,
+          "conv2d: expected positive sizes, got an input [{}, {}, {}, {}] and {} output channels", batch,
+          inChannels, height, width, outChannels);
+  require(allAtLeast(1, kernel) && allAtLeast(1, stride) && allAtLeast(0, padding) && allAtLeast(1, dilation),
+          "conv2d: expected kernel, stride and dilation of at least 1 and padding of at least 0, got kernel "
+          "[{}], stride [{}], dilation [{}] and padding [{}]",
+          fmt::join(kernel, ", "), fmt::join(stride, ", "), fmt::join(dilation, ", "),
+          fmt::join(padding, ", "));
+  const std::array<std::int64_t, 2> sizes{height, width};
+  for (std::size_t axis = 0; axis < 2; ++axis)
+    require(dilation[axis] * (kernel[axis] - 1) < sizes[axis] + 2 * padding[axis],
+            "conv2d: a kernel [{}] with dilation [{}] does not fit an input [{}, {}] with padding [{}]",
+            fmt::join(kernel, ", "), fmt::join(dilation, ", "), height, width, fmt::join(padding, ", "));
+}
+
+std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice) {
+  shape.validate();
+  if (context.device().isCpu()) return cpu::planConv2d(shape, context, choice);
+  throw DeviceUnavailable("conv2d: this build has no CUDA");
+}
+
+}  // namespace muster

@@ -1,0 +1,34 @@
+#include "muster/core/ops/reorder.h"
+
+#include "muster/core/base/error.h"
+#include "muster/core/ops/detail/expect.h"
+
+namespace muster {
+namespace {
+
+/// Checks all but x's element type.
+void requireFits(std::string_view op, const Tensor& x, const Tensor& y) {
+  detail::expectTensor(op, "y", y, {x.shape(), y.layout(), DType::Float32, x.device()});
+  if (!x.defined() || (x.layout() != y.layout() && x.shape().rank() != 4))
+    throw InvalidArgument(
+        fmt::format("{}: {} cannot be written to {}; layouts other than row-major are for [N, C, H, W]", op,
+                    x.toString(), y.toString()));
+}
+
+}  // namespace
+
+void reorder(const Tensor& x, Tensor& y, Context& context) {
+  requireFits("reorder", x, y);
+  detail::expectLike("reorder", "x", x, x);
+  if (x.device().isCpu()) return cpu::reorder(x, y, context);
+  throw DeviceUnavailable("reorder: this build has no CUDA");
+}
+
+void loadFeatures(const Tensor& x, Tensor& y, Context& context) {
+  requireFits("loadFeatures", x, y);
+  if (x.dtype() != DType::UInt8) detail::expectLike("loadFeatures", "x", x, x);
+  if (x.device().isCpu()) return cpu::loadFeatures(x, y, context);
+  throw DeviceUnavailable("loadFeatures: this build has no CUDA");
+}
+
+}  // namespace muster

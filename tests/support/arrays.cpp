@@ -1,0 +1,142 @@
+#include "tests/support/arrays.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+namespace muster::test {
+namespace {
+
+double elementOf(const Tensor& tensor, std::int64_t index) {
+  switch (tensor.dtype()) {
+    case DType::Float32:
+      return tensor.data<float>()[index];
+    case DType::Float64:
+      return tensor.data<double>()[index];
+    case DType::UInt8:
+      return tensor.data<std::uint8_t>()[index];
+    case DType::Int64:
+      return static_cast<double>(tensor.data<std::int64_t>()[index]);
+  }
+  return 0;
+}
+
+/// Calls f(row-major index, storage index) for each element.
+void forEachElement(const Shape& shape, Layout layout,
+                    const std::function<void(std::int64_t, std::int64_t)>& f) {
+  if (layout == Layout::RowMajor) {
+    for (std::int64_t i = 0; i < shape.elements(); ++i) f(i, i);
+    return;
+  }
+  std::int64_t i = 0;
+  for (std::int64_t n = 0; n < shape[0]; ++n)
+    for (std::int64_t c = 0; c < shape[1]; ++c)
+      for (std::int64_t h = 0; h < shape[2]; ++h)
+        for (std::int64_t w = 0; w < shape[3]; ++w) f(i++, storageIndex(shape, layout, n, c, h, w));
+}
+
+}  // namespace
+
+std::uint64_t freshSeed() {
+  if (const char* text = std::getenv("MUSTER_TEST_SEED")) return std::strtoull(text, nullptr, 10);
+  return std::random_device{}();
+}
+
+Array randomArray(const Shape& shape, std::mt19937_64& random, double low, double high) {
+  std::uniform_real_distribution<double> uniform(low, high);
+  Array array(shape);
+  for (double& value : array.values) value = static_cast<float>(uniform(random));
+  return array;
+}
+
+std::int64_t storageIndex(const Shape& shape, Layout layout, std::int64_t n, std::int64_t c, std::int64_t h,
+                          std::int64_t w) {
+  const std::int64_t channels = shape[1], height = shape[2], width = shape[3];
+  const std::int64_t blocks = (channels + 15) / 16;
+  switch (layout) {
+    case Layout::RowMajor:
+      return ((n * channels + c) * height + h) * width + w;
+    case Layout::ChannelsLast:
+      return ((n * height + h) * width + w) * channels + c;
+    case Layout::ChannelBlocks:
+      return (((n * blocks + c / 16) * height + h) * width + w) * 16 + c % 16;
+    case Layout::SampleBlocks:
+      return (((n / 16 * channels + c) * height + h) * width + w) * 16 + n % 16;
+  }
+  return 0;
+}
+
+Array toArray(const Tensor& tensor) {
+  Array array(tensor.shape());
+  forEachElement(tensor.shape(), tensor.layout(),
+                 [&](std::int64_t i, std::int64_t stored) { array.at(i) = elementOf(tensor, stored); });
+  return array;
+}
+
+Tensor toTensor(const Array& array, Layout layout) {
+  Tensor tensor = Tensor::zeros(array.shape, DType::Float32, Device::cpu(), layout);
+  forEachElement(array.shape, layout, [&](std::int64_t i, std::int64_t stored) {
+    tensor.data<float>()[stored] = static_cast<float>(array.at(i));
+  });
+  return tensor;
+}
+
+Tensor nanTensor(const Shape& shape, Layout layout) {
+  Tensor tensor = Tensor::empty(shape, DType::Float32, Device::cpu(), layout);
+  std::ranges::fill(tensor.span<float>(), std::numeric_limits<float>::quiet_NaN());
+  return tensor;
+}
+
+double maxError(const Array& array, const Array& expected) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (!(array.shape == expected.shape)) return infinity;
+  double worst = 0;
+  for (std::size_t i = 0; i < expected.values.size(); ++i) {
+    const double error = std::abs(array.values[i] - expected.values[i]) / (1 + std::abs(expected.values[i]));
+    if (std::isnan(error)) return infinity;
+    worst = std::max(worst, error);
+  }
+  return worst;
+}
+
+double maxError(const Tensor& tensor, const Array& expected) {
+  return maxError(toArray(tensor), expected);
+}
+
+bool paddingIsZero(const Tensor& tensor) {
+  std::vector<bool> used(static_cast<std::size_t>(tensor.storage()));
+  forEachElement(tensor.shape(), tensor.layout(),
+                 [&](std::int64_t, std::int64_t stored) { used[static_cast<std::size_t>(stored)] = true; });
+  const auto values = tensor.span<float>();
+  for (std::size_t i = 0; i < used.size(); ++i)
+    if (!used[i] && values[i] != 0) return false;
+  return true;
+}
+
+bool sameBits(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+Array numericGradient(const std::function<Array(const Array&)>& f, const Array& x, const Array& weights,
+                      double step) {
+  const auto weighted = [&](const Array& at) {
+    const Array y = f(at);
+    double sum = 0;
+    for (std::size_t i = 0; i < y.values.size(); ++i) sum += weights.values[i] * y.values[i];
+    return sum;
+  };
+  Array gradient(x.shape);
+  Array moved = x;
+  for (std::size_t i = 0; i < x.values.size(); ++i) {
+    moved.values[i] = x.values[i] + step;
+    const double above = weighted(moved);
+    moved.values[i] = x.values[i] - step;
+    gradient.values[i] = (above - weighted(moved)) / (2 * step);
+    moved.values[i] = x.values[i];
+  }
+  return gradient;
+}
+
+}  // namespace muster::test

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "muster/core/tensor/tensor.h"
+
+namespace muster::test {
+
+/// Numbers in float64, row-major: what the references compute with.
+struct Array {
+  Shape shape;
+  std::vector<double> values;
+
+  explicit Array(const Shape& s) : shape(s), values(static_cast<std::size_t>(s.elements())) {}
+  Array(const Shape& s, std::vector<double> v) : shape(s), values(std::move(v)) {}
+
+  double& at(std::int64_t i) { return values[static_cast<std::size_t>(i)]; }
+  double at(std::int64_t i) const { return values[static_cast<std::size_t>(i)]; }
+  double& at(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
+    return at(((n * shape[1] + c) * shape[2] + h) * shape[3] + w);
+  }
+  double at(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
+    return at(((n * shape[1] + c) * shape[2] + h) * shape[3] + w);
+  }
+};
+
+/// The seed of a test's random inputs: another one in each run, or MUSTER_TEST_SEED. Print it with INFO.
+std::uint64_t freshSeed();
+
+/// Uniform in [low, high), each a float32.
+Array randomArray(const Shape& shape, std::mt19937_64& random, double low = -1, double high = 1);
+
+/// Reads a tensor of any layout and element type.
+Array toArray(const Tensor& tensor);
+/// As float32, in any layout, padding zero.
+Tensor toTensor(const Array& array, Layout layout = Layout::RowMajor);
+/// Float32, every element and all padding NaN: what an output holds before it is written.
+Tensor nanTensor(const Shape& shape, Layout layout = Layout::RowMajor);
+
+/// The index of element (n, c, h, w) in the storage of a layout.
+std::int64_t storageIndex(const Shape& shape, Layout layout, std::int64_t n, std::int64_t c, std::int64_t h,
+                          std::int64_t w);
+
+/// The largest |tensor - expected| / (1 + |expected|); infinite where shapes differ or one of both is NaN.
+double maxError(const Tensor& tensor, const Array& expected);
+double maxError(const Array& array, const Array& expected);
+
+/// Whether everything that the layout pads is zero.
+bool paddingIsZero(const Tensor& tensor);
+
+/// Whether both have the same bits, padding included.
+bool sameBits(const Tensor& a, const Tensor& b);
+
+/// d(sum of weights * f(x)) / dx by central differences.
+Array numericGradient(const std::function<Array(const Array&)>& f, const Array& x, const Array& weights,
+                      double step = 1e-5);
+
+}  // namespace muster::test

@@ -1,0 +1,121 @@
+#include <cmath>
+#include <limits>
+
+#include "tests/support/reference_ops.h"
+
+namespace muster::test::reference {
+namespace {
+
+/// Calls f(n, o, oh, ow, c, kh, kw, ih, iw) for every product of a convolution that is not with padding.
+template <typename F>
+void forEachProduct(const Conv2dShape& s, F f) {
+  const auto outSize = [&](std::int64_t size, std::size_t axis) {
+    return (size + 2 * s.padding[axis] - s.dilation[axis] * (s.kernel[axis] - 1) - 1) / s.stride[axis] + 1;
+  };
+  const std::int64_t outHeight = outSize(s.height, 0), outWidth = outSize(s.width, 1);
+  for (std::int64_t n = 0; n < s.batch; ++n)
+    for (std::int64_t o = 0; o < s.outChannels; ++o)
+      for (std::int64_t oh = 0; oh < outHeight; ++oh)
+        for (std::int64_t ow = 0; ow < outWidth; ++ow)
+          for (std::int64_t c = 0; c < s.inChannels; ++c)
+            for (std::int64_t kh = 0; kh < s.kernel[0]; ++kh)
+              for (std::int64_t kw = 0; kw < s.kernel[1]; ++kw) {
+                const std::int64_t ih = oh * s.stride[0] - s.padding[0] + kh * s.dilation[0];
+                const std::int64_t iw = ow * s.stride[1] - s.padding[1] + kw * s.dilation[1];
+                if (ih >= 0 && ih < s.height && iw >= 0 && iw < s.width) f(n, o, oh, ow, c, kh, kw, ih, iw);
+              }
+}
+
+using I = std::int64_t;
+
+}  // namespace
+
+Array conv2d(const Conv2dShape& shape, const Array& x, const Array& weight, const Array& bias) {
+  Array y(shape.output());
+  for (I i = 0, plane = shape.output()[2] * shape.output()[3]; i < y.shape.elements(); ++i)
+    y.at(i) = bias.at(i / plane % shape.outChannels);
+  forEachProduct(shape, [&](I n, I o, I oh, I ow, I c, I kh, I kw, I ih, I iw) {
+    y.at(n, o, oh, ow) += x.at(n, c, ih, iw) * weight.at(o, c, kh, kw);
+  });
+  return y;
+}
+
+Array conv2dBackwardData(const Conv2dShape& shape, const Array& gradY, const Array& weight) {
+  Array gradX(shape.input());
+  forEachProduct(shape, [&](I n, I o, I oh, I ow, I c, I kh, I kw, I ih, I iw) {
+    gradX.at(n, c, ih, iw) += gradY.at(n, o, oh, ow) * weight.at(o, c, kh, kw);
+  });
+  return gradX;
+}
+
+std::pair<Array, Array> conv2dBackwardWeights(const Conv2dShape& shape, const Array& x, const Array& gradY) {
+  Array gradWeight(shape.weight()), gradBias({shape.outChannels});
+  forEachProduct(shape, [&](I n, I o, I oh, I ow, I c, I kh, I kw, I ih, I iw) {
+    gradWeight.at(o, c, kh, kw) += gradY.at(n, o, oh, ow) * x.at(n, c, ih, iw);
+  });
+  for (I i = 0, plane = gradY.shape[2] * gradY.shape[3]; i < gradY.shape.elements(); ++i)
+    gradBias.at(i / plane % shape.outChannels) += gradY.at(i);
+  return {gradWeight, gradBias};
+}
+
+namespace {
+
+/// Calls f(n, c, oh, ow, ih, iw) for every input under every window, first in row-major order first.
+template <typename F>
+void forEachTap(const Pool2dShape& s, F f) {
+  const I outHeight = (s.height + 2 * s.padding[0] - s.kernel[0]) / s.stride[0] + 1;
+  const I outWidth = (s.width + 2 * s.padding[1] - s.kernel[1]) / s.stride[1] + 1;
+  for (I n = 0; n < s.batch; ++n)
+    for (I c = 0; c < s.channels; ++c)
+      for (I oh = 0; oh < outHeight; ++oh)
+        for (I ow = 0; ow < outWidth; ++ow)
+          for (I kh = 0; kh < s.kernel[0]; ++kh)
+            for (I kw = 0; kw < s.kernel[1]; ++kw) {
+              const I ih = oh * s.stride[0] - s.padding[0] + kh;
+              const I iw = ow * s.stride[1] - s.padding[1] + kw;
+              if (ih >= 0 && ih < s.height && iw >= 0 && iw < s.width) f(n, c, oh, ow, ih, iw);
+            }
+}
+
+double kernelSize(const Pool2dShape& shape) {
+  return static_cast<double>(shape.kernel[0] * shape.kernel[1]);
+}
+
+}  // namespace
+
+Array pool2d(const Pool2dShape& shape, const Array& x) {
+  Array y(shape.output());
+  if (shape.kind == PoolKind::Average) {
+    forEachTap(shape, [&](I n, I c, I oh, I ow, I ih, I iw) {
+      y.at(n, c, oh, ow) += x.at(n, c, ih, iw) / kernelSize(shape);
+    });
+    return y;
+  }
+  for (double& value : y.values) value = -std::numeric_limits<double>::infinity();
+  forEachTap(shape, [&](I n, I c, I oh, I ow, I ih, I iw) {
+    double& best = y.at(n, c, oh, ow);
+    const double value = x.at(n, c, ih, iw);
+    if (value > best || std::isnan(value)) best = value;
+  });
+  return y;
+}
+
+Array pool2dBackward(const Pool2dShape& shape, const Array& x, const Array& gradY) {
+  Array gradX(shape.input());
+  if (shape.kind == PoolKind::Average) {
+    forEachTap(shape, [&](I n, I c, I oh, I ow, I ih, I iw) {
+      gradX.at(n, c, ih, iw) += gradY.at(n, c, oh, ow) / kernelSize(shape);
+    });
+    return gradX;
+  }
+  const Array y = pool2d(shape, x);
+  Array given(y.shape);  // 1 where a window's gradient has found its input
+  forEachTap(shape, [&](I n, I c, I oh, I ow, I ih, I iw) {
+    if (given.at(n, c, oh, ow) != 0 || x.at(n, c, ih, iw) != y.at(n, c, oh, ow)) return;
+    given.at(n, c, oh, ow) = 1;
+    gradX.at(n, c, ih, iw) += gradY.at(n, c, oh, ow);
+  });
+  return gradX;
+}
+
+}  // namespace muster::test::reference

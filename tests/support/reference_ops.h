@@ -1,0 +1,41 @@
+#pragma once
+
+#include <utility>
+
+#include "muster/core/ops/activation.h"
+#include "muster/core/ops/conv2d.h"
+#include "muster/core/ops/dense.h"
+#include "muster/core/ops/loss.h"
+#include "muster/core/ops/pool2d.h"
+#include "tests/support/arrays.h"
+
+/// Every operation once more, in float64 and in the plainest loops that say what it is: what the backends are
+/// compared with. Nothing here uses the library's computing code.
+namespace muster::test::reference {
+
+Array conv2d(const Conv2dShape& shape, const Array& x, const Array& weight, const Array& bias);
+Array conv2dBackwardData(const Conv2dShape& shape, const Array& gradY, const Array& weight);
+/// {gradWeight, gradBias}
+std::pair<Array, Array> conv2dBackwardWeights(const Conv2dShape& shape, const Array& x, const Array& gradY);
+
+Array pool2d(const Pool2dShape& shape, const Array& x);
+Array pool2dBackward(const Pool2dShape& shape, const Array& x, const Array& gradY);
+
+Array dense(const Array& x, const Array& weight, const Array& bias);
+Array denseBackwardData(const Array& gradY, const Array& weight);
+/// {gradWeight, gradBias}
+std::pair<Array, Array> denseBackwardWeights(const Array& x, const Array& gradY);
+
+Array activation(Activation kind, const Array& x);
+Array activationBackward(Activation kind, const Array& x, const Array& gradY);
+
+/// Each element of row n, e-th of its row, is zeroed where keep(n, e) is false.
+Array dropout(const Array& x, double rate, const std::function<bool(std::int64_t n, std::int64_t e)>& keep);
+
+/// The examples' losses [N]; labels [N] are class indices, [N, F] are values.
+Array losses(Loss kind, const Array& predictions, const Array& labels);
+/// d(sum of mask * losses / normaliser) / d predictions.
+Array lossGradient(Loss kind, const Array& predictions, const Array& labels, const Array& mask,
+                   double normaliser);
+
+}  // namespace muster::test::reference
