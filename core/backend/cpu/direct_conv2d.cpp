@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "muster/core/backend/cpu/direct_conv2d_kernels.h"
+#include "muster/core/backend/cpu/padding.h"
 #include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/simd.h"
 #include "muster/core/base/error.h"
@@ -160,6 +161,7 @@ void DirectConv2dPlan::forward(const Tensor& x, const Tensor& weight, const Tens
       }
     }
   });
+  zeroPadding(y);  // the lanes without a sample hold the bias
 }
 
 void DirectConv2dPlan::backwardBlock(const float* gradY, float* gradRow, float* gradX) {

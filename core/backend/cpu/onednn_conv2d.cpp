@@ -134,7 +134,7 @@ struct OneDnnConv2dPlanner::Descriptors {
         output(out),
         context(c),
         given{activationDesc(s.input(), in),
-              {dnnl::memory::dims(s.weight().begin(), s.weight().end()), kFloat, Tag::oihw},
+              {{s.outChannels, s.inChannels, s.kernel[0], s.kernel[1]}, kFloat, Tag::oihw},
               {{s.outChannels}, kFloat, Tag::a},
               activationDesc(s.output(), out)},
         native(s, {given.input, any(given.weight), given.bias, given.output}, stateOf(c).engine),

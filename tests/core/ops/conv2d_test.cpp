@@ -1,0 +1,236 @@
+#include "muster/core/ops/conv2d.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "muster/core/base/error.h"
+#include "tests/support/reference_ops.h"
+
+namespace muster {
+namespace {
+
+using test::Array;
+namespace reference = test::reference;
+
+constexpr Conv2dChoice kLibraryChoices[] = {Conv2dChoice::Auto, Conv2dChoice::RowMajor,
+                                            Conv2dChoice::ChannelsLast, Conv2dChoice::ChannelBlocks};
+
+/// A convolution's random inputs and what they must give.
+struct Case {
+  Conv2dShape shape;
+  Array x, weight, bias, gradY;
+
+  Case(const Conv2dShape& s, std::mt19937_64& random)
+      : shape(s),
+        x(test::randomArray(s.input(), random)),
+        weight(test::randomArray(s.weight(), random)),
+        bias(test::randomArray({s.outChannels}, random)),
+        gradY(test::randomArray(s.output(), random)) {}
+
+  /// Float32 sums of `terms` numbers within [-1, 1] are off by about sqrt(terms) roundings; ten times that.
+  static double tolerance(std::int64_t terms) { return 6e-7 * std::sqrt(static_cast<double>(terms)); }
+  double forwardTolerance() const {
+    return tolerance(shape.inChannels * shape.kernel[0] * shape.kernel[1] + 10);
+  }
+  double dataTolerance() const {
+    return tolerance(shape.outChannels * shape.kernel[0] * shape.kernel[1] + 10);
+  }
+  double weightTolerance() const { return tolerance(gradY.shape.elements() / shape.outChannels + 10); }
+};
+
+/// What a plan wrote into outputs that were NaN before.
+struct Results {
+  Tensor y, gradX, gradWeight, gradBias;
+
+  Results(Conv2dPlan& plan, const Case& c, bool withBias = true) {
+    const Tensor x = test::toTensor(c.x, plan.inputLayout());
+    const Tensor gradY = test::toTensor(c.gradY, plan.outputLayout());
+    const Tensor weight = test::toTensor(c.weight);
+    y = test::nanTensor(c.shape.output(), plan.outputLayout());
+    gradX = test::nanTensor(c.shape.input(), plan.inputLayout());
+    gradWeight = test::nanTensor(c.shape.weight());
+    if (withBias) gradBias = test::nanTensor({c.shape.outChannels});
+    plan.forward(x, weight, withBias ? test::toTensor(c.bias) : Tensor(), y);
+    plan.backwardData(gradY, weight, gradX);
+    plan.backwardWeights(x, gradY, gradWeight, gradBias);
+  }
+};
+
+void checkAgainstReference(const Case& c, Context& context, Conv2dChoice choice) {
+  auto plan = planConv2d(c.shape, context, choice);
+  CAPTURE(plan->implementation());
+  const Results got(*plan, c);
+  CHECK(test::maxError(got.y, reference::conv2d(c.shape, c.x, c.weight, c.bias)) < c.forwardTolerance());
+  CHECK(test::maxError(got.gradX, reference::conv2dBackwardData(c.shape, c.gradY, c.weight)) <
+        c.dataTolerance());
+  const auto [gradWeight, gradBias] = reference::conv2dBackwardWeights(c.shape, c.x, c.gradY);
+  CHECK(test::maxError(got.gradWeight, gradWeight) < c.weightTolerance());
+  CHECK(test::maxError(got.gradBias, gradBias) < c.weightTolerance());
+  CHECK(test::paddingIsZero(got.y));
+  CHECK(test::paddingIsZero(got.gradX));
+}
+
+std::string describe(const Conv2dShape& s) {
+  return fmt::format("{} -> {} channels, input {}, kernel [{}], stride [{}], padding [{}], dilation [{}]",
+                     s.inChannels, s.outChannels, s.input().toString(), fmt::join(s.kernel, ","),
+                     fmt::join(s.stride, ","), fmt::join(s.padding, ","), fmt::join(s.dilation, ","));
+}
+
+TEST_CASE("convolutions agree with the reference over shapes, choices and threads") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  const Conv2dShape shapes[] = {
+      {.batch = 3, .height = 12, .width = 11, .outChannels = 20, .kernel = {5, 5}},
+      {.batch = 2, .inChannels = 20, .height = 8, .width = 9, .outChannels = 50, .kernel = {5, 5}},
+      {.batch = 5,
+       .inChannels = 3,
+       .height = 7,
+       .width = 7,
+       .outChannels = 16,
+       .kernel = {3, 3},
+       .padding = {1, 1}},
+      {.batch = 17, .inChannels = 4, .height = 6, .width = 5, .outChannels = 3, .kernel = {1, 1}},
+      {.batch = 2,
+       .inChannels = 17,
+       .height = 9,
+       .width = 9,
+       .outChannels = 33,
+       .kernel = {3, 3},
+       .stride = {2, 2},
+       .padding = {1, 1}},
+      {.batch = 1,
+       .inChannels = 2,
+       .height = 10,
+       .width = 12,
+       .outChannels = 5,
+       .kernel = {3, 2},
+       .stride = {1, 3},
+       .padding = {2, 0}},
+      {.batch = 2,
+       .inChannels = 16,
+       .height = 11,
+       .width = 11,
+       .outChannels = 16,
+       .kernel = {3, 3},
+       .padding = {2, 2},
+       .dilation = {2, 2}},
+      {.batch = 1, .inChannels = 1, .height = 1, .width = 1, .outChannels = 1},
+  };
+  for (const auto& shape : shapes) {
+    const Case c(shape, random);
+    INFO(describe(shape));
+    for (int threads : {1, 2, 3})
+      for (auto choice : kLibraryChoices) {
+        CAPTURE(threads);
+        CAPTURE(static_cast<int>(choice));
+        Context context(Device::cpu(), {.threads = threads});
+        ContextScope scope(context);
+        checkAgainstReference(c, context, choice);
+      }
+  }
+}
+
+TEST_CASE("a convolution without bias adds none and can be asked for no bias gradient") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  Context context;
+  ContextScope scope(context);
+  const Case c({.batch = 2, .inChannels = 3, .height = 6, .width = 6, .outChannels = 4, .kernel = {3, 3}},
+               random);
+  const Array none({4});
+  for (auto choice : kLibraryChoices) {
+    auto plan = planConv2d(c.shape, context, choice);
+    const Results got(*plan, c, false);
+    CHECK(test::maxError(got.y, reference::conv2d(c.shape, c.x, c.weight, none)) < c.forwardTolerance());
+    CHECK(test::maxError(got.gradWeight, reference::conv2dBackwardWeights(c.shape, c.x, c.gradY).first) <
+          c.weightTolerance());
+  }
+}
+
+TEST_CASE("a planned convolution gives the same bits whenever it runs, and so does a second plan") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  const Case c(
+      {.batch = 33, .inChannels = 20, .height = 12, .width = 12, .outChannels = 50, .kernel = {5, 5}},
+      random);
+  for (int threads : {1, 2})
+    for (auto choice : kLibraryChoices) {
+      CAPTURE(threads);
+      CAPTURE(static_cast<int>(choice));
+      Context context(Device::cpu(), {.threads = threads});
+      ContextScope scope(context);
+      auto plan = planConv2d(c.shape, context, choice);
+      auto other = planConv2d(c.shape, context, choice);
+      const Results first(*plan, c), second(*plan, c), third(*other, c);
+      for (const Results* again : {&second, &third}) {
+        CHECK(test::sameBits(first.y, again->y));
+        CHECK(test::sameBits(first.gradX, again->gradX));
+        CHECK(test::sameBits(first.gradWeight, again->gradWeight));
+        CHECK(test::sameBits(first.gradBias, again->gradBias));
+      }
+    }
+}
+
+TEST_CASE("a choice fixes the layouts") {
+  Context context;
+  const Conv2dShape gray{.batch = 16, .height = 28, .width = 28, .outChannels = 20, .kernel = {5, 5}};
+  const Conv2dShape deep{
+      .batch = 16, .inChannels = 20, .height = 12, .width = 12, .outChannels = 50, .kernel = {5, 5}};
+  const auto layouts = [&](const Conv2dShape& shape, Conv2dChoice choice) {
+    auto plan = planConv2d(shape, context, choice);
+    return std::pair(plan->inputLayout(), plan->outputLayout());
+  };
+  CHECK(layouts(deep, Conv2dChoice::RowMajor) == std::pair(Layout::RowMajor, Layout::RowMajor));
+  CHECK(layouts(deep, Conv2dChoice::ChannelsLast) == std::pair(Layout::ChannelsLast, Layout::ChannelsLast));
+  CHECK(layouts(deep, Conv2dChoice::ChannelBlocks) ==
+        std::pair(Layout::ChannelBlocks, Layout::ChannelBlocks));
+  CHECK(layouts(gray, Conv2dChoice::ChannelBlocks) == std::pair(Layout::RowMajor, Layout::ChannelBlocks));
+  CHECK(layouts(gray, Conv2dChoice::Auto) == layouts(gray, Conv2dChoice::Auto));
+}
+
+TEST_CASE("shapes that make no sense are refused by name") {
+  Context context;
+  const auto refused = [&](const Conv2dShape& shape) {
+    CHECK_THROWS_AS(planConv2d(shape, context), InvalidArgument);
+  };
+  refused({.batch = 0});
+  refused({.inChannels = -1});
+  refused({.kernel = {0, 1}});
+  refused({.stride = {1, 0}});
+  refused({.padding = {-1, 0}});
+  refused({.dilation = {0, 1}});
+  CHECK_THROWS_WITH_AS(
+      planConv2d({.height = 4, .width = 9, .kernel = {3, 3}, .padding = {0, 0}, .dilation = {2, 2}}, context),
+      "conv2d: a kernel [3, 3] with dilation [2, 2] does not fit an input [4, 9] with padding [0, 0]",
+      InvalidArgument);
+  // The direct kernels know stride 1 only.
+  CHECK_THROWS_AS(planConv2d({.height = 5, .width = 5, .stride = {2, 2}}, context, Conv2dChoice::Direct),
+                  InvalidArgument);
+}
+
+TEST_CASE("tensors that do not fit the plan are refused by name") {
+  Context context;
+  ContextScope scope(context);
+  const Conv2dShape shape{
+      .batch = 2, .inChannels = 3, .height = 5, .width = 5, .outChannels = 4, .kernel = {3, 3}};
+  auto plan = planConv2d(shape, context, Conv2dChoice::RowMajor);
+  Tensor x = Tensor::zeros(shape.input()), weight = Tensor::zeros(shape.weight()),
+         y = Tensor::zeros(shape.output());
+  Tensor wrong = Tensor::zeros({2, 3, 5, 4});
+  CHECK_THROWS_WITH_AS(plan->forward(wrong, weight, {}, y),
+                       "conv2d: x is float32 [2, 3, 5, 4] on cpu, expected float32 [2, 3, 5, 5] on cpu",
+                       InvalidArgument);
+  CHECK_THROWS_AS(plan->forward(x, Tensor(), {}, y), InvalidArgument);
+  CHECK_THROWS_AS(plan->forward(x, weight, wrong, y), InvalidArgument);
+  CHECK_THROWS_AS(plan->backwardData(y, weight, wrong), InvalidArgument);
+  CHECK_THROWS_AS(plan->backwardWeights(x, y, wrong, wrong), InvalidArgument);
+  Tensor otherLayout = Tensor::zeros(shape.input(), DType::Float32, Device::cpu(), Layout::ChannelsLast);
+  CHECK_THROWS_AS(plan->forward(otherLayout, weight, {}, y), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster
