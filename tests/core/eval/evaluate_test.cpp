@@ -1,0 +1,59 @@
+#include <doctest/doctest.h>
+
+#include "muster/core/base/error.h"
+#include "muster/core/eval/evaluation.h"
+#include "tests/support/fake_trainer.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+Batch batchOf(std::initializer_list<float> predictions, std::initializer_list<float> oneHot,
+              std::int64_t rows) {
+  const auto columns = static_cast<std::int64_t>(predictions.size()) / rows;
+  Batch batch;
+  batch.features.push_back({"features", Tensor::of(predictions, {rows, columns})});
+  batch.labels.push_back({"labels", Tensor::of(oneHot, {rows, columns})});
+  return batch;
+}
+
+}  // namespace
+
+TEST_CASE("a model is run over all batches, from the start") {
+  test::EchoModel model;  // predicts its input
+  test::ListIterator data({batchOf({1, 0, 0, 1}, {1, 0, 1, 0}, 2), batchOf({0, 1}, {0, 1}, 1)});
+  Batch skipped;
+  data.next(skipped);  // wherever the iterator stands, all is evaluated
+  for (int run = 0; run < 2; ++run) {
+    const Evaluation e = evaluate(model, data);
+    CHECK(e.confusionMatrix() == std::vector<std::int64_t>{1, 1, 0, 1});
+    CHECK(data.epochs.back() == 0);
+  }
+}
+
+TEST_CASE("masks are heeded") {
+  test::EchoModel model;
+  Batch batch = batchOf({1, 0, 0, 1}, {1, 0, 1, 0}, 2);
+  batch.masks.push_back({"mask", Tensor::of({1, 0}, {2})});
+  test::ListIterator data({batch});
+  CHECK(evaluate(model, data).confusionMatrix() == std::vector<std::int64_t>{1, 0, 0, 0});
+}
+
+TEST_CASE("what cannot be evaluated is refused") {
+  test::EchoModel model;
+  const auto problem = [&](std::vector<Batch> batches) {
+    test::ListIterator data(std::move(batches));
+    return test::thrown<InvalidArgument>([&] { evaluate(model, data); });
+  };
+  CHECK(problem({}) == "evaluate: the data set has no batches");
+  Batch unlabelled = batchOf({1, 0}, {1, 0}, 1);
+  unlabelled.labels.clear();
+  CHECK(problem({unlabelled}) == "evaluate: a batch has no labels");
+  Batch picture;
+  picture.features.push_back({"features", Tensor::zeros({1, 2, 2})});
+  picture.labels.push_back({"labels", Tensor::zeros({1, 2, 2})});
+  CHECK(problem({picture}) == "evaluate: expected predictions [N, classes], got float32 [1, 2, 2] on cpu");
+}
+
+}  // namespace muster

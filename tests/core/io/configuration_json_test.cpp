@@ -1,0 +1,111 @@
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+MultiLayerConfiguration everyLayer() {
+  return {
+      .seed = std::numeric_limits<std::uint64_t>::max(),
+      .updater =
+          Nesterovs{.learningRate = WarmUpSchedule{.iterations = 50, .then = CosineSchedule{.initial = 0.1}},
+                    .momentum = 0.9},
+      .l1 = 1e-7,
+      .l2 = 5e-4,
+      .weightDecay = 0.1 + 0.2,
+      .clipNorm = 1.0 / 3,
+      .clipValue = 2,
+      .inputShape = {3, 28, 28},
+      .layers = {Conv2d{.outChannels = 20,
+                        .kernel = {5, 3},
+                        .stride = {2, 1},
+                        .padding = {1, 2},
+                        .dilation = {1, 2},
+                        .activation = Activation::LeakyReLU,
+                        .init = Init::normal(0.01),
+                        .bias = false,
+                        .name = "first"},
+                 ActivationLayer{.activation = Activation::Tanh}, MaxPool2d{.kernel = {2, 2}},
+                 AveragePool2d{.kernel = {2, 2}, .stride = {1, 1}}, GlobalPool2d{.kind = PoolKind::Max},
+                 Flatten{}, Dense{.units = 30, .init = Init::he()}, Dropout{.rate = 0.25},
+                 Output{.classes = 4, .loss = Loss::MeanSquaredError, .activation = Activation::Sigmoid}}};
+}
+
+std::string problemOf(const std::string& json) {
+  return test::thrown<InvalidArgument>([&] { MultiLayerConfiguration::fromJson(json); });
+}
+
+/// A configuration with these lines inside.
+std::string with(const std::string& fields, const std::string& layers = "[]") {
+  return R"({"format": "muster.MultiLayerConfiguration", "version": 1, )" + fields + R"("layers": )" +
+         layers + "}";
+}
+
+}  // namespace
+
+TEST_CASE("a configuration comes back") {
+  const std::string text = everyLayer().toJson();
+  const auto read = MultiLayerConfiguration::fromJson(text);
+  CHECK(read.toJson() == text);
+  CHECK(read.seed == std::numeric_limits<std::uint64_t>::max());
+  CHECK(read.l1 == 1e-7);
+  CHECK(read.l2 == 5e-4);
+  CHECK(read.weightDecay == 0.1 + 0.2);
+  CHECK(read.clipNorm == 1.0 / 3);
+  CHECK(read.clipValue == 2);
+  CHECK(read.inputShape == Shape{3, 28, 28});
+  CHECK(read.updater.type() == "nesterovs");
+  CHECK(read.updater.learningRate().type() == "warmup");
+  CHECK(read.updater.learningRate().at(49) == everyLayer().updater.learningRate().at(49));
+  REQUIRE(read.layers.size() == 9);
+  CHECK(read.layers[0].module().name() == "first");
+  CHECK(read.layers[0].module().outputShape({3, 28, 28}) ==
+        everyLayer().layers[0].module().outputShape({3, 28, 28}));
+  CHECK(read.layers[8].module().lossHead()->loss == Loss::MeanSquaredError);
+}
+
+TEST_CASE("what a person writes by hand") {
+  const auto read = MultiLayerConfiguration::fromJson(R"({
+    "format": "muster.MultiLayerConfiguration", "version": 1, "seed": 123,
+    "updater": {"type": "adam", "learningRate": {"type": "fixed", "value": 0.001}, "beta1": 0.8},
+    "inputShape": [1, 28, 28],
+    "layers": [{"type": "conv2d", "outChannels": 20, "kernel": [5, 5]},
+               {"type": "output", "classes": 10}]})");
+  CHECK(read.seed == 123);
+  CHECK(read.l2 == 0);
+  CHECK(read.updater.type() == "adam");
+  CHECK(read.updater.learningRate().at(7) == 0.001);
+  CHECK(read.layers[0].module().outputShape({1, 28, 28}) == Shape{20, 24, 24});
+}
+
+TEST_CASE("mistakes are named with their path") {
+  CHECK(problemOf(with("")) == "");
+  CHECK(problemOf("{}") == "format: is missing");
+  CHECK(problemOf(R"({"format": "muster.MultiLayerConfiguration", "version": 1})") == "layers: is missing");
+  CHECK(problemOf(R"({"format": "other", "version": 1, "layers": []})") ==
+        "format: expected \"muster.MultiLayerConfiguration\", found \"other\"");
+  CHECK(problemOf(R"({"format": "muster.MultiLayerConfiguration", "version": 2, "layers": []})") ==
+        "version: this library reads version 1, found 2");
+  CHECK(problemOf(with(R"("sede": 1, )")).starts_with("sede: there is no such field; there are format, "));
+  CHECK(problemOf(with(R"("l2": "much", )")) == "l2: expected a number, found the string \"much\"");
+  CHECK(problemOf(with(R"("updater": {"type": "sgdd"}, )")).starts_with("updater: "));
+  CHECK(problemOf(with(R"("updater": {"type": "sgdd"}, )")).find("there is no type \"sgdd\"") !=
+        std::string::npos);
+  CHECK(problemOf(with("", R"([{"type": "flatten"}, {"type": "conv3d"}])"))
+            .starts_with("layers[1]: layer: there is no type \"conv3d\"; there are "));
+  CHECK(problemOf(with("", R"([{"units": 3}])")) == "layers[0].type: is missing");
+  CHECK(problemOf(
+            with("", R"([{"type": "flatten"}, {"type": "flatten"}, {"type": "conv2d", "kernal": [5, 5]}])"))
+            .starts_with("layers[2].kernal: there is no such field; there are type, outChannels, kernel, "));
+  CHECK(problemOf(with("", R"([{"type": "dense", "activation": "rellu"}])"))
+            .starts_with("layers[0].activation: there is no \"rellu\"; there are identity, "));
+  CHECK(problemOf("{\n\"format\": ").starts_with("not valid JSON at line 2, column "));
+}
+
+}  // namespace muster

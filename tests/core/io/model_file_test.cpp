@@ -1,0 +1,268 @@
+#include "muster/core/io/model_file.h"
+
+#include <doctest/doctest.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/random.h"
+#include "muster/core/io/safetensors.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/skip.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::TemporaryDirectory;
+using test::thrown;
+
+/// [1, 6, 6] -> conv [2, 4, 4] -> pool [2, 2, 2] -> dense [4] -> output [3].
+MultiLayerConfiguration smallConvnet(std::int64_t units = 4,
+                                     Updater updater = Nesterovs{.learningRate = 0.05}) {
+  return {.seed = 11,
+          .updater = std::move(updater),
+          .inputShape = {1, 6, 6},
+          .layers = {Conv2d{.outChannels = 2, .kernel = {3, 3}}, MaxPool2d{.kernel = {2, 2}},
+                     Dense{.units = units, .activation = Activation::ReLU}, Output{.classes = 3}}};
+}
+
+test::ListIterator randomData() {
+  const RandomStream random(3, "model file test");
+  std::vector<Batch> batches(3);
+  std::uint64_t index = 0;
+  for (auto& batch : batches) {
+    Tensor& features = Batch::ensure(batch.features, "features", {8, 1, 6, 6});
+    for (float& value : features.span<float>()) value = static_cast<float>(random.normal(index++));
+    Tensor& labels = Batch::ensure(batch.labels, "labels", {8}, DType::Int64);
+    for (auto& label : labels.span<std::int64_t>())
+      label = static_cast<std::int64_t>(random.below(index++, 3));
+  }
+  return test::ListIterator(std::move(batches));
+}
+
+std::unique_ptr<MultiLayerNetwork> trained(MultiLayerConfiguration configuration, std::int64_t epochs = 2) {
+  auto network = std::make_unique<MultiLayerNetwork>(std::move(configuration));
+  network->init();
+  auto data = randomData();
+  network->fit(data, epochs);
+  return network;
+}
+
+/// Whether all that is saved is the same, bit for bit.
+bool sameState(Model& a, Model& b) {
+  const auto left = a.state(), right = b.state();
+  if (left.size() != right.size()) return false;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    if (left[i]->kind == BlockKind::Gradients) continue;
+    if (left[i]->name != right[i]->name || left[i]->values.shape() != right[i]->values.shape()) return false;
+    if (std::memcmp(left[i]->values.raw(), right[i]->values.raw(), left[i]->values.bytes()) != 0)
+      return false;
+  }
+  return true;
+}
+
+struct Expected {
+  std::string name;
+  Shape shape;
+};
+
+const std::vector<Expected> kParameters{{"conv1.weight", {2, 1, 3, 3}}, {"conv1.bias", {2}},
+                                        {"dense1.weight", {4, 8}},      {"dense1.bias", {4}},
+                                        {"output.weight", {3, 4}},      {"output.bias", {3}}};
+
+/// What the file of `network` must hold by the description of the format, for read_model.py.
+std::string expectedFor(MultiLayerNetwork& network) {
+  std::string text = fmt::format("counters.iteration|I64||{}\ncounters.epoch|I64||{}\n", network.iteration(),
+                                 network.epoch());
+  const auto add = [&](const std::string& prefix, const StateBlock& block) {
+    for (const auto& [name, shape] : kParameters) {
+      text += fmt::format("{}{}|F32|{}|", prefix, name, fmt::join(shape.sizes(), ","));
+      for (const float value : block.segment(name).span<float>()) text += fmt::format("{:a} ", value);
+      text += "\n";
+    }
+  };
+  add("", network.block(BlockKind::Parameters));
+  add("updater.velocity.", network.optimizer().state()[0]);
+  return text;
+}
+
+/// What `load` says of the file of a trained network after `change`.
+std::string problemAfter(const std::function<void(Safetensors&)>& change) {
+  TemporaryDirectory directory;
+  const auto path = directory / "m.safetensors";
+  trained(smallConvnet())->save(path);
+  Safetensors file = readSafetensors(path);
+  change(file);
+  writeSafetensors(path, file);
+  const std::string text = thrown<FileError>([&] { MultiLayerNetwork::load(path); });
+  const std::string prefix = path.string() + ": ";
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+Safetensors::Entry& entry(Safetensors& file, std::string_view name) {
+  for (auto& candidate : file.tensors)
+    if (candidate.name == name) return candidate;
+  throw std::logic_error("no such tensor in the test's file");
+}
+
+/// Doubles its input; counts in a statistic of its own how often. Only its state matters here.
+struct WithStatistics {
+  static constexpr std::string_view kType = "test-with-statistics";
+  std::string name = {};
+  Shape outputShape(const Shape& input) const { return input; }
+  std::vector<ParameterSpec> statistics(const Shape& input) const {
+    return {{.name = "mean", .shape = input}};
+  }
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context&) const { return nullptr; }
+  void fields(Fields&) {}
+  void validate() const {}
+};
+
+}  // namespace
+
+TEST_CASE("a network comes back bit for bit, and trains on as if it had never stopped") {
+  TemporaryDirectory directory;
+  for (const Updater& updater : {Updater(Nesterovs{}), Updater(Adam{}), Updater(Sgd{})}) {
+    const auto network = trained(smallConvnet(4, updater));
+    network->save(directory / "m.safetensors");
+    const auto loaded = MultiLayerNetwork::load(directory / "m.safetensors");
+    CHECK(sameState(*network, *loaded));
+    CHECK(loaded->iteration() == 6);
+    CHECK(loaded->epoch() == 2);
+    CHECK(loaded->configuration().toJson() == network->configuration().toJson());
+    auto data = randomData(), sameData = randomData();
+    network->fit(data);
+    CHECK_FALSE(sameState(*network, *loaded));
+    loaded->fit(sameData);
+    CHECK(sameState(*network, *loaded));
+  }
+  CHECK(directory.names() == std::set<std::string>{"m.safetensors"});
+}
+
+TEST_CASE("names and shapes are those of PyTorch") {
+  TemporaryDirectory directory;
+  trained(smallConvnet())->save(directory / "m.safetensors");
+  const Safetensors file = readSafetensors(directory / "m.safetensors");
+  CHECK(file.tensors.size() == 2 * kParameters.size() + 2);
+  for (const auto& [name, shape] : kParameters)
+    for (const auto& saved : {name, "updater.velocity." + name}) {
+      CAPTURE(saved);
+      REQUIRE(file.find(saved) != nullptr);
+      CHECK(file.find(saved)->shape() == shape);
+    }
+  CHECK(file.find("counters.iteration")->data<std::int64_t>()[0] == 6);
+  CHECK(file.find("counters.epoch")->data<std::int64_t>()[0] == 2);
+  CHECK(file.metadata.at("format") == "pt");
+}
+
+TEST_CASE("Python reads the file with its standard library") {
+#ifdef MUSTER_PYTHON
+  TemporaryDirectory directory;
+  const auto network = trained(smallConvnet());
+  network->save(directory / "m.safetensors");
+  test::writeFile(directory / "expected.txt", expectedFor(*network));
+  const auto command =
+      fmt::format("'{}' '{}' '{}' '{}'", MUSTER_PYTHON, MUSTER_READ_MODEL,
+                  (directory / "m.safetensors").string(), (directory / "expected.txt").string());
+  CHECK(std::system(command.c_str()) == 0);
+#else
+  test::skip("there is no Python 3 here");
+#endif
+}
+
+TEST_CASE("statistics are saved like parameters") {
+  Layer::registerType<WithStatistics>();
+  TemporaryDirectory directory;
+  MultiLayerNetwork network(
+      {.inputShape = {2}, .layers = {WithStatistics{.name = "norm"}, Output{.classes = 2}}});
+  network.init();
+  network.block(BlockKind::Statistics).segment("norm.mean").data<float>()[1] = 2.5f;
+  network.save(directory / "m.safetensors");
+  const Safetensors file = readSafetensors(directory / "m.safetensors");
+  REQUIRE(file.find("norm.mean") != nullptr);
+  CHECK(file.find("norm.mean")->data<float>()[1] == 2.5f);
+  CHECK(sameState(network, *MultiLayerNetwork::load(directory / "m.safetensors")));
+}
+
+TEST_CASE("a file that does not fit is refused, naming the tensor") {
+  CHECK(problemAfter([](Safetensors&) {}) == "");
+  CHECK(problemAfter([](Safetensors& file) {
+          std::erase_if(file.tensors, [](auto& t) { return t.name == "dense1.bias"; });
+        }) == "tensor \"dense1.bias\" is missing");
+  CHECK(problemAfter([](Safetensors& file) { entry(file, "updater.velocity.conv1.bias").name = "other"; }) ==
+        "tensor \"updater.velocity.conv1.bias\" is missing");
+  CHECK(problemAfter([](Safetensors& file) { file.add("extra", Tensor::zeros({1})); }) ==
+        "tensor \"extra\" is none of the network's");
+  CHECK(problemAfter([](Safetensors& file) {
+          entry(file, "output.weight").values = Tensor::zeros({4, 3});
+        }) == "tensor \"output.weight\" is float32 [4, 3], but the network has float32 [3, 4]");
+  CHECK(problemAfter([](Safetensors& file) {
+          entry(file, "output.bias").values = Tensor::zeros({3}, DType::Float64);
+        }) == "tensor \"output.bias\" is float64 [3], but the network has float32 [3]");
+  CHECK(problemAfter([](Safetensors& file) { file.metadata.erase("configuration"); }) ==
+        "holds no muster model: its metadata have no \"configuration\"");
+  CHECK(problemAfter([](Safetensors& file) { file.metadata["configuration"] = "{}"; }) ==
+        "its configuration cannot be used: format: is missing");
+  CHECK(problemAfter([](Safetensors& file) {
+          MultiLayerConfiguration open = smallConvnet();
+          open.inputShape = {};
+          file.metadata["configuration"] = open.toJson();
+        }).starts_with("its configuration cannot be used: "));
+}
+
+TEST_CASE("a network that was never initialised, and a place that cannot be written") {
+  TemporaryDirectory directory;
+  MultiLayerNetwork network(smallConvnet());
+  CHECK_THROWS_AS(network.save(directory / "m.safetensors"), InvalidArgument);
+  network.init();
+  CHECK_THROWS_AS(network.save(directory / "missing/m.safetensors"), FileError);
+  CHECK(directory.names().empty());
+  CHECK_THROWS_AS(MultiLayerNetwork::load(directory / "missing.safetensors"), FileError);
+}
+
+TEST_CASE("loadState resumes a network of the same architecture") {
+  TemporaryDirectory directory;
+  const auto path = directory / "m.safetensors";
+  const auto network = trained(smallConvnet());
+  network->save(path);
+
+  MultiLayerNetwork fresh(smallConvnet());
+  loadState(fresh, path);
+  CHECK(sameState(*network, fresh));
+
+  MultiLayerConfiguration open = smallConvnet();
+  open.inputShape = {};  // the file knows it
+  MultiLayerNetwork undecided(open);
+  loadState(undecided, path);
+  CHECK(sameState(*network, undecided));
+}
+
+TEST_CASE("loadState refuses another architecture and leaves the network as it was") {
+  TemporaryDirectory directory;
+  const auto path = directory / "m.safetensors";
+  trained(smallConvnet())->save(path);
+  const auto problem = [&](const MultiLayerConfiguration& configuration) {
+    const auto network = trained(configuration, 1), before = trained(configuration, 1);
+    const std::string text = thrown<FileError>([&] { loadState(*network, path); });
+    CHECK(sameState(*network, *before));
+    return text;
+  };
+  CHECK(problem(smallConvnet(5)).find("layer 2 is there {\"type\": \"dense\", \"units\": 4") !=
+        std::string::npos);
+  auto sigmoid = smallConvnet();  // the same tensors, another function
+  sigmoid.layers[2] = Dense{.units = 4, .activation = Activation::Sigmoid};
+  CHECK(problem(sigmoid).find("layer 2 is there ") != std::string::npos);
+  auto shorter = smallConvnet();
+  shorter.layers.erase(shorter.layers.begin() + 2);
+  CHECK(problem(shorter).find("its network has 4 layers, this one 3") != std::string::npos);
+  CHECK(problem(smallConvnet(4, Adam{})).find("tensor \"updater.firstMoment.conv1.weight\" is missing") !=
+        std::string::npos);
+}
+
+}  // namespace muster
