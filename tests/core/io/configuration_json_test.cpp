@@ -102,7 +102,8 @@ TEST_CASE("mistakes are named with their path") {
   CHECK(problemOf(with("", R"([{"units": 3}])")) == "layers[0].type: is missing");
   CHECK(problemOf(
             with("", R"([{"type": "flatten"}, {"type": "flatten"}, {"type": "conv2d", "kernal": [5, 5]}])"))
-            .starts_with("layers[2].kernal: there is no such field; there are type, outChannels, kernel, "));
+            .starts_with(
+                "layers[2].kernal: there is no such field; there are type, name, outChannels, kernel, "));
   CHECK(problemOf(with("", R"([{"type": "dense", "activation": "rellu"}])"))
             .starts_with("layers[0].activation: there is no \"rellu\"; there are identity, "));
   CHECK(problemOf("{\n\"format\": ").starts_with("not valid JSON at line 2, column "));
