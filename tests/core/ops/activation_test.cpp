@@ -1,0 +1,118 @@
+#include "muster/core/ops/activation.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "muster/core/base/error.h"
+#include "tests/support/reference_ops.h"
+
+namespace muster {
+namespace {
+
+using test::Array;
+namespace reference = test::reference;
+
+constexpr double kTolerance = 4e-7;  // a few roundings of numbers near 1
+constexpr Layout kLayouts[] = {Layout::RowMajor, Layout::ChannelsLast, Layout::ChannelBlocks,
+                               Layout::SampleBlocks};
+
+/// Both passes against the reference, in place too.
+void checkAgainstReference(Activation kind, const Array& x, const Array& gradY, Layout layout,
+                           Context& context) {
+  const Tensor input = test::toTensor(x, layout), grad = test::toTensor(gradY, layout);
+  Tensor y = test::nanTensor(x.shape, layout), gradX = test::nanTensor(x.shape, layout);
+  activationForward(kind, input, y, context);
+  activationBackward(kind, kind == Activation::GELU ? input : Tensor(), y, grad, gradX, context);
+  CHECK(test::maxError(y, reference::activation(kind, x)) < kTolerance);
+  CHECK(test::maxError(gradX, reference::activationBackward(kind, x, gradY)) < 2 * kTolerance);
+  CHECK(test::paddingIsZero(y));
+  CHECK(test::paddingIsZero(gradX));
+
+  Tensor inPlace = cloneTensor(input), gradInPlace = cloneTensor(grad);
+  activationForward(kind, inPlace, inPlace, context);
+  activationBackward(kind, input, y, gradInPlace, gradInPlace, context);
+  CHECK(test::sameBits(inPlace, y));
+  CHECK(test::sameBits(gradInPlace, gradX));
+}
+
+TEST_CASE("activations agree with the reference over layouts and threads") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  // The last is above the grain, so that threads share it.
+  const Shape shapes[] = {{1, 1, 1, 1}, {17, 5, 3, 2}, {3, 20, 4, 4}, {33, 17, 5, 5}};
+  for (const auto& [kind, name] : EnumNames<Activation>::kNames)
+    for (const Shape& shape : shapes)
+      for (Layout layout : kLayouts)
+        for (int threads : {1, 3}) {
+          if (kind == Activation::Softmax && layout != Layout::RowMajor) continue;
+          CAPTURE(name);
+          CAPTURE(shape.toString());
+          CAPTURE(nameOf(layout));
+          CAPTURE(threads);
+          Context context(Device::cpu(), {.threads = threads});
+          checkAgainstReference(kind, test::randomArray(shape, random, -6, 6),
+                                test::randomArray(shape, random), layout, context);
+        }
+}
+
+TEST_CASE("softmax of [N, C] agrees with the reference and does not overflow") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  Context context;
+  checkAgainstReference(Activation::Softmax, test::randomArray({9, 10}, random, -6, 6),
+                        test::randomArray({9, 10}, random), Layout::RowMajor, context);
+  const Tensor x = Tensor::of({1000, 1000, -1000, 0, -2000, -2000}, {2, 3});
+  Tensor y = test::nanTensor({2, 3});
+  activationForward(Activation::Softmax, x, y, context);
+  CHECK(test::maxError(y, Array({2, 3}, {0.5, 0.5, 0, 1, 0, 0})) == 0);
+}
+
+TEST_CASE("known values") {
+  Context context;
+  const auto at = [&](Activation kind, float x) {
+    Tensor y = test::nanTensor({1});
+    activationForward(kind, Tensor::of({x}, {1}), y, context);
+    return y.data<float>()[0];
+  };
+  CHECK(at(Activation::ReLU, -2) == 0);
+  CHECK(at(Activation::LeakyReLU, -2) == doctest::Approx(-0.02));
+  CHECK(at(Activation::Tanh, 0.5f) == doctest::Approx(0.46211716));
+  CHECK(at(Activation::Sigmoid, 2) == doctest::Approx(0.88079708));
+  CHECK(at(Activation::GELU, 1) == doctest::Approx(0.84134475));
+  for (auto kind : {Activation::ReLU, Activation::LeakyReLU, Activation::Tanh, Activation::Sigmoid})
+    CHECK(std::isnan(at(kind, std::numeric_limits<float>::quiet_NaN())));
+}
+
+TEST_CASE("the derivative at 0 is that of the negative side") {
+  Context context;
+  const Tensor zero = Tensor::zeros({1}), grad = Tensor::of({5}, {1});
+  Tensor gradX = test::nanTensor({1});
+  activationBackward(Activation::ReLU, {}, zero, grad, gradX, context);
+  CHECK(gradX.data<float>()[0] == 0);
+  activationBackward(Activation::LeakyReLU, {}, zero, grad, gradX, context);
+  CHECK(gradX.data<float>()[0] == 5 * kLeakySlope);
+}
+
+TEST_CASE("tensors that do not fit are refused") {
+  Context context;
+  Tensor x = Tensor::zeros({2, 3}), y = Tensor::zeros({3, 2}), counts = Tensor::zeros({2, 3}, DType::Int64);
+  CHECK_THROWS_WITH_AS(activationForward(Activation::ReLU, x, y, context),
+                       "activation: y is float32 [3, 2] on cpu, expected float32 [2, 3] on cpu",
+                       InvalidArgument);
+  CHECK_THROWS_AS(activationForward(Activation::ReLU, counts, counts, context), InvalidArgument);
+  CHECK_THROWS_AS(activationForward(Activation::ReLU, {}, y, context), InvalidArgument);
+  Tensor cube = Tensor::zeros({2, 3, 4});
+  CHECK_THROWS_AS(activationForward(Activation::Softmax, cube, cube, context), InvalidArgument);
+  Tensor blocks = Tensor::zeros({2, 3, 4, 4}, DType::Float32, Device::cpu(), Layout::ChannelsLast);
+  CHECK_THROWS_AS(activationForward(Activation::Softmax, blocks, blocks, context), InvalidArgument);
+  // GELU's derivative is told from x, the others' from y.
+  CHECK_THROWS_AS(activationBackward(Activation::GELU, {}, x, x, x, context), InvalidArgument);
+  CHECK_THROWS_AS(activationBackward(Activation::Tanh, x, {}, x, x, context), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster

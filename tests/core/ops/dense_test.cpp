@@ -1,0 +1,101 @@
+#include "muster/core/ops/dense.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "muster/core/base/error.h"
+#include "tests/support/reference_ops.h"
+
+namespace muster {
+namespace {
+
+namespace reference = test::reference;
+
+/// Float32 sums of `terms` numbers within [-1, 1] are off by about sqrt(terms) roundings; ten times that.
+double tolerance(std::int64_t terms) {
+  return 6e-7 * std::sqrt(static_cast<double>(terms + 10));
+}
+
+TEST_CASE("dense layers agree with the reference over shapes and threads") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  const DenseShape shapes[] = {{1, 1, 1}, {7, 3, 5}, {128, 80, 50}, {33, 500, 10}, {2, 130, 257}};
+  for (const auto& s : shapes)
+    for (int threads : {1, 2, 3})
+      for (bool withBias : {true, false}) {
+        CAPTURE(s.batch);
+        CAPTURE(s.inFeatures);
+        CAPTURE(s.outFeatures);
+        CAPTURE(threads);
+        CAPTURE(withBias);
+        Context context(Device::cpu(), {.threads = threads});
+        ContextScope scope(context);
+        const auto x = test::randomArray({s.batch, s.inFeatures}, random);
+        const auto weight = test::randomArray({s.outFeatures, s.inFeatures}, random);
+        const auto bias =
+            withBias ? test::randomArray({s.outFeatures}, random) : test::Array({s.outFeatures});
+        const auto gradY = test::randomArray({s.batch, s.outFeatures}, random);
+        auto plan = planDense(s, context);
+
+        Tensor y = test::nanTensor({s.batch, s.outFeatures});
+        plan->forward(test::toTensor(x), test::toTensor(weight), withBias ? test::toTensor(bias) : Tensor(),
+                      y);
+        CHECK(test::maxError(y, reference::dense(x, weight, bias)) < tolerance(s.inFeatures));
+
+        Tensor gradX = test::nanTensor({s.batch, s.inFeatures});
+        plan->backwardData(test::toTensor(gradY), test::toTensor(weight), gradX);
+        CHECK(test::maxError(gradX, reference::denseBackwardData(gradY, weight)) < tolerance(s.outFeatures));
+
+        Tensor gradWeight = test::nanTensor({s.outFeatures, s.inFeatures}), gradBias;
+        if (withBias) gradBias = test::nanTensor({s.outFeatures});
+        plan->backwardWeights(test::toTensor(x), test::toTensor(gradY), gradWeight, gradBias);
+        const auto [expectedWeight, expectedBias] = reference::denseBackwardWeights(x, gradY);
+        CHECK(test::maxError(gradWeight, expectedWeight) < tolerance(s.batch));
+        if (withBias) CHECK(test::maxError(gradBias, expectedBias) < tolerance(s.batch));
+      }
+}
+
+TEST_CASE("a dense plan gives the same bits whenever it runs") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  for (int threads : {1, 2, 3}) {
+    Context context(Device::cpu(), {.threads = threads});
+    ContextScope scope(context);
+    auto plan = planDense({128, 300, 70}, context);
+    const Tensor x = test::toTensor(test::randomArray({128, 300}, random));
+    const Tensor weight = test::toTensor(test::randomArray({70, 300}, random));
+    const Tensor gradY = test::toTensor(test::randomArray({128, 70}, random));
+    Tensor y[2], gradX[2], gradWeight[2], gradBias[2];
+    for (int run = 0; run < 2; ++run) {
+      y[run] = test::nanTensor({128, 70});
+      gradX[run] = test::nanTensor({128, 300});
+      gradWeight[run] = test::nanTensor({70, 300});
+      gradBias[run] = test::nanTensor({70});
+      plan->forward(x, weight, {}, y[run]);
+      plan->backwardData(gradY, weight, gradX[run]);
+      plan->backwardWeights(x, gradY, gradWeight[run], gradBias[run]);
+    }
+    for (const Tensor* both : {y, gradX, gradWeight, gradBias}) CHECK(test::sameBits(both[0], both[1]));
+  }
+}
+
+TEST_CASE("sizes and tensors that do not fit are refused by name") {
+  Context context;
+  CHECK_THROWS_WITH_AS(planDense({0, 2, 3}, context),
+                       "dense: expected positive sizes, got batch 0, 2 inputs and 3 outputs",
+                       InvalidArgument);
+  CHECK_THROWS_AS(planDense({1, -1, 3}, context), InvalidArgument);
+  auto plan = planDense({4, 2, 3}, context);
+  Tensor x = Tensor::zeros({4, 2}), weight = Tensor::zeros({3, 2}), y = Tensor::zeros({4, 3});
+  CHECK_THROWS_WITH_AS(plan->forward(y, weight, {}, y),
+                       "dense: x is float32 [4, 3] on cpu, expected float32 [4, 2] on cpu", InvalidArgument);
+  CHECK_THROWS_AS(plan->forward(x, weight, x, y), InvalidArgument);
+  CHECK_THROWS_AS(plan->backwardData(y, weight, y), InvalidArgument);
+  CHECK_THROWS_AS(plan->backwardWeights(x, y, x, x), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,150 @@
+#include "muster/core/ops/loss.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "muster/core/base/error.h"
+#include "tests/support/reference_ops.h"
+
+namespace muster {
+namespace {
+
+using test::Array;
+namespace reference = test::reference;
+
+Tensor classTensor(const Array& labels) {
+  Tensor tensor = Tensor::empty(labels.shape, DType::Int64);
+  for (std::size_t n = 0; n < labels.values.size(); ++n)
+    tensor.data<std::int64_t>()[n] = static_cast<std::int64_t>(labels.values[n]);
+  return tensor;
+}
+
+/// Value and gradient against the reference; in place too.
+void checkAgainstReference(Loss kind, const Array& predictions, const Array& labels, const Array& mask,
+                           bool masked, double normaliser) {
+  Context context;
+  const Tensor labelTensor = labels.shape.rank() == 1 ? classTensor(labels) : test::toTensor(labels);
+  const Tensor maskTensor = masked ? test::toTensor(mask) : Tensor();
+  const double weight = std::accumulate(mask.values.begin(), mask.values.end(), 0.0);
+  const Array each = reference::losses(kind, predictions, labels);
+  double sum = 0;
+  for (std::int64_t n = 0; n < mask.shape[0]; ++n) sum += mask.at(n) * each.at(n);
+
+  Tensor gradient = test::nanTensor(predictions.shape), none;
+  const Tensor input = test::toTensor(predictions);
+  const LossValue value = loss(kind, input, labelTensor, maskTensor, gradient, normaliser, context);
+  CHECK(value.sum == doctest::Approx(sum).epsilon(1e-10));
+  CHECK(value.weight == doctest::Approx(weight).epsilon(1e-12));
+  const Array expected =
+      reference::lossGradient(kind, predictions, labels, mask, normaliser != 0 ? normaliser : weight);
+  CHECK(test::maxError(gradient, expected) < 1e-7);  // one rounding to float32
+
+  CHECK(loss(kind, input, labelTensor, maskTensor, none, normaliser, context).sum == value.sum);
+  Tensor inPlace = cloneTensor(input);
+  CHECK(loss(kind, inPlace, labelTensor, maskTensor, inPlace, normaliser, context).sum == value.sum);
+  CHECK(test::sameBits(inPlace, gradient));
+}
+
+TEST_CASE("losses and gradients agree with the reference") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  for (const auto& [kind, name] : EnumNames<Loss>::kNames)
+    for (const Shape& shape : {Shape{1, 1}, Shape{7, 10}, Shape{130, 3}})
+      for (double normaliser : {0.0, 256.0})
+        for (bool masked : {false, true}) {
+          CAPTURE(name);
+          CAPTURE(shape.toString());
+          CAPTURE(masked);
+          const auto predictions = test::randomArray(shape, random, -5, 5);
+          Array mask({shape[0]});
+          for (double& weight : mask.values) weight = masked ? random() % 3 / 2.0 : 1.0;
+          mask.values[0] = 1;
+          checkAgainstReference(kind, predictions, test::randomArray(shape, random, 0, 1), mask, masked,
+                                normaliser);
+          if (kind != Loss::NegativeLogLikelihood) continue;
+          Array classes({shape[0]});
+          for (double& label : classes.values)
+            label = static_cast<double>(random() % static_cast<std::uint64_t>(shape[1]));
+          checkAgainstReference(kind, predictions, classes, mask, masked, normaliser);
+        }
+}
+
+TEST_CASE("values by hand") {
+  Context context;
+  Tensor none;
+  // Two equal logits: ln 2 a row.
+  CHECK(loss(Loss::NegativeLogLikelihood, Tensor::of({3, 3, -1, -1}, {2, 2}), classTensor({{2}, {0, 1}}), {},
+             none, 0, context)
+            .sum == doctest::Approx(2 * std::log(2.0)));
+  // ((1-0)^2 + (2-4)^2) / 2
+  CHECK(loss(Loss::MeanSquaredError, Tensor::of({1, 2}, {1, 2}), Tensor::of({0, 4}, {1, 2}), {}, none, 0,
+             context)
+            .sum == doctest::Approx(2.5));
+  // logit 0 against 1 and 0: ln 2 each
+  CHECK(loss(Loss::BinaryCrossEntropy, Tensor::of({0, 0}, {1, 2}), Tensor::of({1, 0}, {1, 2}), {}, none, 0,
+             context)
+            .sum == doctest::Approx(std::log(2.0)));
+}
+
+TEST_CASE("large logits neither overflow nor lose the loss") {
+  Context context;
+  Tensor gradient = test::nanTensor({1, 2});
+  const Tensor logits = Tensor::of({-1000, 1000}, {1, 2});
+  CHECK(loss(Loss::NegativeLogLikelihood, logits, classTensor({{1}, {0}}), {}, gradient, 0, context).sum ==
+        2000);
+  CHECK(test::maxError(gradient, Array({1, 2}, {-1, 1})) == 0);
+  CHECK(loss(Loss::BinaryCrossEntropy, logits, Tensor::of({1, 0}, {1, 2}), {}, gradient, 0, context).sum ==
+        1000);
+  CHECK(test::maxError(gradient, Array({1, 2}, {-0.5, 0.5})) == 0);
+}
+
+TEST_CASE("a row of weight 0 counts for nothing, whatever it holds") {
+  Context context;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  Tensor gradient = test::nanTensor({2, 2});
+  const auto value = loss(Loss::NegativeLogLikelihood, Tensor::of({1, 1, nan, nan}, {2, 2}),
+                          classTensor({{2}, {0, 0}}), Tensor::of({1, 0}, {2}), gradient, 0, context);
+  CHECK(value.weight == 1);
+  CHECK(value.sum == doctest::Approx(std::log(2.0)));
+  CHECK(test::maxError(gradient, Array({2, 2}, {-0.5, 0.5, 0, 0})) < 1e-7);
+  const auto nothing = loss(Loss::MeanSquaredError, Tensor::of({1, 2}, {1, 2}), Tensor::of({0, 0}, {1, 2}),
+                            Tensor::of({0}, {1}), gradient = test::nanTensor({1, 2}), 0, context);
+  CHECK(nothing.weight == 0);
+  CHECK(nothing.sum == 0);
+  CHECK(test::maxError(gradient, Array({1, 2})) == 0);
+}
+
+TEST_CASE("a score that is not finite is told, not hidden") {
+  Context context;
+  Tensor none;
+  const Tensor logits = Tensor::of({std::numeric_limits<float>::quiet_NaN(), 1}, {1, 2});
+  CHECK(std::isnan(
+      loss(Loss::NegativeLogLikelihood, logits, classTensor({{1}, {1}}), {}, none, 0, context).sum));
+}
+
+TEST_CASE("labels and tensors that do not fit are refused by name") {
+  Context context;
+  Tensor none, z = Tensor::zeros({2, 3});
+  CHECK_THROWS_WITH_AS(loss(Loss::NegativeLogLikelihood, z, classTensor({{2}, {0, 3}}), {}, none, 0, context),
+                       "loss: the label of row 1 is 3, expected 0 to 2", InvalidArgument);
+  CHECK_THROWS_AS(loss(Loss::NegativeLogLikelihood, z, classTensor({{2}, {-1, 0}}), {}, none, 0, context),
+                  InvalidArgument);
+  CHECK_THROWS_AS(loss(Loss::NegativeLogLikelihood, z, classTensor({{3}, {0, 0, 0}}), {}, none, 0, context),
+                  InvalidArgument);
+  CHECK_THROWS_AS(loss(Loss::MeanSquaredError, z, classTensor({{2}, {0, 1}}), {}, none, 0, context),
+                  InvalidArgument);
+  CHECK_THROWS_AS(loss(Loss::MeanSquaredError, z, Tensor::zeros({3, 2}), {}, none, 0, context),
+                  InvalidArgument);
+  CHECK_THROWS_AS(loss(Loss::MeanSquaredError, z, {}, {}, none, 0, context), InvalidArgument);
+  CHECK_THROWS_AS(loss(Loss::MeanSquaredError, z, z, Tensor::zeros({3}), none, 0, context), InvalidArgument);
+  Tensor gradient = Tensor::zeros({2, 2});
+  CHECK_THROWS_AS(loss(Loss::MeanSquaredError, z, z, {}, gradient, 0, context), InvalidArgument);
+  CHECK_THROWS_AS(loss(Loss::MeanSquaredError, Tensor::zeros({2}), z, {}, none, 0, context), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,155 @@
+#include "muster/core/ops/pool2d.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "muster/core/base/error.h"
+#include "tests/support/reference_ops.h"
+
+namespace muster {
+namespace {
+
+using test::Array;
+namespace reference = test::reference;
+
+constexpr Layout kLayouts[] = {Layout::RowMajor, Layout::ChannelsLast, Layout::ChannelBlocks,
+                               Layout::SampleBlocks};
+
+void checkAgainstReference(const Pool2dShape& shape, const Array& x, const Array& gradY, Layout layout,
+                           Context& context) {
+  auto plan = planPool2d(shape, layout, context);
+  CHECK(plan->layout() == layout);
+  Tensor y = test::nanTensor(shape.output(), layout), gradX = test::nanTensor(shape.input(), layout);
+  plan->forward(test::toTensor(x, layout), y);
+  plan->backward(test::toTensor(gradY, layout), gradX);
+  // A maximum is one of its inputs; its gradient a sum of as many as windows overlap.
+  CHECK(test::maxError(y, reference::pool2d(shape, x)) < (shape.kind == PoolKind::Max ? 1e-30 : 2e-6));
+  CHECK(test::maxError(gradX, reference::pool2dBackward(shape, x, gradY)) < 2e-6);
+  CHECK(test::paddingIsZero(y));
+  CHECK(test::paddingIsZero(gradX));
+}
+
+TEST_CASE("pooling agrees with the reference over shapes, layouts and threads") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  const Pool2dShape shapes[] = {
+      {.batch = 17, .channels = 20, .height = 8, .width = 6},
+      {.batch = 2, .channels = 3, .height = 7, .width = 9, .kernel = {3, 3}, .stride = {1, 2}},
+      {.batch = 3,
+       .channels = 17,
+       .height = 5,
+       .width = 5,
+       .kernel = {3, 3},
+       .stride = {2, 2},
+       .padding = {1, 1}},
+      {.batch = 1, .channels = 33, .height = 9, .width = 4, .kernel = {2, 1}, .stride = {3, 2}},
+      {.batch = 2,
+       .channels = 2,
+       .height = 1,
+       .width = 3,
+       .kernel = {2, 3},
+       .stride = {1, 1},
+       .padding = {1, 1}},
+      {.batch = 2, .channels = 5, .height = 17, .width = 16, .kernel = {17, 16}, .stride = {1, 1}},
+      {.batch = 1, .channels = 1, .height = 1, .width = 1, .kernel = {1, 1}, .stride = {1, 1}},
+  };
+  for (Pool2dShape shape : shapes)
+    for (PoolKind kind : {PoolKind::Max, PoolKind::Average}) {
+      shape.kind = kind;
+      const auto x = test::randomArray(shape.input(), random);
+      const auto gradY = test::randomArray(shape.output(), random);
+      for (Layout layout : kLayouts)
+        for (int threads : {1, 3}) {
+          CAPTURE(shape.input().toString());
+          CAPTURE(shape.output().toString());
+          CAPTURE(static_cast<int>(kind));
+          CAPTURE(nameOf(layout));
+          Context context(Device::cpu(), {.threads = threads});
+          checkAgainstReference(shape, x, gradY, layout, context);
+        }
+    }
+}
+
+TEST_CASE("of equal values the first in row-major order gets the gradient") {
+  Context context;
+  for (Layout layout : kLayouts) {
+    CAPTURE(nameOf(layout));
+    // Sixteen samples and channels, so that whole vectors are compared too.
+    const Pool2dShape shape{.batch = 16, .channels = 16, .height = 2, .width = 2};
+    Array x(shape.input()), expected(shape.input()), gradY(shape.output());
+    for (std::int64_t plane = 0; plane < 256; ++plane) {
+      const double values[] = {1, 5, 5, 5};
+      for (std::int64_t i = 0; i < 4; ++i) x.at(plane * 4 + i) = values[i];
+      gradY.at(plane) = static_cast<double>(plane + 1);
+      expected.at(plane * 4 + 1) = static_cast<double>(plane + 1);
+    }
+    auto plan = planPool2d(shape, layout, context);
+    Tensor y = test::nanTensor(shape.output(), layout), gradX = test::nanTensor(shape.input(), layout);
+    plan->forward(test::toTensor(x, layout), y);
+    plan->backward(test::toTensor(gradY, layout), gradX);
+    CHECK(test::maxError(gradX, expected) == 0);
+  }
+}
+
+TEST_CASE("padding never wins, minus infinity can, and NaN always does") {
+  Context context;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (Layout layout : kLayouts) {
+    CAPTURE(nameOf(layout));
+    const Pool2dShape shape{.height = 1, .width = 4, .kernel = {2, 2}, .stride = {1, 1}, .padding = {1, 1}};
+    // Windows of one row: {-3}, {-3, -inf}, {-inf, -inf}, {-inf, NaN}, {NaN}
+    const Array x(shape.input(), {-3, -infinity, -infinity, std::nan("")});
+    auto plan = planPool2d(shape, layout, context);
+    Tensor y = test::nanTensor(shape.output(), layout);
+    Tensor input = test::toTensor(x, layout);
+    plan->forward(input, y);
+    const Array got = test::toArray(y);
+    for (std::int64_t row = 0; row < 2; ++row) {
+      CHECK(got.at(row * 5 + 0) == -3);
+      CHECK(got.at(row * 5 + 1) == -3);
+      CHECK(got.at(row * 5 + 2) == -infinity);
+      CHECK(std::isnan(got.at(row * 5 + 3)));
+      CHECK(std::isnan(got.at(row * 5 + 4)));
+    }
+  }
+}
+
+TEST_CASE("the average divides by the whole kernel") {
+  Context context;
+  const Pool2dShape shape{.kind = PoolKind::Average,
+                          .height = 2,
+                          .width = 2,
+                          .kernel = {2, 2},
+                          .stride = {1, 1},
+                          .padding = {1, 1}};
+  auto plan = planPool2d(shape, Layout::RowMajor, context);
+  Tensor y = test::nanTensor(shape.output());
+  plan->forward(Tensor::of({4, 8, 12, 16}, shape.input()), y);
+  CHECK(test::maxError(y, Array(shape.output(), {1, 3, 2, 4, 10, 6, 3, 7, 4})) == 0);
+}
+
+TEST_CASE("shapes and tensors that make no sense are refused") {
+  Context context;
+  const auto refused = [&](const Pool2dShape& shape) {
+    CHECK_THROWS_AS(planPool2d(shape, Layout::RowMajor, context), InvalidArgument);
+  };
+  refused({.batch = 0, .height = 4, .width = 4});
+  refused({.height = 4, .width = 4, .kernel = {0, 2}});
+  refused({.height = 4, .width = 4, .stride = {2, 0}});
+  refused({.height = 4, .width = 4, .kernel = {2, 2}, .padding = {2, 0}});
+  refused({.height = 4, .width = 4, .padding = {0, -1}});
+  refused({.height = 1, .width = 4});
+  const Pool2dShape shape{.batch = 2, .height = 4, .width = 4};
+  auto plan = planPool2d(shape, Layout::ChannelsLast, context);
+  Tensor x = Tensor::zeros(shape.input(), DType::Float32, Device::cpu(), Layout::ChannelsLast);
+  Tensor y = Tensor::zeros(shape.output());
+  CHECK_THROWS_AS(plan->forward(x, y), InvalidArgument);
+  CHECK_THROWS_AS(plan->forward(x, x), InvalidArgument);
+  CHECK_THROWS_AS(plan->backward(x, x), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster

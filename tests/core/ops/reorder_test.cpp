@@ -1,0 +1,94 @@
+#include "muster/core/ops/reorder.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+#include "tests/support/arrays.h"
+
+namespace muster {
+namespace {
+
+constexpr Layout kLayouts[] = {Layout::RowMajor, Layout::ChannelsLast, Layout::ChannelBlocks,
+                               Layout::SampleBlocks};
+const Shape kShapes[] = {{1, 1, 1, 1},  {16, 16, 2, 3}, {17, 20, 5, 4},
+                         {3, 33, 1, 7}, {40, 1, 6, 6},  {5, 3, 9, 8}};
+
+TEST_CASE("reordering moves every element from any layout to any other, padding zero") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  for (const Shape& shape : kShapes)
+    for (Layout from : kLayouts)
+      for (Layout to : kLayouts)
+        for (int threads : {1, 3}) {
+          CAPTURE(shape.toString());
+          CAPTURE(nameOf(from));
+          CAPTURE(nameOf(to));
+          Context context(Device::cpu(), {.threads = threads});
+          const auto x = test::randomArray(shape, random);
+          Tensor y = test::nanTensor(shape, to);
+          reorder(test::toTensor(x, from), y, context);
+          CHECK(test::maxError(y, x) == 0);
+          CHECK(test::paddingIsZero(y));
+        }
+}
+
+TEST_CASE("features are loaded as float32, bytes as value/255") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  Context context(Device::cpu(), {.threads = 2});
+  for (const Shape& shape : kShapes)
+    for (Layout to : kLayouts) {
+      CAPTURE(shape.toString());
+      CAPTURE(nameOf(to));
+      Tensor bytes = Tensor::empty(shape, DType::UInt8), y = test::nanTensor(shape, to);
+      test::Array expected(shape);
+      for (std::int64_t i = 0; i < shape.elements(); ++i) {
+        bytes.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(random() % 256);
+        expected.at(i) = static_cast<float>(bytes.data<std::uint8_t>()[i] / 255.0);
+      }
+      loadFeatures(bytes, y, context);
+      CHECK(test::maxError(y, expected) == 0);  // one correctly rounded division
+      CHECK(test::paddingIsZero(y));
+
+      const auto x = test::randomArray(shape, random);
+      y = test::nanTensor(shape, to);
+      loadFeatures(test::toTensor(x), y, context);
+      CHECK(test::maxError(y, x) == 0);
+      CHECK(test::paddingIsZero(y));
+    }
+}
+
+TEST_CASE("features of another rank are loaded in row-major order") {
+  Context context;
+  Tensor bytes = Tensor::zeros({2, 3}, DType::UInt8), y = test::nanTensor({2, 3});
+  std::ranges::fill(bytes.span<std::uint8_t>(), std::uint8_t{51});
+  loadFeatures(bytes, y, context);
+  CHECK(std::ranges::all_of(y.span<float>(), [](float value) { return value == 0.2f; }));
+  const Tensor x = Tensor::of({1, 2, 3, 4, 5, 6}, {2, 3});
+  reorder(x, y, context);
+  CHECK(test::sameBits(x, y));
+}
+
+TEST_CASE("tensors that do not fit are refused by name") {
+  Context context;
+  Tensor x = Tensor::zeros({2, 3, 4, 5}), y = Tensor::zeros({2, 3, 5, 4});
+  CHECK_THROWS_WITH_AS(reorder(x, y, context),
+                       "reorder: y is float32 [2, 3, 5, 4] on cpu, expected float32 [2, 3, 4, 5] on cpu",
+                       InvalidArgument);
+  Tensor matrix = Tensor::zeros({2, 3});
+  Tensor lastMatrix = Tensor::zeros({2, 3}, DType::Float32, Device::cpu(), Layout::ChannelsLast);
+  CHECK_THROWS_AS(reorder(matrix, lastMatrix, context), InvalidArgument);
+  Tensor counts = Tensor::zeros({2, 3}, DType::Int64);
+  CHECK_THROWS_AS(reorder(counts, matrix, context), InvalidArgument);
+  CHECK_THROWS_AS(loadFeatures(counts, matrix, context), InvalidArgument);
+  CHECK_THROWS_AS(loadFeatures(matrix, counts, context), InvalidArgument);
+  CHECK_THROWS_AS(loadFeatures({}, matrix, context), InvalidArgument);
+  CHECK_THROWS_AS(loadFeatures(matrix, y, context), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster

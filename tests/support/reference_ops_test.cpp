@@ -1,0 +1,156 @@
+#include "tests/support/reference_ops.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+// The references' gradients are worth trusting only if they are the derivatives of their own values.
+
+namespace muster::test {
+namespace {
+
+constexpr double kTolerance = 1e-8;
+
+struct Random {
+  std::uint64_t seed = freshSeed();
+  std::mt19937_64 engine{seed};
+  Array operator()(const Shape& shape, double low = -1, double high = 1) {
+    return randomArray(shape, engine, low, high);
+  }
+};
+
+TEST_CASE("convolution") {
+  Random random;
+  INFO("MUSTER_TEST_SEED=", random.seed);
+  const Conv2dShape shape{.batch = 2,
+                          .inChannels = 2,
+                          .height = 5,
+                          .width = 6,
+                          .outChannels = 3,
+                          .kernel = {3, 2},
+                          .stride = {1, 2},
+                          .padding = {1, 0},
+                          .dilation = {1, 2}};
+  const Array x = random(shape.input()), w = random(shape.weight()), b = random({3}),
+              g = random(shape.output());
+  const auto [gradWeight, gradBias] = reference::conv2dBackwardWeights(shape, x, g);
+  CHECK(maxError(reference::conv2dBackwardData(shape, g, w),
+                 numericGradient([&](const Array& at) { return reference::conv2d(shape, at, w, b); }, x, g)) <
+        kTolerance);
+  CHECK(maxError(gradWeight,
+                 numericGradient([&](const Array& at) { return reference::conv2d(shape, x, at, b); }, w, g)) <
+        kTolerance);
+  CHECK(maxError(gradBias,
+                 numericGradient([&](const Array& at) { return reference::conv2d(shape, x, w, at); }, b, g)) <
+        kTolerance);
+}
+
+TEST_CASE("a convolution by hand") {
+  // [1 2 3; 4 5 6; 7 8 9] with [1 0; 0 -1]: each output is a - d of its window, plus 0.5.
+  const Conv2dShape shape{.height = 3, .width = 3, .kernel = {2, 2}};
+  const Array y = reference::conv2d(shape, Array({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}),
+                                    Array({1, 1, 2, 2}, {1, 0, 0, -1}), Array({1}, {0.5}));
+  CHECK(maxError(y, Array({1, 1, 2, 2}, {-3.5, -3.5, -3.5, -3.5})) == 0);
+}
+
+TEST_CASE("pooling") {
+  Random random;
+  INFO("MUSTER_TEST_SEED=", random.seed);
+  for (PoolKind kind : {PoolKind::Max, PoolKind::Average}) {
+    const Pool2dShape shape{.kind = kind,
+                            .batch = 2,
+                            .channels = 2,
+                            .height = 5,
+                            .width = 4,
+                            .kernel = {3, 2},
+                            .stride = {2, 1},
+                            .padding = {1, 1}};
+    // Values apart by far more than the step, so that no maximum changes hands under it.
+    Array x(shape.input());
+    for (std::int64_t i = 0; i < x.shape.elements(); ++i) x.at(i) = static_cast<double>(i * 37 % 80) / 40;
+    const Array g = random(shape.output());
+    CHECK(maxError(reference::pool2dBackward(shape, x, g),
+                   numericGradient([&](const Array& at) { return reference::pool2d(shape, at); }, x, g)) <
+          kTolerance);
+  }
+}
+
+TEST_CASE("dense") {
+  Random random;
+  INFO("MUSTER_TEST_SEED=", random.seed);
+  const Array x = random({4, 3}), w = random({5, 3}), b = random({5}), g = random({4, 5});
+  const auto [gradWeight, gradBias] = reference::denseBackwardWeights(x, g);
+  CHECK(maxError(reference::denseBackwardData(g, w),
+                 numericGradient([&](const Array& at) { return reference::dense(at, w, b); }, x, g)) <
+        kTolerance);
+  CHECK(maxError(gradWeight, numericGradient([&](const Array& at) { return reference::dense(x, at, b); }, w,
+                                             g)) < kTolerance);
+  CHECK(maxError(gradBias, numericGradient([&](const Array& at) { return reference::dense(x, w, at); }, b,
+                                           g)) < kTolerance);
+}
+
+TEST_CASE("activations") {
+  Random random;
+  INFO("MUSTER_TEST_SEED=", random.seed);
+  for (const auto& [kind, name] : EnumNames<Activation>::kNames) {
+    CAPTURE(name);
+    Array x = random({3, 4}, 0.1, 3);  // away from the kink at 0
+    for (std::size_t i = 0; i < x.values.size(); i += 2) x.values[i] = -x.values[i];
+    const Array g = random({3, 4});
+    CHECK(maxError(reference::activationBackward(kind, x, g),
+                   numericGradient(
+                       [&, kind = kind](const Array& at) { return reference::activation(kind, at); }, x, g)) <
+          kTolerance);
+  }
+}
+
+TEST_CASE("losses") {
+  Random random;
+  INFO("MUSTER_TEST_SEED=", random.seed);
+  for (const auto& [kind, name] : EnumNames<Loss>::kNames) {
+    CAPTURE(name);
+    const Array z = random({4, 3}, -2, 2), labels = random({4, 3}, 0, 1), mask({4}, {1, 0, 0.5, 2});
+    Array weights = mask;
+    for (double& weight : weights.values) weight /= 3.5;
+    CHECK(maxError(reference::lossGradient(kind, z, labels, mask, 3.5),
+                   numericGradient(
+                       [&, kind = kind](const Array& at) { return reference::losses(kind, at, labels); }, z,
+                       weights)) < kTolerance);
+  }
+  const Array z = random({3, 4}, -2, 2), classes({3}, {2, 0, 3}), ones({3}, {1, 1, 1});
+  CHECK(maxError(
+            reference::lossGradient(Loss::NegativeLogLikelihood, z, classes, ones, 1),
+            numericGradient(
+                [&](const Array& at) { return reference::losses(Loss::NegativeLogLikelihood, at, classes); },
+                z, ones)) < kTolerance);
+}
+
+TEST_CASE("layouts put every element in a place of its own") {
+  const Shape shape{17, 18, 2, 3};
+  for (Layout layout :
+       {Layout::RowMajor, Layout::ChannelsLast, Layout::ChannelBlocks, Layout::SampleBlocks}) {
+    Array x(shape);
+    for (std::int64_t i = 0; i < shape.elements(); ++i) x.at(i) = static_cast<double>(i + 1);
+    const Tensor tensor = toTensor(x, layout);
+    CHECK(maxError(tensor, x) == 0);
+    CHECK(paddingIsZero(tensor));
+    double sum = 0;
+    for (float value : tensor.span<float>()) sum += value;
+    CHECK(sum == 1836.0 * 1837.0 / 2);
+  }
+  // By hand: sample 16, channel 17, row 1, column 2 of [17, 18, 2, 3].
+  CHECK(storageIndex(shape, Layout::ChannelsLast, 16, 17, 1, 2) == ((16 * 2 + 1) * 3 + 2) * 18 + 17);
+  CHECK(storageIndex(shape, Layout::ChannelBlocks, 16, 17, 1, 2) ==
+        (((16 * 2 + 1) * 2 + 1) * 3 + 2) * 16 + 1);
+  CHECK(storageIndex(shape, Layout::SampleBlocks, 16, 17, 1, 2) ==
+        (((1 * 18 + 17) * 2 + 1) * 3 + 2) * 16 + 0);
+}
+
+TEST_CASE("a tensor of NaN fails every comparison") {
+  CHECK(std::isinf(maxError(nanTensor({2, 2}), Array({2, 2}))));
+  CHECK(std::isinf(maxError(Tensor::zeros({2, 2}), Array({4}))));
+  CHECK_FALSE(paddingIsZero(nanTensor({1, 1, 2, 2}, Layout::ChannelBlocks)));
+}
+
+}  // namespace
+}  // namespace muster::test
