@@ -27,7 +27,8 @@ ImageSet::ImageSet(std::vector<std::uint8_t> pixels, const Shape& image, std::ve
       labels_(std::move(labels)),
       imageShape_(image),
       imageBytes_(static_cast<std::size_t>(image.elements())),
-      classes_(classes) {
+      classes_(classes),
+      origin_(origin) {
   require(image.rank() == 3 && pixels_.size() == labels_.size() * imageBytes_,
           "image set: {} bytes do not make {} images {}", pixels_.size(), labels_.size(), image.toString());
   const auto wrong = std::ranges::find_if(labels_, [&](int label) { return label >= classes; });

@@ -17,7 +17,7 @@ class ImageSet {
   /// @param pixels   of all images, one after the other.
   /// @param image    [C, H, W], the shape of one.
   /// @param labels   one an image, 0 .. classes-1.
-  /// @param origin   where they are from, for the text of errors.
+  /// @param origin   where they are from, as a file or a word.
   /// @throws InvalidArgument where the numbers do not fit; FileError naming `origin` and the index of the
   /// first label that is out of range.
   ImageSet(std::vector<std::uint8_t> pixels, const Shape& image, std::vector<std::uint8_t> labels,
@@ -30,6 +30,8 @@ class ImageSet {
   std::span<const std::uint8_t> image(std::int64_t index) const {
     return std::span(pixels_).subspan(static_cast<std::size_t>(index) * imageBytes_, imageBytes_);
   }
+  /// Where they are from: of a set of two files the labels.
+  const std::filesystem::path& origin() const { return origin_; }
   int label(std::int64_t index) const { return labels_[static_cast<std::size_t>(index)]; }
 
  private:
@@ -38,6 +40,7 @@ class ImageSet {
   Shape imageShape_;
   std::size_t imageBytes_;
   int classes_;
+  std::filesystem::path origin_;
 };
 
 /// Makes a set [N, 1, H, W] of two IDX files' contents: bytes [N, H, W] and bytes [N].

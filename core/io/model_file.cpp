@@ -9,6 +9,7 @@
 namespace muster {
 namespace {
 
+constexpr const char* kFormat = "format";
 constexpr const char* kConfiguration = "configuration";
 constexpr const char* kVersion = "muster.version";
 
@@ -89,13 +90,26 @@ void requireSameLayers(const MultiLayerConfiguration& mine, const MultiLayerConf
 }  // namespace
 
 void MultiLayerNetwork::save(const std::filesystem::path& path) {
-  require(initialized(), "network: save() before init()");
+  saveModel(*this, path);
+}
+
+void saveModel(MultiLayerNetwork& network, const std::filesystem::path& path, const ModelNotes& notes) {
+  require(network.initialized(), "network: save() before init()");
   Safetensors file;
-  visitState(*this, [&](std::string name, const Tensor& values) {
+  visitState(network, [&](std::string name, const Tensor& values) {
     file.add(std::move(name), values.device().isCpu() ? values : cloneTensor(values));
   });
-  file.metadata = {{"format", "pt"}, {kVersion, MUSTER_VERSION}, {kConfiguration, configuration().toJson()}};
+  file.metadata = {
+      {kFormat, "pt"}, {kVersion, MUSTER_VERSION}, {kConfiguration, network.configuration().toJson()}};
+  for (const auto& [name, text] : notes)
+    require(file.metadata.emplace(name, text).second, "model file: a note cannot be named \"{}\"", name);
   writeSafetensors(path, file);
+}
+
+ModelNotes readModelNotes(const std::filesystem::path& path) {
+  ModelNotes notes = readSafetensors(path).metadata;
+  for (const char* ours : {kFormat, kVersion, kConfiguration}) notes.erase(ours);
+  return notes;
 }
 
 std::unique_ptr<MultiLayerNetwork> MultiLayerNetwork::load(const std::filesystem::path& path) {

@@ -1,10 +1,23 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
+#include <string>
 
 #include "muster/core/nn/multi_layer_network.h"
 
 namespace muster {
+
+/// What a program keeps in a model file for itself, beside the network: texts by name.
+using ModelNotes = std::map<std::string, std::string>;
+
+/// Writes configuration and state, as `MultiLayerNetwork::save` does, and notes. Whole or not at all.
+/// @throws InvalidArgument before `init()`, or for a note whose name the format needs itself ("format",
+///         "configuration", "muster.version"); FileError where the file cannot be written.
+void saveModel(MultiLayerNetwork& network, const std::filesystem::path& path, const ModelNotes& notes = {});
+
+/// The notes in a model file; reads the whole file. @throws FileError.
+ModelNotes readModelNotes(const std::filesystem::path& path);
 
 /// Reads the state of a saved network into one of the same architecture: parameters, statistics, the
 /// updater's state and the counters, all bit for bit, so that training goes on as if it had never stopped.
