@@ -1,0 +1,191 @@
+// Trains a convolutional network on MNIST with several workers at once, by averaging their parameters: the
+// acceptance test of Deeplearning4j's ParallelWrapper. `mnist_convnet --help` lists what it can be told.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "examples/mnist_convnet/data_sets.h"
+#include "examples/mnist_convnet/interrupt.h"
+#include "examples/mnist_convnet/options.h"
+#include "examples/mnist_convnet/output_paths.h"
+#include "examples/mnist_convnet/report.h"
+#include "examples/mnist_convnet/results.h"
+#include "examples/mnist_convnet/run_file.h"
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/listeners/performance_listener.h"
+#include "muster/core/listeners/progress_listener.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/parallel_wrapper.h"
+
+using namespace muster;
+
+namespace {
+
+using example::Options;
+
+/// Prints what `--quiet` leaves out.
+template <typename... Args>
+void say(const Options& options, fmt::format_string<Args...> text, Args&&... args) {
+  if (!options.quiet) fmt::print(text, std::forward<Args>(args)...);
+}
+
+/// The network: two convolutions, each with a pooling behind it, and two dense layers.
+MultiLayerConfiguration convnet(const Options& options) {
+  return {.seed = static_cast<std::uint64_t>(options.seed),
+          .updater = options.makeUpdater(),
+          .l2 = options.l2,
+          .inputShape = {1, 28, 28},
+          .layers = {Conv2d{.outChannels = 20, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
+                     Conv2d{.outChannels = 50, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
+                     Dense{.units = 500, .activation = Activation::ReLU}, Output{.classes = 10}}};
+}
+
+/// What watches the training. Times are taken first, so that what the others do between epochs is not
+/// counted.
+struct Watchers {
+  std::shared_ptr<PerformanceListener> performance =
+      std::make_shared<PerformanceListener>(PerformanceOptions{.tableAtEnd = false});
+  std::shared_ptr<CollectScoresListener> scores = std::make_shared<CollectScoresListener>();
+  std::shared_ptr<EvaluationListener> tests;
+  Listeners all{performance, scores, std::make_shared<example::InterruptListener>()};
+};
+
+Watchers makeWatchers(const Options& options, example::DataSets& data, const example::Recipe& recipe) {
+  Watchers watchers;
+  if (!options.quiet) watchers.all.push_back(std::make_shared<ProgressListener>());
+  if (options.testEvery > 0) {
+    watchers.tests = std::make_shared<EvaluationListener>(
+        *data.test, options.testEvery, options.quiet ? LineSink([](std::string_view) {}) : LineSink());
+    watchers.all.push_back(watchers.tests);
+  }
+  if (!options.checkpointDirectory.empty())
+    watchers.all.push_back(std::make_shared<CheckpointListener>(
+        CheckpointOptions{.directory = options.checkpointDirectory,
+                          .everyEpochs = options.checkpointEvery,
+                          .keepLast = options.keep,
+                          .save = [recipe](Model& model, const std::filesystem::path& path) {
+                            example::saveRun(dynamic_cast<MultiLayerNetwork&>(model), path, recipe, false);
+                          }}));
+  return watchers;
+}
+
+/// Where a training begins: at nothing, or where a file left off.
+struct Start {
+  std::int64_t epoch = 0;
+  std::int64_t iteration = 0;
+  bool withinEpoch = false;
+};
+
+Start resume(MultiLayerNetwork& network, const Options& options, const example::Recipe& recipe) {
+  const bool withinEpoch = example::resumeRun(network, options.resume, recipe);
+  say(options, "resuming: {}, which has finished epoch {}{}\n", options.resume.string(), network.epoch(),
+      withinEpoch ? "; the next one was interrupted and begins again, with the parameters it had" : "");
+  if (!options.averageUpdaters && options.workers > 1)
+    logWarning(
+        "with --average-updaters false each worker has a momentum of its own, of which the file holds the "
+        "mean: the result will not be that of a run never interrupted");
+  return {network.epoch(), network.iteration(), withinEpoch};
+}
+
+/// Saves what was trained. @return false where Ctrl-C has ended the training.
+bool saveTrained(MultiLayerNetwork& network, const Options& options, const example::Recipe& recipe,
+                 const Start& start, const Watchers& watchers) {
+  const bool trained = network.iteration() != start.iteration;
+  if (example::interrupted() && !trained) {
+    fmt::print("interrupted before the first step: nothing was saved\n");
+    return false;
+  }
+  const auto& epochs = watchers.scores->epochs();
+  const auto lastEpochEnd = epochs.empty() ? start.iteration : epochs.back().iteration;
+  const bool withinEpoch = trained ? network.iteration() != lastEpochEnd : start.withinEpoch;
+  example::saveRun(network, options.model, recipe, withinEpoch);
+  if (!example::interrupted()) return true;
+  fmt::print("interrupted in epoch {}; saved: {}, and --resume goes on from there\n", network.epoch() + 1,
+             options.model.string());
+  return false;
+}
+
+/// Prints the results and writes the files asked for.
+void conclude(const example::Results& results, const Options& options, const example::Recipe& recipe,
+              example::DataSets& data, MultiLayerNetwork& network, const std::string& plan) {
+  fmt::print("{}\n", example::describe(results));
+  say(options, "saved: {}\n", options.model.string());
+  if (!options.report.empty())
+    say(options, "report: {}\n", example::writeReport(options.report, results.test, network, data));
+  if (!options.json.empty())
+    example::writeResults(options.json, results, recipe, data, plan, network.configuration(), options.model);
+}
+
+int run(const Options& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  example::checkOutputPaths(options);
+  example::handleInterrupts();
+
+  auto data = example::loadData(options);
+  if (!data.notice.empty()) fmt::print("{}\n", data.notice);
+  say(options, "data: {}, {} images to train with and {} to test with, from {}\n\n", data.title,
+      *data.train->examples(), *data.test->examples(), data.origin);
+  const auto recipe = example::recipeOf(options, data);
+
+  MultiLayerNetwork network(convnet(options));
+  network.init();
+  say(options, "{}\n", network.summary());
+  const Start start = options.resume.empty() ? Start{} : resume(network, options, recipe);
+
+  const auto watchers = makeWatchers(options, data, recipe);
+  auto wrapper = ParallelWrapper::Builder(network)
+                     .workers(options.workers)
+                     .averagingFrequency(options.averagingFrequency)
+                     .averageUpdaters(options.averageUpdaters)
+                     .prefetchBuffer(options.prefetch)
+                     .devices(options.devices)
+                     .threadsPerWorker(options.threadsPerWorker)
+                     .pinThreads(options.pinThreads)
+                     .listeners(watchers.all)
+                     .build();
+  const auto epochs = std::max<std::int64_t>(options.epochs - start.epoch, 0);
+  say(options, "plan: {}; {} examples a batch, {} epoch{}\n", wrapper.plan(), options.batch, epochs,
+      epochs == 1 ? "" : "s");
+
+  const example::InterruptGuard interruptible(wrapper);
+  wrapper.fit(*data.train, epochs);  // network now holds the averaged parameters
+  if (!saveTrained(network, options, recipe, start, watchers)) return example::kInterruptedExit;
+
+  const Evaluation test = network.evaluate(*data.test);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  const auto tests = watchers.tests ? watchers.tests->results() : std::vector<EvaluationListener::Result>{};
+  conclude({test, watchers.performance->report(), watchers.scores->epochs(), tests, seconds.count()}, options,
+           recipe, data, network, wrapper.plan());
+  return example::interrupted() ? example::kInterruptedExit : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // in step with the progress on standard error
+  // A write beyond a limit of the file's size then fails as one on a full disk does, with a message.
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    const auto options = example::readOptions(argc, argv);
+    return options ? run(*options) : 0;
+  } catch (const InvalidArgument& error) {
+    fmt::print(stderr, "mnist_convnet: {}\n", error.what());
+    return 2;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "mnist_convnet: out of memory\n");
+  } catch (...) {
+    fmt::print(stderr, "mnist_convnet: {}\n", muster::describe(std::current_exception()));
+  }
+  return 1;
+}

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/core/device/device.h"
+#include "muster/core/optim/updater.h"
+
+namespace example {
+
+/// What the command line can say. The defaults are those of Deeplearning4j's acceptance test.
+struct Options {
+  int workers = 2;
+  std::int64_t averagingFrequency = 3;
+  bool averageUpdaters = true;
+  std::int64_t batch = 128;
+  std::int64_t epochs = 3;  ///< in all, those of a resumed file included
+  std::string updater = "nesterovs";
+  double learningRate = 0.01;
+  double momentum = 0.9;  ///< of nesterovs
+  double l2 = 5e-4;
+  std::int64_t seed = 123;
+
+  int threadsPerWorker = 1;
+  bool pinThreads = true;
+  std::int64_t prefetch = 24;
+  std::vector<muster::Device> devices = {muster::Device::cpu()};
+
+  std::string data;  ///< "mnist", "fashion" or "generated"; empty: MNIST where it is to be had
+  std::filesystem::path dataDirectory;
+  std::optional<std::int64_t> examples;  ///< only the first of them
+
+  std::filesystem::path model = "mnist-convnet.safetensors";
+  std::filesystem::path resume;
+  std::filesystem::path checkpointDirectory;
+  std::int64_t checkpointEvery = 1;
+  std::int64_t keep = 0;
+  std::filesystem::path report;
+  std::filesystem::path json;
+  std::int64_t testEvery = 0;
+  bool quiet = false;
+
+  muster::Updater makeUpdater() const;
+};
+
+/// Reads the command line. @return nothing where help was asked for and has been printed.
+/// @throws muster::InvalidArgument with one sentence naming the option that is unknown or out of range.
+std::optional<Options> readOptions(int argc, const char* const* argv);
+
+}  // namespace example

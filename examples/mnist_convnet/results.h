@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "examples/mnist_convnet/data_sets.h"
+#include "examples/mnist_convnet/options.h"
+#include "examples/mnist_convnet/run_file.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/listeners/collect_scores_listener.h"
+#include "muster/core/listeners/evaluation_listener.h"
+#include "muster/core/listeners/performance_report.h"
+
+namespace example {
+
+/// What a run came to.
+struct Results {
+  const muster::Evaluation& test;
+  const muster::PerformanceReport& training;
+  const std::vector<muster::CollectScoresListener::Score>& epochs;  ///< of this run
+  std::vector<muster::EvaluationListener::Result> tests;            ///< while it trained
+  double secondsInAll = 0;                                          ///< of the program
+};
+
+/// Two lines for people.
+std::string describe(const Results& results);
+
+/// Configuration and results as JSON, for scripts.
+/// @throws muster::FileError; then the file is what it was before.
+void writeResults(const std::filesystem::path& path, const Results& results, const Recipe& recipe,
+                  const DataSets& data, const std::string& plan,
+                  const muster::MultiLayerConfiguration& network, const std::filesystem::path& model);
+
+}  // namespace example
