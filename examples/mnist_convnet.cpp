@@ -117,14 +117,13 @@ bool saveTrained(MultiLayerNetwork& network, const Options& options, const examp
 }
 
 /// Prints the results and writes the files asked for.
-void conclude(const example::Results& results, const Options& options, const example::Recipe& recipe,
-              example::DataSets& data, MultiLayerNetwork& network, const std::string& plan) {
+void conclude(const example::Results& results, const Options& options, example::DataSets& data,
+              MultiLayerNetwork& network, const std::string& plan) {
   fmt::print("{}\n", example::describe(results));
   say(options, "saved: {}\n", options.model.string());
   if (!options.report.empty())
     say(options, "report: {}\n", example::writeReport(options.report, results.test, network, data));
-  if (!options.json.empty())
-    example::writeResults(options.json, results, recipe, data, plan, network.configuration(), options.model);
+  if (!options.json.empty()) example::writeResults(results, options, data, plan, network.configuration());
 }
 
 int run(const Options& options) {
@@ -166,7 +165,7 @@ int run(const Options& options) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   const auto tests = watchers.tests ? watchers.tests->results() : std::vector<EvaluationListener::Result>{};
   conclude({test, watchers.performance->report(), watchers.scores->epochs(), tests, seconds.count()}, options,
-           recipe, data, network, wrapper.plan());
+           data, network, wrapper.plan());
   return example::interrupted() ? example::kInterruptedExit : 0;
 }
 

@@ -12,10 +12,10 @@ namespace example {
 
 /// The images to train and to test with.
 struct DataSets {
-  std::string name;    ///< as --data has it: "mnist", "fashion" or "generated"
-  std::string title;   ///< for people
-  std::string origin;  ///< where they are from
-  std::string notice;  ///< why these stand in for MNIST; empty where they do not
+  std::string name = {};    ///< as --data has it: "mnist", "fashion" or "generated"
+  std::string title = {};   ///< for people
+  std::string origin = {};  ///< where they are from
+  std::string notice = {};  ///< why these stand in for MNIST; empty where they do not
   std::span<const std::string_view> classNames = {};  ///< empty: the digits
   std::unique_ptr<muster::ImageSetIterator> train = {};
   std::unique_ptr<muster::ImageSetIterator> test = {};

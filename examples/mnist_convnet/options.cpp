@@ -1,6 +1,7 @@
 #include "examples/mnist_convnet/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <boost/program_options.hpp>
 #include <cmath>
@@ -176,7 +177,11 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   po::variables_map given;
   try {
     const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(argc, argv).options(all).positional({}).style(style).run(), given);
+    const auto parsed = po::command_line_parser(argc, argv).options(all).style(style).run();
+    for (const auto& option : parsed.options)
+      require(option.position_key < 0, "unexpected argument \"{}\"; --help lists the options",
+              fmt::join(option.value, " "));
+    po::store(parsed, given);
     po::notify(given);
   } catch (const po::error& error) {
     throw muster::InvalidArgument(fmt::format("{}; --help lists the options", error.what()));

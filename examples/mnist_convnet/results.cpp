@@ -19,16 +19,24 @@ std::int64_t peakMemoryBytes() {
   return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
-void putConfiguration(JsonWriter& json, const Recipe& recipe, const DataSets& data, const std::string& plan,
+void putConfiguration(JsonWriter& json, const Options& options, const DataSets& data, const std::string& plan,
                       const MultiLayerConfiguration& network) {
   json.put("data", data.name);
   json.put("dataFrom", data.origin);
   json.put("trainingExamples", *data.train->examples());
   json.put("testExamples", *data.test->examples());
+  json.put("workers", options.workers);
+  json.put("averagingFrequency", options.averagingFrequency);
+  json.put("averageUpdaters", options.averageUpdaters);
+  json.put("batch", options.batch);
+  json.put("epochs", options.epochs);
+  json.put("threadsPerWorker", options.threadsPerWorker);
+  json.put("pinThreads", options.pinThreads);
+  json.put("prefetch", options.prefetch);
+  json.put("seed", options.seed);
   json.put("plan", plan);
-  json.group("options", [&](JsonWriter& options) {
-    for (const auto& [option, value] : recipe) options.put(option, value);
-  });
+  json.put("model", options.model.string());
+  json.put("resumedFrom", options.resume.string());
   json.putJson("network", network.toJson());
 }
 
@@ -80,21 +88,19 @@ std::string describe(const Results& results) {
   return text;
 }
 
-void writeResults(const std::filesystem::path& path, const Results& results, const Recipe& recipe,
-                  const DataSets& data, const std::string& plan, const MultiLayerConfiguration& network,
-                  const std::filesystem::path& model) {
+void writeResults(const Results& results, const Options& options, const DataSets& data,
+                  const std::string& plan, const MultiLayerConfiguration& network) {
   JsonWriter json;
   json.put("program", "mnist_convnet");
   json.group("configuration",
-             [&](JsonWriter& inside) { putConfiguration(inside, recipe, data, plan, network); });
+             [&](JsonWriter& inside) { putConfiguration(inside, options, data, plan, network); });
   json.put("testAccuracy", results.test.accuracy());
   json.put("f1", results.test.f1());
   putTraining(json, results);
   json.put("seconds", results.training.seconds);
   json.put("secondsInAll", results.secondsInAll);
   json.put("peakMemoryBytes", peakMemoryBytes());
-  json.put("model", model.string());
-  writeFileAtomically(path, json.text());
+  writeFileAtomically(options.json, json.text());
 }
 
 }  // namespace example

@@ -1,16 +1,15 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "examples/mnist_convnet/data_sets.h"
 #include "examples/mnist_convnet/options.h"
-#include "examples/mnist_convnet/run_file.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/listeners/evaluation_listener.h"
 #include "muster/core/listeners/performance_report.h"
+#include "muster/core/nn/multi_layer_network.h"
 
 namespace example {
 
@@ -26,10 +25,9 @@ struct Results {
 /// Two lines for people.
 std::string describe(const Results& results);
 
-/// Configuration and results as JSON, for scripts.
+/// Writes configuration and results as JSON, for scripts, to `options.json`.
 /// @throws muster::FileError; then the file is what it was before.
-void writeResults(const std::filesystem::path& path, const Results& results, const Recipe& recipe,
-                  const DataSets& data, const std::string& plan,
-                  const muster::MultiLayerConfiguration& network, const std::filesystem::path& model);
+void writeResults(const Results& results, const Options& options, const DataSets& data,
+                  const std::string& plan, const muster::MultiLayerConfiguration& network);
 
 }  // namespace example
