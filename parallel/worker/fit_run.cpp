@@ -124,9 +124,8 @@ std::chrono::nanoseconds FitRun::mergeTime() const {
 void FitRun::fail(int worker, const std::string& where, std::exception_ptr cause) {
   {
     std::scoped_lock lock(failureMutex_);
-    if (!failure_)
-      failure_ = std::make_exception_ptr(
-          TrainingError(fmt::format("{}: {}", where, muster::describe(cause)), worker, std::move(cause)));
+    const std::string text = fmt::format("{}: {}", where, muster::describe(cause));
+    if (!failure_) failure_ = std::make_exception_ptr(TrainingError(text, worker, std::move(cause)));
     failed_ = true;
   }
   for (auto* barrier : {&gather_, &mergedAlone_, &merged_, &resumed_}) barrier->abort();
