@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "muster/core/base/error.h"
@@ -159,6 +160,22 @@ TEST_CASE("names and shapes are those of PyTorch") {
   CHECK(file.find("counters.iteration")->data<std::int64_t>()[0] == 6);
   CHECK(file.find("counters.epoch")->data<std::int64_t>()[0] == 2);
   CHECK(file.metadata.at("format") == "pt");
+}
+
+TEST_CASE("a program's notes come back, and do not disturb the network") {
+  const TemporaryDirectory directory;
+  const auto network = trained(smallConvnet());
+  const ModelNotes notes{{"my program.batch", "128"}, {"empty", ""}};
+  saveModel(*network, directory / "noted.safetensors", notes);
+  CHECK(readModelNotes(directory / "noted.safetensors") == notes);
+  CHECK(sameState(*network, *MultiLayerNetwork::load(directory / "noted.safetensors")));
+
+  network->save(directory / "plain.safetensors");
+  CHECK(readModelNotes(directory / "plain.safetensors").empty());
+  CHECK(thrown<InvalidArgument>([&] {
+          saveModel(*network, directory / "never.safetensors", {{"configuration", "mine"}});
+        }) == "model file: a note cannot be named \"configuration\"");
+  CHECK(directory.names() == std::set<std::string>{"noted.safetensors", "plain.safetensors"});
 }
 
 TEST_CASE("Python reads the file with its standard library") {
