@@ -46,7 +46,8 @@ double RandomStream::normal(std::uint64_t index) const {
 std::uint64_t RandomStream::below(std::uint64_t index, std::uint64_t bound) const {
   const auto w = words(index);
   const std::uint64_t bits = (std::uint64_t{w[0]} << 32) | w[1];
-  return static_cast<std::uint64_t>((static_cast<unsigned __int128>(bits) * bound) >> 64);
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>((static_cast<Wide>(bits) * bound) >> 64);
 }
 
 }  // namespace muster

@@ -18,6 +18,8 @@ struct GradientCheckOptions {
 struct GradientCheckResult {
   bool passed = true;
   std::int64_t checked = 0;  ///< elements tried
+  std::int64_t kinks =
+      0;  ///< of these, left out since the loss has a kink within epsilon (see checkGradients)
   /// The worst element: where it is, and its error as a multiple of what is tolerated.
   std::string segment;
   std::int64_t index = 0;

@@ -36,6 +36,27 @@ void checkBetween(const std::vector<Layer>& middle, const Shape& input = {2, 8, 
   }
 }
 
+/// Doubles, but its gradient says 1.9.
+struct Wrong {
+  static constexpr std::string_view kType = "wrong";
+  std::string name = {};
+  Shape outputShape(const Shape& input) const { return input; }
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context&) const {
+    struct Program final : ModuleProgram {
+      void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
+        for (std::int64_t i = 0; i < x.elements(); ++i) y.data<float>()[i] = 2 * x.data<float>()[i];
+      }
+      void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
+        for (std::int64_t i = 0; i < gradY.elements(); ++i)
+          gradX.data<float>()[i] = 1.9f * gradY.data<float>()[i];
+      }
+    };
+    return std::make_unique<Program>();
+  }
+  void fields(Fields&) {}
+  void validate() const {}
+};
+
 }  // namespace
 
 TEST_CASE("convolutions: stride, padding, dilation, kernels of all widths, without bias") {
@@ -99,25 +120,6 @@ TEST_CASE("losses: class indices, one-hot rows, targets, masks") {
 }
 
 TEST_CASE("the check finds a gradient that is wrong") {
-  struct Wrong {
-    static constexpr std::string_view kType = "wrong";
-    std::string name = {};
-    Shape outputShape(const Shape& input) const { return input; }
-    std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context&) const {
-      struct Program final : ModuleProgram {
-        void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
-          for (std::int64_t i = 0; i < x.elements(); ++i) y.data<float>()[i] = 2 * x.data<float>()[i];
-        }
-        void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
-          for (std::int64_t i = 0; i < gradY.elements(); ++i)
-            gradX.data<float>()[i] = 1.9f * gradY.data<float>()[i];
-        }
-      };
-      return std::make_unique<Program>();
-    }
-    void fields(Fields&) {}
-    void validate() const {}
-  };
   MultiLayerNetwork model(
       {.seed = 1, .inputShape = {4}, .layers = {Dense{.units = 5}, Wrong{}, Output{.classes = 3}}});
   model.init();
