@@ -1,0 +1,205 @@
+#pragma once
+
+#include <cstring>
+
+#include "muster/core/backend/cpu/pool2d_kernels.h"
+
+// The loops of pooling, included once by the file of each instruction set. Lanes are taken sixteen at a time,
+// as one vector, and singly where they do not fill one. Vectors are handed on by reference, as how they are
+// passed by value differs between instruction sets.
+
+namespace muster::cpu::pool {
+namespace {
+
+using Floats = float __attribute__((vector_size(64)));
+using Ints = std::int32_t __attribute__((vector_size(64)));
+using Bytes = std::uint8_t __attribute__((vector_size(16)));
+
+// A single lane is the first of a small vector: comparisons of scalars become branches, mispredicted half the
+// time.
+using OneFloat = float __attribute__((vector_size(16)));
+using OneInt = std::int32_t __attribute__((vector_size(16)));
+
+template <typename To, typename From>
+[[gnu::always_inline]] inline void load(To& to, const From* from) {
+  std::memcpy(&to, from, sizeof to);
+}
+[[gnu::always_inline]] inline void load(OneFloat& to, const float* from) {
+  to = OneFloat{*from, 0, 0, 0};
+}
+template <typename From, typename To>
+[[gnu::always_inline]] inline void store(const From& from, To* to) {
+  std::memcpy(to, &from, sizeof from);
+}
+[[gnu::always_inline]] inline void store(const OneFloat& from, float* to) {
+  *to = from[0];
+}
+
+[[gnu::always_inline]] inline void loadPlaces(Ints& to, const std::int32_t* from) {
+  load(to, from);
+}
+[[gnu::always_inline]] inline void loadPlaces(Ints& to, const std::uint8_t* from) {
+  Bytes bytes;
+  load(bytes, from);
+  to = __builtin_convertvector(bytes, Ints);
+}
+[[gnu::always_inline]] inline void storePlaces(const Ints& from, std::int32_t* to) {
+  store(from, to);
+}
+[[gnu::always_inline]] inline void storePlaces(const Ints& from, std::uint8_t* to) {
+  store(__builtin_convertvector(from, Bytes), to);
+}
+template <typename Index>
+[[gnu::always_inline]] inline void storePlaces(const OneInt& from, Index* to) {
+  *to = static_cast<Index>(from[0]);
+}
+
+/// The part of a window that lies on the input, in places of the kernel, and the input's pixel at place (0,
+/// 0).
+struct Window {
+  std::int64_t rowBegin, rowEnd, columnBegin, columnEnd, row, column;
+};
+
+[[gnu::always_inline]] inline Window windowAt(const Plane& p, std::int64_t oh, std::int64_t ow) {
+  const std::int64_t row = oh * p.stride[0] - p.padding[0], column = ow * p.stride[1] - p.padding[1];
+  return {row < 0 ? -row : 0,
+          row + p.kernel[0] > p.height ? p.height - row : p.kernel[0],
+          column < 0 ? -column : 0,
+          column + p.kernel[1] > p.width ? p.width - column : p.kernel[1],
+          row,
+          column};
+}
+
+/// Calls f(place of the kernel, offset in the plane) for the window's pixels, row by row.
+template <typename F>
+[[gnu::always_inline]] inline void forEachPixel(const Plane& p, const Window& w, F f) {
+  for (std::int64_t r = w.rowBegin; r < w.rowEnd; ++r)
+    for (std::int64_t c = w.columnBegin; c < w.columnEnd; ++c)
+      f(static_cast<std::int32_t>(r * p.kernel[1] + c), ((w.row + r) * p.width + w.column + c) * p.lanes);
+}
+
+/// Calls vector(window, output offset, lane) for each sixteen lanes of each output, single(...) for each lane
+/// left.
+template <typename VectorF, typename SingleF>
+[[gnu::always_inline]] inline void forEachOutput(const Plane& p, VectorF vector, SingleF single) {
+  std::int64_t offset = 0;
+  for (std::int64_t oh = 0; oh < p.outHeight; ++oh)
+    for (std::int64_t ow = 0; ow < p.outWidth; ++ow, offset += p.lanes) {
+      const Window window = windowAt(p, oh, ow);
+      std::int64_t lane = 0;
+      for (; lane + 16 <= p.lanes; lane += 16) vector(window, offset + lane, lane);
+      for (; lane < p.lanes; ++lane) single(window, offset + lane, lane);
+    }
+}
+
+template <typename Value, typename Places, typename Index>
+[[gnu::always_inline]] inline void maxAt(const Plane& p, const Window& w, const float* x, float* y,
+                                         Index* winners) {
+  Value best, value;
+  // The first pixel starts, so that nothing has to stand in for minus infinity.
+  load(best, x + ((w.row + w.rowBegin) * p.width + w.column + w.columnBegin) * p.lanes);
+  Places winner = Places{} + static_cast<std::int32_t>(w.rowBegin * p.kernel[1] + w.columnBegin);
+  forEachPixel(
+      p, w, [&](std::int32_t place, std::int64_t pixel) __attribute__((always_inline)) {
+        load(value, x + pixel);
+        const Places larger = ~(value <= best) & (best == best);  // or the first NaN
+        best = larger ? value : best;
+        winner = larger ? Places{} + place : winner;
+      });
+  store(best, y);
+  storePlaces(winner, winners);
+}
+
+template <typename Index>
+void maxForward(const Plane& plane, const float* x, float* y, Index* winners) {
+  const Plane p = plane;  // a copy, which what is written cannot change
+  forEachOutput(
+      p,
+      [&](const Window& w, std::int64_t out, std::int64_t lane)
+          __attribute__((always_inline)) { maxAt<Floats, Ints>(p, w, x + lane, y + out, winners + out); },
+      [&](const Window& w, std::int64_t out, std::int64_t lane) __attribute__((always_inline)) {
+        maxAt<OneFloat, OneInt>(p, w, x + lane, y + out, winners + out);
+      });
+}
+
+template <typename Index>
+void maxBackward(const Plane& plane, const float* gradY, const Index* winners, float* gradX) {
+  const Plane p = plane;
+  forEachOutput(
+      p,
+      [&](const Window& w, std::int64_t out, std::int64_t lane) __attribute__((always_inline)) {
+        Floats grad, sum;
+        Ints winner;
+        load(grad, gradY + out);
+        loadPlaces(winner, winners + out);
+        forEachPixel(
+            p, w, [&](std::int32_t place, std::int64_t pixel) __attribute__((always_inline)) {
+              load(sum, gradX + pixel + lane);
+              sum += winner == place ? grad : Floats{};
+              store(sum, gradX + pixel + lane);
+            });
+      },
+      [&](const Window& w, std::int64_t out, std::int64_t lane) __attribute__((always_inline)) {
+        const std::int64_t place = winners[out];
+        const std::int64_t row = w.row + place / p.kernel[1], column = w.column + place % p.kernel[1];
+        gradX[(row * p.width + column) * p.lanes + lane] += gradY[out];
+      });
+}
+
+/// What an average divides by: all places, those on the padding too.
+[[gnu::always_inline]] inline float places(const Plane& p) {
+  return static_cast<float>(p.kernel[0] * p.kernel[1]);
+}
+
+template <typename Value>
+[[gnu::always_inline]] inline void averageAt(const Plane& p, const Window& w, const float* x, float* y) {
+  Value sum{}, value;
+  forEachPixel(
+      p, w, [&](std::int32_t, std::int64_t pixel) __attribute__((always_inline)) {
+        load(value, x + pixel);
+        sum += value;
+      });
+  sum /= places(p);
+  store(sum, y);
+}
+
+void averageForward(const Plane& plane, const float* x, float* y) {
+  const Plane p = plane;
+  forEachOutput(
+      p,
+      [&](const Window& w, std::int64_t out, std::int64_t lane)
+          __attribute__((always_inline)) { averageAt<Floats>(p, w, x + lane, y + out); },
+      [&](const Window& w, std::int64_t out, std::int64_t lane)
+          __attribute__((always_inline)) { averageAt<OneFloat>(p, w, x + lane, y + out); });
+}
+
+template <typename Value>
+[[gnu::always_inline]] inline void spreadAt(const Plane& p, const Window& w, const float* gradY,
+                                            float* gradX) {
+  Value share, sum;
+  load(share, gradY);
+  share /= places(p);
+  forEachPixel(
+      p, w, [&](std::int32_t, std::int64_t pixel) __attribute__((always_inline)) {
+        load(sum, gradX + pixel);
+        sum += share;
+        store(sum, gradX + pixel);
+      });
+}
+
+void averageBackward(const Plane& plane, const float* gradY, float* gradX) {
+  const Plane p = plane;
+  forEachOutput(
+      p,
+      [&](const Window& w, std::int64_t out, std::int64_t lane)
+          __attribute__((always_inline)) { spreadAt<Floats>(p, w, gradY + out, gradX + lane); },
+      [&](const Window& w, std::int64_t out, std::int64_t lane)
+          __attribute__((always_inline)) { spreadAt<OneFloat>(p, w, gradY + out, gradX + lane); });
+}
+
+constexpr Kernels kKernels{.maxOfFew = {maxForward<std::uint8_t>, maxBackward<std::uint8_t>},
+                           .maxOfMany = {maxForward<std::int32_t>, maxBackward<std::int32_t>},
+                           .average = {averageForward, averageBackward}};
+
+}  // namespace
+}  // namespace muster::cpu::pool
