@@ -48,7 +48,7 @@ GradientCheckResult checkGradients(Model& model, const Batch& batch, const Gradi
           options.absolute + options.relative * std::max(std::abs(numeric), std::abs(exact));
       const double excess = std::abs(numeric - exact) / tolerated;
       ++result.checked;
-      if (excess > 1 && std::abs(difference(options.epsilon / 4) - numeric) > tolerated) {
+      if (excess > 1 && std::abs(difference(options.epsilon / 4) - numeric) > tolerated / 2) {
         ++result.kinks;
       } else if (!(excess <= result.excess)) {  // NaN is the worst
         result.segment = segment.name;
