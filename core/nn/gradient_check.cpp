@@ -9,6 +9,20 @@
 
 namespace muster {
 
+namespace {
+
+/// Of the loss on both sides of a point, by the steps that float32 really took.
+struct Slopes {
+  double left, right;
+  double mean() const { return (left + right) / 2; }
+  /// Whether the loss has a corner here: the two sides differ, or the mean is not that of a wider step.
+  bool kink(double wider, double tolerance) const {
+    return std::abs(left - right) > tolerance || std::abs(mean() - wider) > tolerance;
+  }
+};
+
+}  // namespace
+
 std::string GradientCheckResult::toString() const {
   return fmt::format(
       "{}[{}]: gradient {}, central difference {} ({:.2f} times the tolerance; {} elements tried)", segment,
@@ -32,23 +46,23 @@ GradientCheckResult checkGradients(Model& model, const Batch& batch, const Gradi
                                                                       static_cast<std::uint64_t>(size)));
       float& value = parameters.values.data<float>()[segment.offset + index];
       const float before = value;
-      const auto difference = [&](double epsilon) {
+      const auto slopes = [&](double epsilon) {
         const auto lossAt = [&](double offset) {
           value = static_cast<float>(before + offset);
           return model.gradient(batch, {}).wait().score;
         };
         const double above = lossAt(epsilon), upper = value;
         const double below = lossAt(-epsilon), lower = value;
-        value = before;
-        return (above - below) / (upper - lower);  // by the steps that float32 really took
+        const double here = lossAt(0);
+        return Slopes{(here - below) / (before - lower), (above - here) / (upper - before)};
       };
-      const double numeric = difference(options.epsilon);
+      const double numeric = slopes(options.epsilon).mean();
       const double exact = analytic.data<float>()[segment.offset + index];
       const double tolerated =
           options.absolute + options.relative * std::max(std::abs(numeric), std::abs(exact));
       const double excess = std::abs(numeric - exact) / tolerated;
       ++result.checked;
-      if (excess > 1 && std::abs(difference(options.epsilon / 4) - numeric) > tolerated / 2) {
+      if (excess > 1 && slopes(options.epsilon / 4).kink(numeric, tolerated / 2)) {
         ++result.kinks;
       } else if (!(excess <= result.excess)) {  // NaN is the worst
         result.segment = segment.name;
