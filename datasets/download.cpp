@@ -3,15 +3,18 @@
 #include <curl/curl.h>
 
 #include <array>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
-#include "muster/datasets/part_file.h"
+#include "muster/core/io/atomic_file.h"
+#include "muster/datasets/directory_lock.h"
+#include "muster/datasets/file_bytes.h"
 
 namespace muster {
 namespace {
@@ -22,19 +25,18 @@ struct Outcome {
 };
 
 struct Receiver {
-  PartFile& file;
-  std::exception_ptr error;  // curl is C: nothing may be thrown through it
+  std::vector<std::uint8_t> bytes;
+  std::size_t maxBytes;
+  bool tooLong = false;
 };
 
-std::size_t receive(char* data, std::size_t, std::size_t size, void* user) {
+/// curl is C: nothing may be thrown through it. Fewer bytes taken than given end the transfer.
+std::size_t receive(char* data, std::size_t, std::size_t size, void* user) noexcept {
   auto& receiver = *static_cast<Receiver*>(user);
-  try {
-    receiver.file.write(data, size);
-    return size;
-  } catch (...) {
-    receiver.error = std::current_exception();
-    return 0;
-  }
+  receiver.tooLong = receiver.bytes.size() + size > receiver.maxBytes;
+  if (receiver.tooLong) return 0;
+  receiver.bytes.insert(receiver.bytes.end(), data, data + size);
+  return size;
 }
 
 using Transfer = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
@@ -73,18 +75,34 @@ Outcome judge(CURL* curl, CURLcode code, std::string_view details) {
   return {std::string(details.empty() ? curl_easy_strerror(code) : details), !hopeless};
 }
 
-Outcome fetch(const std::string& address, PartFile& file, const DownloadOptions& options) {
-  file.clear();
+Outcome fetch(const std::string& address, Receiver& receiver, const DownloadOptions& options) {
   const Transfer transfer = newTransfer();
   configure(transfer.get(), address, options);
-  Receiver receiver{file, nullptr};
   std::array<char, CURL_ERROR_SIZE> details{};
   curl_easy_setopt(transfer.get(), CURLOPT_ERRORBUFFER, details.data());
   curl_easy_setopt(transfer.get(), CURLOPT_WRITEFUNCTION, &receive);
   curl_easy_setopt(transfer.get(), CURLOPT_WRITEDATA, &receiver);
   const CURLcode code = curl_easy_perform(transfer.get());
-  if (receiver.error) std::rethrow_exception(receiver.error);
+  if (receiver.tooLong) return {fmt::format("it is over-long, more than {} bytes", options.maxBytes)};
   return judge(transfer.get(), code, details.data());
+}
+
+/// Fetches until the bytes are right, or gives up.
+std::vector<std::uint8_t> fetchRight(const std::string& address, const FileCheck& check,
+                                     const DownloadOptions& options) {
+  auto pause = options.backOff;
+  for (int attempt = 1;; ++attempt) {
+    Receiver receiver{{}, options.maxBytes};
+    auto [problem, mayPass] = fetch(address, receiver, options);
+    if (problem.empty()) problem = check(receiver.bytes);
+    if (problem.empty()) return std::move(receiver.bytes);
+    if (!mayPass || attempt == options.attempts)
+      throw DownloadError(fmt::format("download: {} could not be fetched, tried {} time{}: {}", address,
+                                      attempt, attempt == 1 ? "" : "s", problem));
+    logWarning("fetching {} failed, trying again: {}", address, problem);
+    std::this_thread::sleep_for(pause);
+    pause *= 2;
+  }
 }
 
 }  // namespace
@@ -94,21 +112,10 @@ void download(const std::string& address, const std::filesystem::path& target, c
   require(options.attempts >= 1, "download: at least 1 attempt is needed, got {}", options.attempts);
   const DirectoryLock lock(target.parent_path());
   // Another process may have fetched it while this one waited.
-  if (std::filesystem::exists(target) && check(target).empty()) return;
+  if (std::filesystem::exists(target) && check(readFile(target)).empty()) return;
   logInfo("fetching {}", address);
-  PartFile file(target);
-  auto pause = options.backOff;
-  for (int attempt = 1;; ++attempt) {
-    auto [problem, mayPass] = fetch(address, file, options);
-    if (problem.empty()) problem = check(file.path());
-    if (problem.empty()) return file.commit();
-    if (!mayPass || attempt == options.attempts)
-      throw DownloadError(fmt::format("download: {} could not be fetched, tried {} time{}: {}", address,
-                                      attempt, attempt == 1 ? "" : "s", problem));
-    logWarning("fetching {} failed, trying again: {}", address, problem);
-    std::this_thread::sleep_for(pause);
-    pause *= 2;
-  }
+  const auto bytes = fetchRight(address, check, options);
+  writeFileAtomically(target, std::as_bytes(std::span(bytes)));
 }
 
 }  // namespace muster

@@ -1,8 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 
 namespace muster {
@@ -12,16 +15,18 @@ struct DownloadOptions {
   std::chrono::milliseconds backOff{500};  ///< before the second attempt; doubled before each further
   std::chrono::milliseconds connectTimeout{10000};  ///< an attempt ends without a connection in this time
   std::chrono::seconds stallTimeout{20};            ///< or below 1000 bytes/s for this long
+  std::size_t maxBytes = std::size_t{1} << 30;      ///< no more than this is taken
 };
 
-/// What is wrong with a file that was fetched, in words; empty where it is right.
-using FileCheck = std::function<std::string(const std::filesystem::path&)>;
+/// What is wrong with the bytes of a file, in words; empty where they are right.
+using FileCheck = std::function<std::string(std::span<const std::uint8_t>)>;
 
-/// Fetches a file by HTTP or HTTPS, following redirections and the usual proxy variables.
+/// Fetches a file by HTTP or HTTPS, following redirections and heeding the usual proxy variables.
 ///
-/// It is written beside its place, checked, and put there in one step: `target` is either whole or absent,
-/// whatever happens. Of several processes or threads that want files in one directory one fetches at a time;
-/// the others wait and find the file there. A file at `target` that does not pass `check` is replaced.
+/// The bytes are gathered in memory and checked before anything is written, then put into place in one step:
+/// `target` is either whole or as it was, whatever happens. Of several processes or threads that want files
+/// in one directory one fetches at a time; the others wait and find the file there. A file at `target` that
+/// does not pass `check` is replaced.
 ///
 /// @param check  decides whether what arrived is right; something wrong counts as a failed attempt.
 /// @throws DownloadError naming the address and the cause, after all attempts, or at once where another

@@ -17,7 +17,9 @@ namespace fs = std::filesystem;
 /// A file as it lies, its contents, and the sums of both, each made when first asked for.
 class Candidate {
  public:
-  explicit Candidate(const fs::path& path) : path_(path), raw_(readFile(path)), packed_(isGzip(raw_)) {}
+  explicit Candidate(const fs::path& path) : Candidate(path, readFile(path)) {}
+  Candidate(const fs::path& path, std::vector<std::uint8_t> raw)
+      : path_(path), raw_(std::move(raw)), packed_(isGzip(raw_)) {}
 
   /// The sum to hold against a published one; nothing for a plain file where the packed one was summed.
   std::optional<std::string> sum(SumOf of) {
@@ -100,10 +102,11 @@ std::string addressOf(const PublishedSet& set, std::size_t index, const DataOpti
   return base.append(set.files[index].name);
 }
 
-/// What is wrong with a file in the cache or on its way there.
-std::string problemWith(const fs::path& path, const PublishedSet& set, std::size_t index) {
+/// What is wrong with the bytes of a file on their way into the cache.
+std::string problemWith(std::span<const std::uint8_t> bytes, const fs::path& path, const PublishedSet& set,
+                        std::size_t index) {
   try {
-    Candidate file(path);
+    Candidate file(path, {bytes.begin(), bytes.end()});
     const auto sum = file.sum(set.sumOf);
     if (sum == set.files[index].md5) return "";
     if (!sum) return "what arrived is not a gzip file";
@@ -135,7 +138,9 @@ FileContents findPublished(const PublishedSet& set, std::size_t index, std::span
         fmt::format("{}: {} is in no directory that was given, nor in {}, and fetching {} is not allowed",
                     set.name, set.files[index].name, cached.parent_path().string(), address));
   }
-  const auto check = [&](const fs::path& path) { return problemWith(path, set, index); };
+  const auto check = [&](std::span<const std::uint8_t> bytes) {
+    return problemWith(bytes, cached, set, index);
+  };
   download(address, cached, check, options.download);
   return readContents(cached);
 }
