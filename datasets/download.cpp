@@ -5,6 +5,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -35,8 +36,12 @@ std::size_t receive(char* data, std::size_t, std::size_t size, void* user) noexc
   auto& receiver = *static_cast<Receiver*>(user);
   receiver.tooLong = receiver.bytes.size() + size > receiver.maxBytes;
   if (receiver.tooLong) return 0;
-  receiver.bytes.insert(receiver.bytes.end(), data, data + size);
-  return size;
+  try {
+    receiver.bytes.insert(receiver.bytes.end(), data, data + size);
+    return size;
+  } catch (const std::bad_alloc&) {
+    return 0;
+  }
 }
 
 using Transfer = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
