@@ -1,0 +1,174 @@
+#include "muster/core/base/queue.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kAWhile = 30ms;  // long enough for a thread to reach its wait, nearly always
+
+TEST_CASE("a queue gives what it was given, in order") {
+  BoundedQueue<int> queue(3);
+  for (int i = 0; i < 3; ++i) CHECK(queue.push(i));
+  for (int i = 0; i < 3; ++i) CHECK(queue.pop() == i);
+  CHECK_FALSE(queue.tryPop());
+}
+
+TEST_CASE("a queue needs room for one item at least") {
+  CHECK_THROWS_AS(BoundedQueue<int>(0), InvalidArgument);
+}
+
+TEST_CASE("push waits while the queue is full") {
+  BoundedQueue<int> queue(2);
+  std::atomic<int> pushed{0};
+  std::jthread producer([&] {
+    for (int i = 1; i <= 3; ++i) {
+      queue.push(i);
+      pushed = i;
+    }
+  });
+  std::this_thread::sleep_for(kAWhile);
+  CHECK(pushed == 2);
+  CHECK(queue.pop() == 1);
+  producer.join();
+  CHECK(pushed == 3);
+  CHECK(queue.pop() == 2);
+  CHECK(queue.pop() == 3);
+}
+
+TEST_CASE("pop waits while the queue is empty") {
+  BoundedQueue<int> queue(1);
+  std::atomic<int> popped{0};
+  std::jthread consumer([&] { popped = queue.pop().value_or(-1); });
+  std::this_thread::sleep_for(kAWhile);
+  CHECK(popped == 0);
+  queue.push(7);
+  consumer.join();
+  CHECK(popped == 7);
+}
+
+TEST_CASE("close wakes every producer that waits") {
+  BoundedQueue<int> queue(1);
+  queue.push(1);
+  std::atomic<int> refused{0};
+  {
+    std::vector<std::jthread> producers;
+    for (int i = 0; i < 3; ++i)
+      producers.emplace_back([&] {
+        if (!queue.push(2)) ++refused;
+      });
+    std::this_thread::sleep_for(kAWhile);
+    queue.close();
+  }
+  CHECK(refused == 3);
+  CHECK(queue.pop() == 1);
+  CHECK_FALSE(queue.pop());
+}
+
+TEST_CASE("close wakes every consumer that waits") {
+  BoundedQueue<int> queue(1);
+  std::atomic<int> empty{0};
+  {
+    std::vector<std::jthread> consumers;
+    for (int i = 0; i < 3; ++i)
+      consumers.emplace_back([&] {
+        if (!queue.pop()) ++empty;
+      });
+    std::this_thread::sleep_for(kAWhile);
+    queue.close();
+  }
+  CHECK(empty == 3);
+}
+
+TEST_CASE("a closed queue takes nothing and gives what it holds, then nothing for ever") {
+  BoundedQueue<int> queue(4);
+  queue.push(1);
+  queue.push(2);
+  queue.close();
+  queue.close();
+  CHECK(queue.closed());
+  CHECK_FALSE(queue.push(3));
+  CHECK(queue.pop() == 1);
+  CHECK(queue.tryPop() == 2);
+  CHECK_FALSE(queue.tryPop());
+  CHECK_FALSE(queue.pop());
+  CHECK_FALSE(queue.pop());
+  CHECK_FALSE(queue.push(4));
+}
+
+TEST_CASE("items that can only be moved pass through") {
+  BoundedQueue<std::unique_ptr<int>> queue(1);
+  queue.push(std::make_unique<int>(5));
+  const auto item = queue.pop();
+  REQUIRE(item);
+  CHECK(**item == 5);
+}
+
+TEST_CASE("between many producers and consumers nothing is lost or doubled, and a producer's order is kept") {
+  constexpr int kProducers = 4, kConsumers = 3, kEach = 3000;
+  BoundedQueue<int> queue(5);
+  std::vector<std::vector<int>> taken(kConsumers);  // [consumer]
+  std::vector<std::jthread> consumers;
+  for (int c = 0; c < kConsumers; ++c)
+    consumers.emplace_back([&, c] {
+      while (const auto item = queue.pop()) taken[static_cast<std::size_t>(c)].push_back(*item);
+    });
+  {
+    std::vector<std::jthread> producers;
+    for (int p = 0; p < kProducers; ++p)
+      producers.emplace_back([&, p] {
+        for (int i = 0; i < kEach; ++i) queue.push(p * kEach + i);
+      });
+  }
+  queue.close();
+  consumers.clear();
+
+  std::vector<int> all;
+  for (const auto& items : taken) {
+    std::vector<int> last(kProducers, -1);  // [producer]
+    for (const int item : items) {
+      auto& before = last[static_cast<std::size_t>(item / kEach)];
+      REQUIRE(before < item);
+      before = item;
+    }
+    all.insert(all.end(), items.begin(), items.end());
+  }
+  std::vector<int> expected(kProducers * kEach);
+  std::iota(expected.begin(), expected.end(), 0);
+  std::ranges::sort(all);
+  CHECK(all == expected);
+}
+
+TEST_CASE("what was pushed with true before or while the queue was closed is popped") {
+  for (int round = 0; round < 200; ++round) {
+    BoundedQueue<int> queue(2);
+    std::atomic<int> accepted{0}, popped{0};
+    {
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < 2; ++i) {
+        threads.emplace_back([&] {
+          while (queue.push(1)) ++accepted;
+        });
+        threads.emplace_back([&] {
+          while (queue.pop()) ++popped;
+        });
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(20 * (round % 7)));
+      queue.close();
+    }
+    CHECK(accepted == popped);
+  }
+}
+
+}  // namespace
+}  // namespace muster

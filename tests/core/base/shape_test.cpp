@@ -1,0 +1,59 @@
+#include "muster/core/base/shape.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::thrown;
+
+TEST_CASE("a shape knows its rank, sizes and elements") {
+  const Shape shape{2, 3, 4};
+  CHECK(shape.rank() == 3);
+  CHECK(shape.elements() == 24);
+  CHECK(shape[0] == 2);
+  CHECK(shape[-1] == 4);
+  CHECK(std::vector<std::int64_t>(shape.begin(), shape.end()) == std::vector<std::int64_t>{2, 3, 4});
+  CHECK(shape.toString() == "[2, 3, 4]");
+}
+
+TEST_CASE("a shape of rank 0 is one element, one with a size 0 is none") {
+  CHECK(Shape().empty());
+  CHECK(Shape().elements() == 1);
+  CHECK(Shape().toString() == "[]");
+  CHECK(Shape{5, 0}.elements() == 0);
+  CHECK_FALSE(Shape{0}.empty());
+}
+
+TEST_CASE("prepend and dropFirst undo each other") {
+  CHECK(Shape{3, 4}.prepend(2) == Shape{2, 3, 4});
+  CHECK(Shape{2, 3, 4}.dropFirst() == Shape{3, 4});
+  CHECK(Shape{7}.dropFirst() == Shape());
+  CHECK(Shape().prepend(7) == Shape{7});
+}
+
+TEST_CASE("shapes are equal only with equal rank and sizes") {
+  CHECK(Shape{2, 3} == Shape{2, 3});
+  CHECK(Shape{2, 3} != Shape{3, 2});
+  CHECK(Shape{2, 3} != Shape{2, 3, 1});
+  CHECK(Shape{2, 3, 4}.dropFirst() != Shape{3, 4, 4});
+}
+
+TEST_CASE("impossible shapes are refused with their numbers") {
+  CHECK(thrown<InvalidArgument>([] { Shape{2, -3}; }).find("-3") != std::string::npos);
+  CHECK_NOTHROW(Shape{1, 1, 1, 1, 1, 1});
+  CHECK(thrown<InvalidArgument>([] { Shape{1, 1, 1, 1, 1, 1, 1}; }).find("7") != std::string::npos);
+  CHECK_THROWS_AS((Shape{1, 1, 1, 1, 1, 1}.prepend(1)), InvalidArgument);
+  CHECK_THROWS_AS(Shape().dropFirst(), InvalidArgument);
+  const Shape shape{2, 3};
+  CHECK(thrown<InvalidArgument>([&] { shape[2]; }).find("[2, 3]") != std::string::npos);
+  CHECK_THROWS_AS(shape[-3], InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster

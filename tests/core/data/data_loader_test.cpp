@@ -1,0 +1,152 @@
+#include "muster/core/data/data_loader.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::thrown;
+
+/// A data set of whatever the function says.
+class Made : public Dataset {
+ public:
+  Made(std::int64_t size, std::function<Example(std::int64_t)> make) : size_(size), make_(std::move(make)) {}
+  std::int64_t size() const override { return size_; }
+  Example get(std::int64_t index) const override { return make_(index); }
+
+ private:
+  std::int64_t size_;
+  std::function<Example(std::int64_t)> make_;
+};
+
+Example squares(std::int64_t i) {
+  const auto x = static_cast<float>(i);
+  return {Tensor::of({x, x * x}, {2}), i};
+}
+
+std::vector<std::int64_t> classesOf(DataSetIterator& iterator, std::int64_t epoch) {
+  std::vector<std::int64_t> classes;
+  Batch batch;
+  iterator.reset(epoch);
+  while (iterator.next(batch))
+    for (const auto label : batch.labels.front().value.span<std::int64_t>()) classes.push_back(label);
+  return classes;
+}
+
+TEST_CASE("examples are put together in batches") {
+  const Made data(3, squares);
+  DataLoader loader(data, 2);
+  Batch batch;
+  REQUIRE(loader.next(batch));
+  CHECK(batch.features.front().value.shape() == Shape{2, 2});
+  CHECK(batch.features.front().value.data<float>()[3] == 1);
+  REQUIRE(loader.next(batch));
+  CHECK(batch.examples() == 1);
+  CHECK(batch.features.front().value.data<float>()[1] == 4);
+  CHECK(batch.labels.front().value.data<std::int64_t>()[0] == 2);
+  CHECK_FALSE(loader.next(batch));
+  CHECK(loader.examples() == 3);
+}
+
+TEST_CASE("dropLast leaves out a batch that is not full") {
+  const Made data(7, squares);
+  DataLoader loader(data, 3, {.dropLast = true});
+  CHECK(classesOf(loader, 0) == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5});
+  CHECK(loader.examples() == 6);
+  const Made few(2, squares);
+  DataLoader none(few, 3, {.dropLast = true});
+  CHECK(classesOf(none, 0).empty());
+}
+
+TEST_CASE("a shuffle depends on the seed and the epoch alone") {
+  const Made data(40, squares);
+  DataLoader one(data, 8, {.shuffle = true, .seed = 3});
+  DataLoader same(data, 5, {.shuffle = true, .seed = 3});
+  DataLoader other(data, 8, {.shuffle = true, .seed = 4});
+  const auto epoch1 = classesOf(one, 1);
+  CHECK(classesOf(one, 0) != epoch1);
+  CHECK(classesOf(same, 1) == epoch1);
+  CHECK(classesOf(other, 1) != epoch1);
+}
+
+TEST_CASE("labels may be targets, features bytes and views of the data set's memory") {
+  std::array<std::uint8_t, 6> bytes{1, 2, 3, 4, 5, 6};
+  const Made data(3, [&](std::int64_t i) {
+    return Example{Tensor::view(&bytes[static_cast<std::size_t>(2 * i)], {1, 2}, DType::UInt8),
+                   Tensor::of({static_cast<float>(i)}, {1})};
+  });
+  DataLoader loader(data, 3);
+  Batch batch;
+  REQUIRE(loader.next(batch));
+  CHECK(batch.features.front().value.shape() == Shape{3, 1, 2});
+  CHECK(batch.features.front().value.data<std::uint8_t>()[4] == 5);
+  CHECK(batch.labels.front().value.shape() == Shape{3, 1});
+  CHECK(batch.labels.front().value.data<float>()[2] == 2);
+}
+
+TEST_CASE("an example unlike those before it is refused by its index") {
+  const auto refusal = [](std::function<Example(std::int64_t)> odd) {
+    const Made data(4, [&](std::int64_t i) { return i == 2 ? odd(i) : squares(i); });
+    DataLoader loader(data, 4);
+    Batch batch;
+    return thrown<InvalidArgument>([&] { loader.next(batch); });
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  const auto shape = refusal([](std::int64_t i) { return Example{Tensor::zeros({3}), i}; });
+  CHECK(has(shape, "example 2"));
+  CHECK(has(shape, "[3]"));
+  CHECK(has(refusal([](std::int64_t i) {
+              return Example{Tensor::zeros({2}, DType::UInt8), i};
+            }),
+            "example 2"));
+  CHECK(has(refusal([](std::int64_t i) { return Example{Tensor(), i}; }), "example 2"));
+  CHECK(has(refusal([](std::int64_t) {
+              return Example{Tensor::zeros({2}), Tensor::zeros({1})};
+            }),
+            "example 2"));
+  CHECK(has(refusal([](std::int64_t) {
+              return Example{Tensor::zeros({2}), Tensor::zeros({1}, DType::UInt8)};
+            }),
+            "example 2"));
+}
+
+TEST_CASE("a class among targets is refused") {
+  const Made data(2, [](std::int64_t i) {
+    return i == 0 ? Example{Tensor::zeros({2}), Tensor::zeros({1})} : squares(i);
+  });
+  DataLoader loader(data, 2);
+  Batch batch;
+  CHECK(thrown<InvalidArgument>([&] { loader.next(batch); }).find("example 1") != std::string::npos);
+}
+
+TEST_CASE("an exception of the data set passes through, and the next epoch works") {
+  bool broken = true;
+  const Made data(3, [&](std::int64_t i) {
+    if (broken && i == 1) throw std::runtime_error("cannot decode 1");
+    return squares(i);
+  });
+  DataLoader loader(data, 2);
+  Batch batch;
+  CHECK_THROWS_WITH(loader.next(batch), "cannot decode 1");
+  broken = false;
+  CHECK(classesOf(loader, 1) == std::vector<std::int64_t>{0, 1, 2});
+}
+
+TEST_CASE("sizes that cannot be are refused") {
+  const Made data(3, squares), negative(-1, squares);
+  CHECK_THROWS_AS(DataLoader(data, 0), InvalidArgument);
+  CHECK_THROWS_AS(DataLoader(negative, 1), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,137 @@
+#include "muster/core/data/in_memory.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::thrown;
+
+/// Example i has the features (i, i + 0.5) and the class i.
+struct Data {
+  explicit Data(std::int64_t n) : features(Tensor::empty({n, 2})), labels(Tensor::empty({n}, DType::Int64)) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      features.data<float>()[2 * i] = static_cast<float>(i);
+      features.data<float>()[2 * i + 1] = static_cast<float>(i) + 0.5f;
+      labels.data<std::int64_t>()[i] = i;
+    }
+  }
+  Tensor features, labels;
+};
+
+/// The classes of an epoch, batch by batch; checks that features and labels belong together.
+std::vector<std::vector<std::int64_t>> epochOf(DataSetIterator& iterator, std::int64_t epoch) {
+  std::vector<std::vector<std::int64_t>> batches;
+  Batch batch;
+  iterator.reset(epoch);
+  while (iterator.next(batch)) {
+    const auto labels = batch.labels.front().value.span<std::int64_t>();
+    const auto features = batch.features.front().value.span<float>();
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      REQUIRE(features[2 * i] == static_cast<float>(labels[i]));
+      REQUIRE(features[2 * i + 1] == static_cast<float>(labels[i]) + 0.5f);
+    }
+    batches.emplace_back(labels.begin(), labels.end());
+  }
+  return batches;
+}
+
+TEST_CASE("rows come in order, the last batch with what is left") {
+  const Data data(5);
+  InMemoryDataSetIterator iterator(data.features, data.labels, 2);
+  const std::vector<std::vector<std::int64_t>> expected{{0, 1}, {2, 3}, {4}};
+  CHECK(epochOf(iterator, 0) == expected);
+  CHECK(epochOf(iterator, 1) == expected);
+  CHECK(iterator.examples() == 5);
+  CHECK(iterator.batchSize() == 2);
+}
+
+TEST_CASE("a batch is untouched at the end of an epoch, its stamp always") {
+  const Data data(2);
+  InMemoryDataSetIterator iterator(data.features, data.labels, 2);
+  Batch batch;
+  batch.stamp.sequence = 42;
+  CHECK(iterator.next(batch));
+  CHECK(batch.stamp.sequence == 42);
+  CHECK_FALSE(iterator.next(batch));
+  CHECK_FALSE(iterator.next(batch));
+  CHECK(batch.examples() == 2);
+}
+
+TEST_CASE("a shuffled epoch has every example once, in an order of (seed, epoch)") {
+  const Data data(100);
+  InMemoryDataSetIterator one(data.features, data.labels, 32, 5);
+  InMemoryDataSetIterator other(data.features, data.labels, 32, 5);
+  const auto epoch2 = epochOf(one, 2);
+  CHECK(epochOf(one, 3) != epoch2);
+  CHECK(epochOf(other, 2) == epoch2);
+  std::vector<std::int64_t> all;
+  for (const auto& batch : epoch2) all.insert(all.end(), batch.begin(), batch.end());
+  CHECK(all.size() == 100);
+  std::ranges::sort(all);
+  CHECK(std::ranges::adjacent_find(all) == all.end());
+}
+
+TEST_CASE("uint8 features and float targets pass as they are") {
+  const Tensor features = Tensor::zeros({3, 1, 2, 2}, DType::UInt8);
+  std::iota(features.data<std::uint8_t>(), features.data<std::uint8_t>() + 12, std::uint8_t{0});
+  InMemoryDataSetIterator iterator(features, Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2}), 2);
+  Batch batch;
+  REQUIRE(iterator.next(batch));
+  REQUIRE(iterator.next(batch));
+  CHECK(batch.features.front().value.shape() == Shape{1, 1, 2, 2});
+  CHECK(batch.features.front().value.data<std::uint8_t>()[0] == 8);
+  CHECK(batch.labels.front().value.shape() == Shape{1, 2});
+  CHECK(batch.labels.front().value.data<float>()[1] == 6);
+}
+
+TEST_CASE("a recycled batch keeps its memory over epochs, through the smaller last batch") {
+  const Data data(5);
+  InMemoryDataSetIterator iterator(data.features, data.labels, 3);
+  Batch batch;
+  Batch::ensure(batch.masks, "mask", {3});
+  iterator.next(batch);
+  CHECK(batch.masks.empty());
+  const void* memory = batch.features.front().value.raw();
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    iterator.reset(epoch);
+    while (iterator.next(batch)) CHECK(batch.features.front().value.raw() == memory);
+  }
+}
+
+TEST_CASE("tensors that make no batches are refused by name") {
+  const Data data(4), more(5);
+  const auto refusal = [](Tensor features, Tensor labels, std::int64_t batch = 1) {
+    return thrown<InvalidArgument>([&] { InMemoryDataSetIterator(features, labels, batch); });
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(has(refusal(data.features, more.labels), "[4, 2] on cpu and int64 [5]"));
+  CHECK(has(refusal(data.features, data.labels, 0), "got 0"));
+  CHECK(has(refusal(Tensor(), data.labels), "undefined"));
+  CHECK(has(refusal(Tensor::zeros({4}, DType::Float64), data.labels), "float64"));
+  CHECK(has(refusal(data.features, Tensor::zeros({4}, DType::UInt8)), "uint8 [4]"));
+}
+
+TEST_CASE("gatherRows takes rows in any order, also twice") {
+  const Tensor source = Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2});
+  Tensor target = Tensor::zeros({4, 2});
+  const std::vector<std::int64_t> rows{2, 0, 2, 1};
+  gatherRows(source, rows, target);
+  const std::vector<float> expected{5, 6, 1, 2, 5, 6, 3, 4};
+  CHECK(std::ranges::equal(target.span<float>(), expected));
+  Tensor wrong = Tensor::zeros({3, 2});
+  CHECK_THROWS_AS(gatherRows(source, rows, wrong), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster

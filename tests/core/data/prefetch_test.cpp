@@ -1,0 +1,260 @@
+#include "muster/core/data/prefetch.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Counts from 100 * epoch; can be made to throw, to stall, and to tell what was asked of it.
+class Counting : public DataSetIterator {
+ public:
+  explicit Counting(int batches) : batches_(batches) {}
+
+  void reset(std::int64_t epoch) override {
+    if (throwOnReset) throw std::runtime_error("no such epoch");
+    epoch_ = epoch;
+    next_ = 0;
+  }
+  bool next(Batch& batch) override {
+    REQUIRE_FALSE(inside_.exchange(true));  // one thread at a time
+    ++calls;
+    while (stalled) std::this_thread::sleep_for(1ms);
+    if (next_ == throwAt) {
+      inside_ = false;
+      throw std::runtime_error("broken example");
+    }
+    const bool more = next_ < batches_;
+    if (more)
+      Batch::ensure(batch.features, "x", {1}).data<float>()[0] = static_cast<float>(100 * epoch_ + next_++);
+    inside_ = false;
+    return more;
+  }
+  std::optional<std::int64_t> examples() const override { return batches_; }
+  std::optional<std::int64_t> batchSize() const override { return 1; }
+
+  std::atomic<int> calls{0};
+  std::atomic<bool> stalled{false};
+  std::atomic<int> throwAt{-1};
+  std::atomic<bool> throwOnReset{false};
+
+ private:
+  int batches_;
+  std::int64_t epoch_ = 0;
+  int next_ = 0;
+  std::atomic<bool> inside_{false};
+};
+
+std::vector<float> restOf(DataSetIterator& iterator) {
+  std::vector<float> values;
+  Batch batch;
+  while (iterator.next(batch)) values.push_back(batch.features.front().value.data<float>()[0]);
+  return values;
+}
+
+void waitFor(const std::atomic<int>& counter, int value) {
+  while (counter < value) std::this_thread::sleep_for(1ms);
+}
+
+TEST_CASE("every depth gives the same batches in the same order") {
+  for (const int depth : {0, 1, 2, 7, 100}) {
+    CAPTURE(depth);
+    Counting inner(5);
+    PrefetchingIterator iterator(inner, depth);
+    CHECK(restOf(iterator) == std::vector<float>{0, 1, 2, 3, 4});
+    Batch batch;
+    CHECK_FALSE(iterator.next(batch));
+    iterator.reset(3);
+    CHECK(restOf(iterator) == std::vector<float>{300, 301, 302, 303, 304});
+    CHECK(iterator.examples() == 5);
+    CHECK(iterator.batchSize() == 1);
+  }
+}
+
+TEST_CASE("an epoch without batches ends at once") {
+  Counting inner(0);
+  PrefetchingIterator iterator(inner, 2);
+  iterator.reset(0);
+  CHECK(restOf(iterator).empty());
+}
+
+TEST_CASE("a negative depth is refused") {
+  Counting inner(1);
+  CHECK_THROWS_AS(PrefetchingIterator(inner, -1), InvalidArgument);
+}
+
+TEST_CASE("the reader is `depth` batches ahead and no more") {
+  Counting inner(50);
+  PrefetchingIterator iterator(inner, 3);
+  iterator.reset(0);
+  waitFor(inner.calls, 3);
+  std::this_thread::sleep_for(30ms);
+  CHECK(inner.calls == 3);
+  Batch batch;
+  iterator.next(batch);
+  waitFor(inner.calls, 4);
+  std::this_thread::sleep_for(30ms);
+  CHECK(inner.calls == 4);
+}
+
+TEST_CASE("nothing is read before it is asked for") {
+  Counting inner(5);
+  { const PrefetchingIterator iterator(inner, 2); }
+  CHECK(inner.calls == 0);
+}
+
+TEST_CASE("without a reset it reads on from where the iterator stands") {
+  Counting inner(4);
+  Batch batch;
+  inner.next(batch);
+  PrefetchingIterator iterator(inner, 2);
+  CHECK(restOf(iterator) == std::vector<float>{1, 2, 3});
+}
+
+TEST_CASE("the stamp is the caller's, and batches circulate") {
+  Counting inner(20);
+  PrefetchingIterator iterator(inner, 2);
+  Batch batch;
+  batch.stamp.sequence = 9;
+  std::set<const void*> places;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    iterator.reset(epoch);
+    while (iterator.next(batch)) {
+      CHECK(batch.stamp.sequence == 9);
+      places.insert(batch.features.front().value.raw());
+    }
+  }
+  CHECK(places.size() <= 3);  // two ahead and the caller's
+}
+
+TEST_CASE("reset abandons an epoch wherever the caller stopped") {
+  for (const int depth : {1, 3}) {
+    for (const int taken : {0, 1, 2, 10}) {
+      CAPTURE(depth);
+      CAPTURE(taken);
+      Counting inner(10);
+      PrefetchingIterator iterator(inner, depth);
+      iterator.reset(0);
+      Batch batch;
+      for (int i = 0; i < taken; ++i) CHECK(iterator.next(batch));
+      iterator.reset(1);
+      iterator.reset(2);
+      REQUIRE(iterator.next(batch));
+      CHECK(batch.features.front().value.data<float>()[0] == 200);
+    }
+  }
+}
+
+TEST_CASE("it can be destroyed while the reader waits for room") {
+  Counting inner(1000);
+  {
+    PrefetchingIterator iterator(inner, 2);
+    iterator.reset(0);
+    waitFor(inner.calls, 2);
+  }
+  CHECK(inner.calls == 2);
+}
+
+TEST_CASE("it can be destroyed and reset while the reader is inside the iterator") {
+  for (const bool resets : {false, true}) {
+    Counting inner(1000);
+    inner.stalled = true;
+    std::jthread release;
+    {
+      PrefetchingIterator iterator(inner, 2);
+      iterator.reset(0);
+      waitFor(inner.calls, 1);
+      release = std::jthread([&] {
+        std::this_thread::sleep_for(20ms);
+        inner.stalled = false;
+      });
+      if (resets) {
+        iterator.reset(1);
+        Batch batch;
+        REQUIRE(iterator.next(batch));
+        CHECK(batch.features.front().value.data<float>()[0] == 100);
+      }
+    }
+    CHECK(inner.calls <= 5);
+  }
+}
+
+TEST_CASE("a caller waits for a slow iterator") {
+  Counting inner(2);
+  inner.stalled = true;
+  PrefetchingIterator iterator(inner, 1);
+  std::jthread release([&] {
+    std::this_thread::sleep_for(20ms);
+    inner.stalled = false;
+  });
+  CHECK(restOf(iterator) == std::vector<float>{0, 1});
+}
+
+TEST_CASE("an exception comes after the batches before it, again and again, until a reset") {
+  for (const int depth : {1, 2, 8}) {
+    CAPTURE(depth);
+    Counting inner(6);
+    inner.throwAt = 3;
+    PrefetchingIterator iterator(inner, depth);
+    iterator.reset(0);
+    Batch batch;
+    for (int i = 0; i < 3; ++i) {
+      REQUIRE(iterator.next(batch));
+      CHECK(batch.features.front().value.data<float>()[0] == static_cast<float>(i));
+    }
+    CHECK_THROWS_WITH(iterator.next(batch), "broken example");
+    CHECK_THROWS_WITH(iterator.next(batch), "broken example");
+    inner.throwAt = -1;
+    iterator.reset(1);
+    CHECK(restOf(iterator).size() == 6);
+  }
+}
+
+TEST_CASE("many failing epochs do not use up the batches that circulate") {
+  Counting inner(6);
+  PrefetchingIterator iterator(inner, 2);
+  for (int epoch = 0; epoch < 10; ++epoch) {
+    inner.throwAt = epoch % 2 == 0 ? 1 : -1;
+    iterator.reset(epoch);
+    Batch batch;
+    CHECK(iterator.next(batch));
+    if (epoch % 4 < 2) continue;  // leave the rest, an exception in it or not
+    if (epoch % 2 == 0)
+      CHECK_THROWS(iterator.next(batch));
+    else
+      CHECK(restOf(iterator).size() == 5);
+  }
+}
+
+TEST_CASE("an exception that nobody asks for does no harm") {
+  Counting inner(6);
+  inner.throwAt = 1;
+  PrefetchingIterator iterator(inner, 4);
+  iterator.reset(0);
+  waitFor(inner.calls, 2);
+}
+
+TEST_CASE("an exception of reset comes out of next") {
+  Counting inner(2);
+  PrefetchingIterator iterator(inner, 2);
+  inner.throwOnReset = true;
+  iterator.reset(1);
+  Batch batch;
+  CHECK_THROWS_WITH(iterator.next(batch), "no such epoch");
+  inner.throwOnReset = false;
+  iterator.reset(2);
+  CHECK(restOf(iterator) == std::vector<float>{200, 201});
+}
+
+}  // namespace
+}  // namespace muster
