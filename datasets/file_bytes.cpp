@@ -77,6 +77,8 @@ bool isGzip(std::span<const std::uint8_t> bytes) {
 }
 
 std::vector<std::uint8_t> unpackGzip(std::span<const std::uint8_t> bytes, const std::filesystem::path& path) {
+  if (!isGzip(bytes))
+    throw FileError(path, fmt::format("not a gzip file, its {} bytes begin otherwise", bytes.size()));
   std::vector<std::uint8_t> contents;
   contents.reserve(promisedSize(bytes));
   try {
@@ -86,7 +88,7 @@ std::vector<std::uint8_t> unpackGzip(std::span<const std::uint8_t> bytes, const 
     io::copy(source, Sink{&contents}, 1 << 16);
   } catch (const io::gzip_error& error) {
     throw FileError(path, fmt::format("damaged gzip file of {} bytes: {}", bytes.size(), problemOf(error)));
-  } catch (const io::zlib_error& error) {
+  } catch (const BOOST_IOSTREAMS_FAILURE& error) {
     throw FileError(path, fmt::format("damaged gzip file of {} bytes: {}", bytes.size(), error.what()));
   }
   return contents;

@@ -34,14 +34,14 @@ struct PublishedSet {
 /// Where a published data set is taken from, and how much of it.
 struct DataOptions {
   /// Looked into first; must exist. Empty: no such directory.
-  std::filesystem::path directory;
+  std::filesystem::path directory{};
   /// Whether a file that is nowhere else may be fetched.
   bool allowDownload = true;
   /// Fetch from here instead of the published address.
-  std::string address;
+  std::string address{};
   /// Only the first `limit` examples.
   std::int64_t limit = std::numeric_limits<std::int64_t>::max();
-  DownloadOptions download;
+  DownloadOptions download{};
 };
 
 /// Finds file `index` of `set` and reads it, unpacked.

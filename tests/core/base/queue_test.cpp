@@ -37,6 +37,7 @@ TEST_CASE("push waits while the queue is full") {
       pushed = i;
     }
   });
+  while (pushed < 2) std::this_thread::yield();
   std::this_thread::sleep_for(kAWhile);
   CHECK(pushed == 2);
   CHECK(queue.pop() == 1);

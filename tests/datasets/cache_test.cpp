@@ -1,0 +1,27 @@
+#include "muster/datasets/cache.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/core/base/error.h"
+#include "tests/support/environment.h"
+
+namespace muster {
+namespace {
+
+std::filesystem::path cacheWith(const char* own, const char* xdg, const char* home) {
+  const auto value = [](const char* text) { return text ? std::optional<std::string>(text) : std::nullopt; };
+  const test::Environment a("MUSTER_CACHE_DIR", value(own)), b("XDG_CACHE_HOME", value(xdg)),
+      c("HOME", value(home));
+  return cacheDirectory();
+}
+
+TEST_CASE("the cache is where the first of three variables says") {
+  CHECK(cacheWith("/own", "/xdg", "/home/me") == "/own");
+  CHECK(cacheWith(nullptr, "/xdg", "/home/me") == "/xdg/muster");
+  CHECK(cacheWith("", "", "/home/me") == "/home/me/.cache/muster");
+  CHECK(cacheWith(nullptr, "relative", "/home/me") == "/home/me/.cache/muster");
+  CHECK_THROWS_AS(cacheWith(nullptr, nullptr, nullptr), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,105 @@
+#include "muster/datasets/file_bytes.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/datasets/gzip.h"
+#include "tests/datasets/idx_bytes.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::contains;
+using test::gzip;
+using test::thrown;
+
+std::vector<std::uint8_t> bytesOf(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+/// Something that deflate compresses, but not to nothing.
+std::string sample() {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += std::to_string(i * i % 977);
+  return text;
+}
+
+std::string refusal(const std::string& packed) {
+  return thrown<FileError>([&] { unpackGzip(bytesOf(packed), "some/file.gz"); });
+}
+
+TEST_CASE("readFile gives all bytes, of an empty file none") {
+  const test::TemporaryDirectory directory;
+  test::writeFile(directory / "a", std::string("x\0y\n", 4));
+  test::writeFile(directory / "empty", "");
+  CHECK(readFile(directory / "a") == std::vector<std::uint8_t>{'x', 0, 'y', '\n'});
+  CHECK(readFile(directory / "empty").empty());
+}
+
+TEST_CASE("a file that cannot be read is named") {
+  const test::TemporaryDirectory directory;
+  const auto missing = thrown<FileError>([&] { readFile(directory / "missing"); });
+  CHECK(contains(missing, (directory / "missing").string()));
+  CHECK(contains(missing, "No such file"));
+  CHECK_THROWS_AS(readFile(directory.path()), FileError);
+}
+
+TEST_CASE("gzip is known by its bytes and unpacked to what was packed") {
+  const auto text = sample();
+  CHECK(isGzip(bytesOf(gzip(text))));
+  CHECK_FALSE(isGzip(bytesOf(text)));
+  CHECK_FALSE(isGzip(bytesOf("\x1F")));
+  CHECK(unpackGzip(bytesOf(gzip(text)), "f") == bytesOf(text));
+  CHECK(unpackGzip(bytesOf(gzip("")), "f").empty());
+  CHECK(unpackGzip(bytesOf(gzip("one ") + gzip("two")), "f") == bytesOf("one two"));
+}
+
+TEST_CASE("a gzip file cut off anywhere is refused") {
+  const auto packed = gzip(sample());
+  for (std::size_t size = 0; size < packed.size(); ++size) {
+    CAPTURE(size);
+    REQUIRE(contains(refusal(packed.substr(0, size)), "some/file.gz"));
+  }
+  CHECK(contains(refusal(packed.substr(0, packed.size() / 2)), "truncated"));
+  CHECK(contains(refusal(packed.substr(0, packed.size() - 1)), "truncated"));
+}
+
+TEST_CASE("a gzip file with a damaged byte or something after it is refused") {
+  const auto packed = gzip(sample());
+  auto damaged = packed;
+  damaged[packed.size() - 6] ^= 1;  // in the checksum
+  CHECK(contains(refusal(damaged), "checksum"));
+  damaged = packed;
+  damaged[packed.size() / 2] ^= 0x55;
+  CHECK_FALSE(refusal(damaged).empty());
+  CHECK(contains(refusal(packed + "more"), "some/file.gz"));
+}
+
+TEST_CASE("a false promise of size reserves no memory to speak of") {
+  auto packed = gzip("abc");
+  for (std::size_t i = packed.size() - 4; i < packed.size(); ++i) packed[i] = '\xFF';  // 4 GiB
+  std::vector<std::uint8_t> contents;
+  try {
+    contents = unpackGzip(bytesOf(packed), "f");
+  } catch (const FileError&) {
+  }
+  CHECK(contents.capacity() < 1'000'000);
+}
+
+TEST_CASE("readContents unpacks what is packed, whatever its name") {
+  const test::TemporaryDirectory directory;
+  test::writeFile(directory / "plain.gz", "plain");
+  test::writeFile(directory / "packed", gzip("packed"));
+  CHECK(readContents(directory / "plain.gz").bytes == bytesOf("plain"));
+  const auto packed = readContents(directory / "packed");
+  CHECK(packed.bytes == bytesOf("packed"));
+  CHECK(packed.path == directory / "packed");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,141 @@
+#include "muster/datasets/image_set.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/datasets/image_set_iterator.h"
+#include "tests/datasets/gzip.h"
+#include "tests/datasets/idx_bytes.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::contains;
+using test::idx;
+using test::thrown;
+
+/// `count` images of 2 by 3 pixels; image i is labelled i % 10 and its pixels are 10 i, 10 i + 1, ...
+std::shared_ptr<const ImageSet> someImages(int count) {
+  std::vector<std::uint8_t> pixels, labels;
+  for (int i = 0; i < count; ++i) {
+    for (int j = 0; j < 6; ++j) pixels.push_back(static_cast<std::uint8_t>(10 * i + j));
+    labels.push_back(static_cast<std::uint8_t>(i % 10));
+  }
+  return std::make_shared<const ImageSet>(pixels, Shape{1, 2, 3}, labels, 10, "made here");
+}
+
+FileContents file(const std::string& name, const std::string& bytes) {
+  return {name, {bytes.begin(), bytes.end()}};
+}
+
+TEST_CASE("two IDX files make a set") {
+  const test::TemporaryDirectory directory;
+  test::writeFile(directory / "images.gz", test::gzip(idx({2, 2, 3}, "abcdefghijkl")));
+  test::writeFile(directory / "labels", idx({2}, "\x03\x01"));
+  const auto set = readIdxImageSet(directory / "images.gz", directory / "labels", 4);
+  CHECK(set->size() == 2);
+  CHECK(set->classes() == 4);
+  CHECK(set->imageShape() == Shape{1, 2, 3});
+  CHECK(std::string(set->image(1).begin(), set->image(1).end()) == "ghijkl");
+  CHECK(set->label(0) == 3);
+}
+
+TEST_CASE("files that do not fit are refused with their names and numbers") {
+  const auto refusal = [](const std::string& images, const std::string& labels) {
+    return thrown<FileError>([&] { idxImageSet(file("I", images), file("L", labels), 10); });
+  };
+  const auto images = idx({2, 1, 1}, "ab"), labels = idx({2}, std::string("\x01\x02"));
+  CHECK(refusal(images, labels).empty());
+  const auto counts = refusal(images, idx({3}, "\x01\x02\x03"));
+  CHECK(contains(counts, "L: 3 labels"));
+  CHECK(contains(counts, "I holds 2"));
+  const auto rank = refusal(labels, images);
+  CHECK(contains(rank, "I: images"));
+  CHECK(contains(rank, "uint8 [2]"));
+  CHECK(contains(refusal(images, idx({2, 1}, "\x01\x02")), "L: labels"));
+  CHECK(contains(refusal(images, test::idxHead(0x0D, {1}) + "1234"), "float32"));
+}
+
+TEST_CASE("a label out of range is refused by its index") {
+  const auto text = thrown<FileError>([] {
+    idxImageSet(file("I", idx({3, 1, 1}, "abc")), file("L", idx({3}, "\x09\x0A\x0B")), 10);
+  });
+  CHECK(text == "L: label 10 of example 1 is out of range: there are 10 classes");
+}
+
+TEST_CASE("pixels and labels that do not fit a set are refused") {
+  CHECK_THROWS_AS(ImageSet({1, 2, 3}, Shape{1, 1, 2}, {0}, 10, "here"), InvalidArgument);
+  CHECK_THROWS_AS(ImageSet({1, 2}, Shape{1, 2}, {0}, 10, "here"), InvalidArgument);
+}
+
+TEST_CASE("a batch holds each byte / 255 and its label") {
+  ImageSetIterator iterator(someImages(5), 2);
+  CHECK(iterator.examples() == 5);
+  CHECK(iterator.batchSize() == 2);
+  Batch batch;
+  for (int first = 0; first < 5; first += 2) {
+    REQUIRE(iterator.next(batch));
+    const int count = first == 4 ? 1 : 2;
+    const Tensor& features = batch.features.front().value;
+    REQUIRE(features.shape() == Shape{count, 1, 2, 3});
+    for (int i = 0; i < count; ++i) {
+      CHECK(batch.labels.front().value.data<std::int64_t>()[i] == first + i);
+      for (int j = 0; j < 6; ++j)
+        CHECK(features.data<float>()[6 * i + j] == static_cast<float>(10 * (first + i) + j) / 255.0f);
+    }
+  }
+  CHECK_FALSE(iterator.next(batch));
+}
+
+TEST_CASE("bytes 0 and 255 become exactly 0 and 1") {
+  const auto set = std::make_shared<const ImageSet>(std::vector<std::uint8_t>{0, 255}, Shape{1, 1, 2},
+                                                    std::vector<std::uint8_t>{0}, 1, "here");
+  ImageSetIterator iterator(set, 1);
+  Batch batch;
+  REQUIRE(iterator.next(batch));
+  CHECK(batch.features.front().value.data<float>()[0] == 0.0f);
+  CHECK(batch.features.front().value.data<float>()[1] == 1.0f);
+}
+
+std::vector<std::int64_t> labelsOf(DataSetIterator& iterator, std::int64_t epoch) {
+  std::vector<std::int64_t> labels;
+  Batch batch;
+  iterator.reset(epoch);
+  while (iterator.next(batch))
+    for (const auto label : batch.labels.front().value.span<std::int64_t>()) labels.push_back(label);
+  return labels;
+}
+
+TEST_CASE("a shuffle follows (seed, epoch); two iterators share one set") {
+  ImageSetIterator one(someImages(10), 4, 7);
+  ImageSetIterator other(one.set(), 3, 7);
+  CHECK(other.set().get() == one.set().get());
+  CHECK(labelsOf(one, 2) == labelsOf(other, 2));
+  CHECK(labelsOf(one, 2) != labelsOf(one, 3));
+}
+
+TEST_CASE("a limit takes the first examples, shuffled or not") {
+  ImageSetIterator plain(someImages(10), 4, std::nullopt, 3);
+  CHECK(labelsOf(plain, 0) == std::vector<std::int64_t>{0, 1, 2});
+  ImageSetIterator shuffled(someImages(10), 4, 1, 3);
+  auto labels = labelsOf(shuffled, 0);
+  std::sort(labels.begin(), labels.end());
+  CHECK(labels == std::vector<std::int64_t>{0, 1, 2});
+  CHECK(shuffled.examples() == 3);
+  CHECK(ImageSetIterator(someImages(10), 4, 1, 99).examples() == 10);
+}
+
+TEST_CASE("iterators that cannot be are refused") {
+  CHECK_THROWS_AS(ImageSetIterator(someImages(1), 0), InvalidArgument);
+  CHECK_THROWS_AS(ImageSetIterator(someImages(1), 1, 1, 0), InvalidArgument);
+  CHECK_THROWS_AS(ImageSetIterator(nullptr, 1), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster

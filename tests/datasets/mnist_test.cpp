@@ -1,0 +1,175 @@
+#include "muster/datasets/mnist.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/datasets/idx_bytes.h"
+#include "tests/support/environment.h"
+#include "tests/support/http_server.h"
+#include "tests/support/skip.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::contains;
+using test::Environment;
+using test::HttpReply;
+using test::HttpServer;
+using test::thrown;
+using Counts = std::array<int, 10>;
+
+constexpr const char* kNoData = "MUSTER_DATA_DIR, the directory of the real MNIST, is not set";
+
+Counts countLabels(const ImageSet& set) {
+  Counts counts{};
+  for (std::int64_t i = 0; i < set.size(); ++i) ++counts[static_cast<std::size_t>(set.label(i))];
+  return counts;
+}
+
+TEST_CASE("the real training images are all there") {
+  if (!test::realDataDir()) return test::skip(kNoData);
+  MnistDataSetIterator train(128, true, 1);
+  CHECK(train.examples() == 60000);
+  // Images of each digit: LeCun's page and every paper since.
+  CHECK(countLabels(*train.set()) == Counts{5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949});
+
+  Batch batch;
+  double sum = 0, squares = 0;
+  int batches = 0;
+  std::int64_t examples = 0;
+  train.reset(0);
+  while (train.next(batch)) {
+    ++batches;
+    examples += batch.examples();
+    for (const double x : batch.features.front().value.span<float>()) {
+      sum += x;
+      squares += x * x;
+    }
+  }
+  CHECK(batches == 469);
+  CHECK(examples == 60000);
+  CHECK(batch.features.front().value.shape() == Shape{96, 1, 28, 28});
+  // The mean and standard deviation that are used everywhere to normalise: 0.1307 and 0.3081.
+  const double mean = sum / (60000.0 * 784);
+  CHECK(std::abs(mean - 0.1307) < 5e-5);
+  CHECK(std::abs(std::sqrt(squares / (60000.0 * 784) - mean * mean) - 0.3081) < 5e-5);
+}
+
+TEST_CASE("the real test images keep the order of the file") {
+  if (!test::realDataDir()) return test::skip(kNoData);
+  MnistDataSetIterator data(10, false, 1);
+  CHECK(data.examples() == 10000);
+  CHECK(countLabels(*data.set()) == Counts{980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009});
+  Batch batch;
+  for (const int epoch : {0, 1}) {
+    data.reset(epoch);
+    REQUIRE(data.next(batch));
+    const auto labels = batch.labels.front().value.span<std::int64_t>();
+    CHECK(std::vector<std::int64_t>(labels.begin(), labels.end()) ==
+          std::vector<std::int64_t>{7, 2, 1, 0, 4, 1, 4, 9, 5, 9});
+  }
+}
+
+TEST_CASE("training images are shuffled by (seed, epoch), within the limit") {
+  if (!test::realDataDir()) return test::skip(kNoData);
+  const auto labelsOf = [](MnistDataSetIterator& data, std::int64_t epoch) {
+    Batch batch;
+    data.reset(epoch);
+    data.next(batch);
+    const auto labels = batch.labels.front().value.span<std::int64_t>();
+    return std::vector<std::int64_t>(labels.begin(), labels.end());
+  };
+  MnistDataSetIterator one(100, true, 1, {.limit = 100}), other(100, true, 2, {.limit = 100});
+  CHECK(one.examples() == 100);
+  CHECK(labelsOf(one, 0) != labelsOf(one, 1));
+  CHECK(labelsOf(one, 0) != labelsOf(other, 0));
+  auto sorted = labelsOf(one, 0), again = labelsOf(other, 1);
+  std::ranges::sort(sorted);
+  std::ranges::sort(again);
+  CHECK(sorted == again);
+}
+
+TEST_CASE("the real files come over the network too, once") {
+  const char* directory = test::realDataDir();
+  if (!directory) return test::skip(kNoData);
+  const test::TemporaryDirectory cache;
+  const std::string source = directory;
+  HttpServer server(
+      [&](const std::string& path, int) { return HttpReply::whole(test::readFile(source + path)); });
+  const Environment noDirectory("MUSTER_DATA_DIR", std::nullopt), direct("no_proxy", "127.0.0.1"),
+      own("MUSTER_CACHE_DIR", cache.path().string()), address("MUSTER_MNIST_URL", server.address());
+  for (int i = 0; i < 2; ++i) CHECK(MnistDataSetIterator(10, false).examples() == 10000);
+  CHECK(server.requests() == 2);
+  CHECK(std::filesystem::exists(cache / "mnist/t10k-labels-idx1-ubyte.gz"));
+}
+
+TEST_CASE("MNIST's files are not taken for Fashion-MNIST") {
+  const char* directory = test::realDataDir();
+  if (!directory) return test::skip(kNoData);
+  const test::TemporaryDirectory cache;
+  const Environment own("MUSTER_CACHE_DIR", cache.path().string());
+  const auto text =
+      thrown<DownloadError>([] { FashionMnistDataSetIterator(10, false, 1, {.allowDownload = false}); });
+  CHECK(contains(text, "fashion-mnist"));
+}
+
+/// An environment without data, and a directory to put some into.
+struct Offline {
+  test::TemporaryDirectory directory;
+  Environment data{"MUSTER_DATA_DIR", directory.path().string()};
+  Environment cache{"MUSTER_CACHE_DIR", (directory / "cache").string()};
+  DataOptions options{.allowDownload = false};
+};
+
+TEST_CASE("what is no MNIST is refused by its sum") {
+  const Offline offline;
+  test::writeFile(offline.directory / "t10k-images-idx3-ubyte",
+                  test::idx({1, 28, 28}, std::string(784, 'x')));
+  const auto text = thrown<FileError>([&] { MnistDataSetIterator(10, false, 1, offline.options); });
+  CHECK(contains(text, "t10k-images-idx3-ubyte"));
+  CHECK(contains(text, "2646ac647ad5339dbf082846283269ea"));
+}
+
+TEST_CASE("plain Fashion-MNIST is taken if its heads and labels are right") {
+  const Offline offline;
+  const auto images = offline.directory / "fashion-mnist/t10k-images-idx3-ubyte";
+  const auto labels = offline.directory / "fashion-mnist/t10k-labels-idx1-ubyte";
+  std::filesystem::create_directories(images.parent_path());
+  const auto refusal = [&] {
+    return thrown<FileError>([&] { FashionMnistDataSetIterator(10, false, 1, offline.options); });
+  };
+  test::writeFile(images, test::idx({1, 28, 28}, std::string(784, 'x')));
+  CHECK(contains(refusal(), "[10000, 28, 28]"));
+  test::writeFile(images, test::idx({10000, 28, 28}, std::string(7840000, 'x')));
+  std::string classes(10000, '\x09');
+  classes[1234] = '\x0A';
+  test::writeFile(labels, test::idx({10000}, classes));
+  CHECK(contains(refusal(), "label 10 of example 1234"));
+  classes[1234] = '\x01';
+  test::writeFile(labels, test::idx({10000}, classes));
+  FashionMnistDataSetIterator data(10, false, 1, offline.options);
+  CHECK(data.examples() == 10000);
+  CHECK(data.set()->label(1234) == 1);
+}
+
+TEST_CASE("without a network the address and the cause are named") {
+  Offline offline;
+  const Environment direct("no_proxy", "127.0.0.1");
+  const auto address = test::deadAddress();
+  const DataOptions options{.address = address, .download = {.attempts = 1}};
+  const auto text = thrown<DownloadError>([&] { MnistDataSetIterator(10, true, 1, options); });
+  CHECK(contains(text, address + "train-images-idx3-ubyte.gz"));
+  CHECK(contains(thrown<DownloadError>([&] { MnistDataSetIterator(10, true, 1, offline.options); }),
+                 "https://ossci-datasets.s3.amazonaws.com/mnist/train-images-idx3-ubyte.gz"));
+}
+
+}  // namespace
+}  // namespace muster

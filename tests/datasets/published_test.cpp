@@ -1,0 +1,208 @@
+#include "muster/datasets/published.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "tests/datasets/gzip.h"
+#include "tests/datasets/idx_bytes.h"
+#include "tests/support/environment.h"
+#include "tests/support/http_server.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+using test::contains;
+using test::Environment;
+using test::gzip;
+using test::HttpReply;
+using test::HttpServer;
+using test::thrown;
+
+// Two sets whose files share a name: of "letters" the contents are summed, of "numbers" the gzip file. All
+// sums are of Python's hashlib, and the packed file is of its gzip.compress(b"first of the numbers",
+// mtime=0).
+constexpr std::array<PublishedFile, 1> kLettersFile{{{"one.gz", "8b04d5e3775d298e78455efc5ca404d5"}}};
+constexpr std::array<PublishedFile, 1> kNumbersFile{{{"one.gz", "60db0cdb700fd7140dbd586e325f2d7b"}}};
+const std::string kLetters = "first";
+const std::string kNumbers = "first of the numbers";
+constexpr std::array<unsigned char, 40> kPacked{0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03,
+                                                0x4b, 0xcb, 0x2c, 0x2a, 0x2e, 0x51, 0xc8, 0x4f, 0x53, 0x28,
+                                                0xc9, 0x48, 0x55, 0xc8, 0x2b, 0xcd, 0x4d, 0x4a, 0x2d, 0x2a,
+                                                0x06, 0x00, 0xf3, 0x69, 0xe8, 0x8c, 0x14, 0x00, 0x00, 0x00};
+const std::string kNumbersPacked(kPacked.begin(), kPacked.end());
+
+constexpr std::array<PublishedSet, 2> kSets{
+    {{"letters", "http://letters.invalid/", "MUSTER_TEST_URL", SumOf::Contents, kLettersFile},
+     {"numbers", "http://numbers.invalid/", "MUSTER_TEST_URL", SumOf::Packed, kNumbersFile}}};
+
+/// Directories to look into, and an environment that names none but the cache.
+struct Places {
+  test::TemporaryDirectory root;
+  fs::path given = root / "given", fromVariable = root / "variable", cache = root / "cache";
+  Environment variable{"MUSTER_DATA_DIR", std::nullopt};
+  Environment cacheVariable{"MUSTER_CACHE_DIR", cache.string()};
+  Environment address{"MUSTER_TEST_URL", std::nullopt};
+  Environment direct{"no_proxy", "127.0.0.1"};
+  DataOptions options{.directory = given, .allowDownload = false};
+
+  Places() {
+    fs::create_directories(given);
+    fs::create_directories(fromVariable);
+    options.download = {.attempts = 1, .backOff = std::chrono::milliseconds(1)};
+  }
+
+  static void put(const fs::path& path, const std::string& bytes) {
+    fs::create_directories(path.parent_path());
+    test::writeFile(path, bytes);
+  }
+  std::pair<std::string, fs::path> find(std::size_t set) const {
+    const auto found = findPublished(kSets[set], 0, kSets, options);
+    return {std::string(found.bytes.begin(), found.bytes.end()), found.path};
+  }
+  std::pair<std::string, fs::path> letters() const { return find(0); }
+  std::pair<std::string, fs::path> numbers() const { return find(1); }
+};
+
+TEST_CASE("a file is found packed or plain, in the set's folder before the directory itself") {
+  const Places places;
+  Places::put(places.given / "one", kLetters);
+  CHECK(places.letters() == std::pair(kLetters, places.given / "one"));
+  Places::put(places.given / "one.gz", gzip(kLetters));
+  CHECK(places.letters() == std::pair(kLetters, places.given / "one.gz"));
+  Places::put(places.given / "letters/one", kLetters);
+  CHECK(places.letters() == std::pair(kLetters, places.given / "letters/one"));
+}
+
+TEST_CASE("the option comes before MUSTER_DATA_DIR, that before the cache, that before the network") {
+  Places places;
+  HttpServer server([](const std::string&, int) { return HttpReply::whole(gzip(kLetters)); });
+  places.options.allowDownload = true;
+  places.options.address = server.address();
+  const Environment variable("MUSTER_DATA_DIR", places.fromVariable.string());
+  CHECK(places.letters().second == places.cache / "letters/one.gz");
+  CHECK(places.letters().second == places.cache / "letters/one.gz");
+  CHECK(server.requests() == 1);
+  Places::put(places.fromVariable / "one", kLetters);
+  CHECK(places.letters().second == places.fromVariable / "one");
+  Places::put(places.given / "one", kLetters);
+  CHECK(places.letters().second == places.given / "one");
+}
+
+TEST_CASE("a directory that does not exist is named, with who gave it") {
+  Places places;
+  places.options.directory = places.root / "missing";
+  const auto option = thrown<FileError>([&] { places.letters(); });
+  CHECK(contains(option, places.options.directory.string()));
+  places.options.directory = "";
+  const Environment variable("MUSTER_DATA_DIR", (places.root / "gone").string());
+  const auto environment = thrown<FileError>([&] { places.letters(); });
+  CHECK(contains(environment, (places.root / "gone").string()));
+  CHECK(contains(environment, "MUSTER_DATA_DIR"));
+}
+
+TEST_CASE("a file with a wrong sum is an error that names it and both sums") {
+  const Places places;
+  Places::put(places.given / "one.gz", gzip("forged"));
+  const auto contents = thrown<FileError>([&] { places.letters(); });
+  CHECK(contains(contents, (places.given / "one.gz").string()));
+  CHECK(contains(contents, "8b04d5e3775d298e78455efc5ca404d5"));
+  CHECK(contains(contents, "ea76aa1d2eceb24df1cae061feb57188"));  // of "forged"
+  CHECK(contains(thrown<FileError>([&] { places.numbers(); }), "60db0cdb700fd7140dbd586e325f2d7b"));
+}
+
+TEST_CASE("a truncated gzip file is an error that names it") {
+  const Places places;
+  Places::put(places.given / "one.gz", kNumbersPacked.substr(0, 30));
+  CHECK(contains(thrown<FileError>([&] { places.letters(); }), "truncated"));
+  CHECK(contains(thrown<FileError>([&] { places.numbers(); }), (places.given / "one.gz").string()));
+}
+
+TEST_CASE("a file of another set with the same name is passed over") {
+  const Places places;
+  Places::put(places.given / "one.gz", kNumbersPacked);
+  CHECK_THROWS_AS(places.letters(), DownloadError);
+  Places::put(places.given / "one", kLetters);
+  CHECK(places.letters() == std::pair(kLetters, places.given / "one"));
+  CHECK(places.numbers() == std::pair(kNumbers, places.given / "one.gz"));
+  Places::put(places.given / "numbers/one.gz", gzip(kLetters));
+  CHECK(places.numbers().second == places.given / "one.gz");
+}
+
+TEST_CASE("a plain file that has no sum is taken, with a warning") {
+  const Places places;
+  Places::put(places.given / "one", kNumbers);
+  std::string warnings;
+  const LogSink before = setLogSink([&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::Warning) warnings += text;
+  });
+  const auto found = places.numbers();
+  setLogSink(before);
+  CHECK(found == std::pair(kNumbers, places.given / "one"));
+  CHECK(contains(warnings, (places.given / "one").string()));
+}
+
+TEST_CASE("a broken file in the cache is fetched anew, or an error where that is not allowed") {
+  Places places;
+  const auto cached = places.cache / "letters/one.gz";
+  Places::put(cached, gzip(kLetters).substr(0, 12));
+  CHECK(contains(thrown<FileError>([&] { places.letters(); }), cached.string()));
+  HttpServer server([](const std::string&, int) { return HttpReply::whole(gzip(kLetters)); });
+  places.options.allowDownload = true;
+  places.options.address = server.address();
+  CHECK(places.letters() == std::pair(kLetters, cached));
+  CHECK(test::readFile(cached) == gzip(kLetters));
+  CHECK(server.requests() == 1);
+}
+
+TEST_CASE("the variable replaces the published address, the option both") {
+  Places places;
+  std::vector<std::string> asked;
+  HttpServer server([&](const std::string& path, int) {
+    asked.push_back(path);
+    return path == "/option/one.gz" ? HttpReply::whole(kNumbersPacked) : HttpReply{.status = 404};
+  });
+  places.options.allowDownload = true;
+  const Environment address("MUSTER_TEST_URL", server.address() + "variable");
+  CHECK(contains(thrown<DownloadError>([&] { places.numbers(); }), "/variable/one.gz"));
+  places.options.address = server.address() + "option/";
+  CHECK(places.numbers() == std::pair(kNumbers, places.cache / "numbers/one.gz"));
+  CHECK(asked == std::vector<std::string>{"/variable/one.gz", "/option/one.gz"});
+}
+
+TEST_CASE("wrong content from the network is refused with both sums and not kept") {
+  Places places;
+  HttpServer server([](const std::string&, int) { return HttpReply::whole(gzip("forged")); });
+  places.options.allowDownload = true;
+  places.options.address = server.address();
+  const auto text = thrown<DownloadError>([&] { places.letters(); });
+  CHECK(contains(text, server.address() + "one.gz"));
+  CHECK(contains(text, "8b04d5e3775d298e78455efc5ca404d5"));
+  CHECK(contains(text, "ea76aa1d2eceb24df1cae061feb57188"));
+  CHECK_FALSE(fs::exists(places.cache / "letters/one.gz"));
+
+  HttpServer page([](const std::string&, int) { return HttpReply::whole("<html>"); });
+  places.options.address = page.address();
+  CHECK(contains(thrown<DownloadError>([&] { places.numbers(); }), "not a gzip file"));
+  CHECK_FALSE(fs::exists(places.cache / "numbers/one.gz"));
+}
+
+TEST_CASE("a file that is nowhere, with no leave to fetch it, is named with its address") {
+  const Places places;
+  const auto text = thrown<DownloadError>([&] { places.letters(); });
+  CHECK(contains(text, "one.gz"));
+  CHECK(contains(text, "http://letters.invalid/one.gz"));
+  CHECK(contains(text, places.cache.string()));
+}
+
+}  // namespace
+}  // namespace muster
