@@ -63,7 +63,7 @@ TEST_CASE("an image has ink, paper around it, and its ink in the middle") {
   }
 }
 
-TEST_CASE("batches are as MNIST's; training images are shuffled, test images not") {
+TEST_CASE("batches are as those of MNIST, training images shuffled and test images not") {
   GeneratedDigitsIterator train(16, 40, 9, true), test(16, 40, 9, false);
   Batch batch;
   CHECK(train.examples() == 40);

@@ -112,7 +112,7 @@ std::vector<std::int64_t> labelsOf(DataSetIterator& iterator, std::int64_t epoch
   return labels;
 }
 
-TEST_CASE("a shuffle follows (seed, epoch); two iterators share one set") {
+TEST_CASE("a shuffle follows seed and epoch, and two iterators share one set") {
   ImageSetIterator one(someImages(10), 4, 7);
   ImageSetIterator other(one.set(), 3, 7);
   CHECK(other.set().get() == one.set().get());

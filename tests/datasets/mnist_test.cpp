@@ -78,7 +78,7 @@ TEST_CASE("the real test images keep the order of the file") {
   }
 }
 
-TEST_CASE("training images are shuffled by (seed, epoch), within the limit") {
+TEST_CASE("training images are shuffled by seed and epoch, within the limit") {
   if (!test::realDataDir()) return test::skip(kNoData);
   const auto labelsOf = [](MnistDataSetIterator& data, std::int64_t epoch) {
     Batch batch;

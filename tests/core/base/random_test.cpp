@@ -40,7 +40,7 @@ TEST_CASE("seed, name, epoch and index each make other numbers") {
   CHECK(RandomStream(1, "a", 0).words(1) != base);
 }
 
-TEST_CASE("uniform numbers lie in [0, 1) and have a uniform's mean and variance") {
+TEST_CASE("uniform numbers lie between 0 and 1 and have a uniform's mean and variance") {
   const RandomStream stream(3, "test");
   constexpr int n = 100000;
   double sum = 0, squares = 0;
@@ -55,7 +55,7 @@ TEST_CASE("uniform numbers lie in [0, 1) and have a uniform's mean and variance"
   CHECK(std::abs(squares / n - mean * mean - 1.0 / 12) < 0.002);
 }
 
-TEST_CASE("normal numbers have the moments 0, 1, 0, 3") {
+TEST_CASE("normal numbers have the moments of a normal distribution") {
   const RandomStream stream(4, "test");
   constexpr int n = 100000;
   std::array<double, 5> moments{};

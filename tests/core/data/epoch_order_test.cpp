@@ -76,7 +76,7 @@ TEST_CASE("take gives what is left, then nothing") {
   CHECK(order.take(std::numeric_limits<std::int64_t>::max()).empty());
 }
 
-TEST_CASE("no example and one example are orders too; fewer are refused") {
+TEST_CASE("no example and one example are orders too, and fewer are refused") {
   CHECK(orderOf(0, 1, 1).empty());
   CHECK(orderOf(1, 1, 1) == Order{0});
   CHECK_THROWS_AS(EpochOrder(-1, std::nullopt), InvalidArgument);

@@ -66,7 +66,7 @@ TEST_CASE("a batch is untouched at the end of an epoch, its stamp always") {
   CHECK(batch.examples() == 2);
 }
 
-TEST_CASE("a shuffled epoch has every example once, in an order of (seed, epoch)") {
+TEST_CASE("a shuffled epoch has every example once, in an order of seed and epoch") {
   const Data data(100);
   InMemoryDataSetIterator one(data.features, data.labels, 32, 5);
   InMemoryDataSetIterator other(data.features, data.labels, 32, 5);

@@ -93,7 +93,7 @@ TEST_CASE("a negative depth is refused") {
   CHECK_THROWS_AS(PrefetchingIterator(inner, -1), InvalidArgument);
 }
 
-TEST_CASE("the reader is `depth` batches ahead and no more") {
+TEST_CASE("the reader is as many batches ahead as its depth and no more") {
   Counting inner(50);
   PrefetchingIterator iterator(inner, 3);
   iterator.reset(0);
