@@ -8,8 +8,7 @@ endif()
 
 # muster_module(<name>): the target muster_<name>, alias muster::<name>. Its folders add their own sources.
 function(muster_module name)
-  file(TOUCH "${PROJECT_BINARY_DIR}/empty.cpp")
-  add_library(muster_${name} STATIC "${PROJECT_BINARY_DIR}/empty.cpp")
+  add_library(muster_${name} STATIC)
   add_library(muster::${name} ALIAS muster_${name})
   set_target_properties(muster_${name} PROPERTIES EXPORT_NAME ${name})
   target_compile_features(muster_${name} PUBLIC cxx_std_20)
