@@ -1,0 +1,279 @@
+#include "muster/core/ops/merge.h"
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/random.h"
+
+using namespace muster;
+
+namespace {
+
+const std::vector<std::int64_t> kSizes{0, 1, 7, 256, 1009, 40009};
+
+Tensor filled(std::int64_t n, float value) {
+  Tensor tensor = Tensor::empty({n});
+  std::ranges::fill(tensor.span<float>(), value);
+  return tensor;
+}
+
+bool sameBits(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() && (a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
+}
+
+std::vector<Tensor> randomReplicas(int workers, std::int64_t n) {
+  std::vector<Tensor> replicas;
+  for (int w = 0; w < workers; ++w) {
+    const RandomStream random(11, "replica", w);
+    replicas.push_back(Tensor::empty({n}));
+    for (std::int64_t i = 0; i < n; ++i)
+      replicas.back().data<float>()[i] = static_cast<float>(2 * random.uniform(i) - 1);
+  }
+  return replicas;
+}
+
+std::vector<Tensor> cloneAll(const std::vector<Tensor>& replicas) {
+  std::vector<Tensor> copies;
+  for (const auto& replica : replicas) copies.push_back(cloneTensor(replica));
+  return copies;
+}
+
+/// Numbers that show what a mean does to bits: signed zeros, subnormals, the largest, and ordinary ones.
+Tensor peculiarNumbers() {
+  using Limits = std::numeric_limits<float>;
+  return Tensor::of({0.0f, -0.0f, Limits::denorm_min(), -3 * Limits::denorm_min(), Limits::min(),
+                     Limits::max(), Limits::lowest(), 1.0f / 3, -0.1f, 1 + Limits::epsilon(), 16777215.0f,
+                     1e-30f, 3.14159274f, -2.71828183f, 1e30f, 0.7f, 123456.789f, -1e-3f, 5e-41f},
+                    {19});
+}
+
+}  // namespace
+
+TEST_CASE("weightedMean: means known in closed form, over workers and sizes") {
+  Context context;
+  for (const int workers : {1, 2, 3, 4, 5, 6, 7, 8, 11})
+    for (const std::int64_t n : kSizes) {
+      CAPTURE(workers);
+      CAPTURE(n);
+      // Replica w holds b + 3w with weight w + 1: the mean is b + 2 (W - 1).
+      std::vector<Tensor> replicas;
+      std::vector<double> weights;
+      for (int w = 0; w < workers; ++w) {
+        replicas.push_back(Tensor::empty({n}));
+        for (std::int64_t i = 0; i < n; ++i)
+          replicas[w].data<float>()[i] = static_cast<float>(i % 97 + 3 * w);
+        weights.push_back(w + 1);
+      }
+      Tensor shadow = filled(n, std::nanf(""));
+      weightedMean(replicas, weights, shadow, 0, n, context);
+      Tensor expected = Tensor::empty({n});
+      for (std::int64_t i = 0; i < n; ++i)
+        expected.data<float>()[i] = static_cast<float>(i % 97 + 2 * (workers - 1));
+      CHECK(sameBits(shadow, expected));
+      for (const auto& replica : replicas) CHECK(sameBits(replica, expected));
+    }
+}
+
+TEST_CASE("weightedMean is the exact mean, rounded once") {
+  const std::int64_t n = 3001;
+  const double weights[] = {384, 256, 100, 128, 384};
+  const auto before = randomReplicas(5, n);
+  auto replicas = cloneAll(before);
+  Tensor shadow;
+  Context context;
+  weightedMean(replicas, weights, shadow, 0, n, context);
+  bool within = true;
+  for (std::int64_t i = 0; i < n; ++i) {
+    long double sum = 0;
+    for (int w = 0; w < 5; ++w) sum += static_cast<long double>(weights[w]) * before[w].data<float>()[i];
+    const long double mean = sum / 1252;
+    // Half a unit in the last place of a float32 between 2^-k and 2^(1-k), and a little for float64.
+    const long double half = std::ldexp(1.0L, std::ilogb(std::abs(mean)) - 24);
+    within = within && std::abs(replicas[0].data<float>()[i] - mean) <= half * (1 + 1e-6L);
+  }
+  CHECK(within);
+}
+
+TEST_CASE("weightedMean of a tie rounds to even") {
+  const float one = 1, next = 1 + 0x1p-23f, afterNext = 1 + 0x1p-22f;
+  Context context;
+  Tensor shadow;
+  for (const double weight : {1.0, 384.0, 0.1}) {
+    const Tensor replicas[] = {Tensor::of({one, next}, {2}), Tensor::of({next, afterNext}, {2})};
+    const double weights[] = {weight, weight};
+    weightedMean(replicas, weights, shadow, 0, 2, context);
+    CHECK(replicas[0].data<float>()[0] == one);
+    CHECK(replicas[0].data<float>()[1] == afterNext);
+  }
+}
+
+TEST_CASE("weightedMean leaves equal replicas unchanged, whatever the weights") {
+  Context context;
+  const double weights[] = {127, 0.1, 384, 0, 0.7, 1e-9, 3, 128};
+  const Tensor numbers = peculiarNumbers();
+  for (std::size_t workers = 1; workers <= std::size(weights); ++workers) {
+    CAPTURE(workers);
+    std::vector<Tensor> replicas;
+    for (std::size_t w = 0; w < workers; ++w) replicas.push_back(cloneTensor(numbers));
+    Tensor shadow = Tensor::zeros(numbers.shape());
+    weightedMean(replicas, {weights, workers}, shadow, 0, numbers.elements(), context);
+    CHECK(sameBits(shadow, numbers));
+    for (const auto& replica : replicas) CHECK(sameBits(replica, numbers));
+  }
+}
+
+TEST_CASE("weightedMean: a replica of weight 0 receives and does not contribute") {
+  Context context;
+  const std::int64_t n = 1009;
+  const Tensor replicas[] = {filled(n, std::nanf("")), filled(n, 1), filled(n, INFINITY), filled(n, 5),
+                             filled(n, std::nanf(""))};
+  const double weights[] = {0, 3, 0, 1, 0};
+  Tensor shadow = filled(n, -1);
+  weightedMean(replicas, weights, shadow, 0, n, context);
+  for (const auto& replica : replicas) CHECK(sameBits(replica, filled(n, 2)));
+  CHECK(sameBits(shadow, filled(n, 2)));
+}
+
+TEST_CASE("weightedMean: one contributor is copied bit for bit") {
+  Context context;
+  for (int contributor = 0; contributor < 3; ++contributor) {
+    Tensor source = peculiarNumbers();
+    // Not numbers one computes with, but bits that arithmetic would change: signalling NaN with a payload.
+    source.data<float>()[3] = std::bit_cast<float>(0x7F812345u);
+    Tensor replicas[] = {filled(19, 1), filled(19, 2), filled(19, 3)};
+    replicas[contributor] = cloneTensor(source);
+    double weights[] = {0, 0, 0};
+    weights[contributor] = 0.3;
+    Tensor shadow = filled(19, 4);
+    weightedMean(replicas, weights, shadow, 0, 19, context);
+    for (const auto& replica : replicas) CHECK(sameBits(replica, source));
+    CHECK(sameBits(shadow, source));
+  }
+}
+
+TEST_CASE("weightedMean: slices by several threads make the whole, and each touches only its own") {
+  const std::int64_t n = 40009;
+  const double weights[] = {128, 96, 0, 128};
+  const auto before = randomReplicas(4, n);
+  auto whole = cloneAll(before);
+  Tensor wholeShadow = Tensor::zeros({n});
+  Context context;
+  weightedMean(whole, weights, wholeShadow, 0, n, context);
+
+  auto sliced = cloneAll(before);
+  Tensor shadow = Tensor::zeros({n});
+  {
+    std::vector<std::jthread> threads;
+    const std::int64_t bounds[] = {0, 1, 10007, 10009, 30016, n};
+    for (int t = 0; t < 5; ++t)
+      threads.emplace_back([&, t] {
+        Context own;
+        weightedMean(sliced, weights, shadow, bounds[t], bounds[t + 1], own);
+      });
+  }
+  for (int w = 0; w < 4; ++w) CHECK(sameBits(sliced[w], whole[w]));
+  CHECK(sameBits(shadow, wholeShadow));
+
+  auto part = cloneAll(before);
+  Tensor partShadow = filled(n, 9);
+  weightedMean(part, weights, partShadow, 101, 999, context);
+  for (int w = 0; w < 4; ++w) {
+    CHECK(sameBits(part[w].slice(0, {101}), before[w].slice(0, {101})));
+    CHECK(sameBits(part[w].slice(101, {898}), whole[w].slice(101, {898})));
+    CHECK(sameBits(part[w].slice(999, {n - 999}), before[w].slice(999, {n - 999})));
+  }
+  CHECK(partShadow.data<float>()[100] == 9);
+  CHECK(partShadow.data<float>()[999] == 9);
+  CHECK(sameBits(partShadow.slice(101, {898}), whole[0].slice(101, {898})));
+}
+
+TEST_CASE("weightedMean: a context's threads change no bit") {
+  const std::int64_t n = 100003;
+  const double weights[] = {3, 1, 2};
+  const auto before = randomReplicas(3, n);
+  Tensor expected, none;
+  for (const int threads : {1, 2, 3}) {
+    Context context(Device::cpu(), {.threads = threads});
+    auto replicas = cloneAll(before);
+    weightedMean(replicas, weights, none, 0, n, context);
+    if (threads == 1) expected = replicas[0];
+    for (const auto& replica : replicas) CHECK(sameBits(replica, expected));
+  }
+}
+
+TEST_CASE("weightedMoments: worked out by hand") {
+  Context context;
+  // Means first, variances behind. Shares 1/4 and 3/4:
+  // mean 3,   variance (1 (1 + 0) + 3 (5 + 16)) / 4 - 9 = 7
+  // mean 1.5, variance (1 (2 + 9) + 3 (0 + 1)) / 4 - 2.25 = 1.25
+  const Tensor replicas[] = {Tensor::of({0, 3, 1, 2}, {4}), Tensor::of({4, 1, 5, 0}, {4}),
+                             filled(4, std::nanf(""))};
+  const double weights[] = {32, 96, 0};
+  Tensor shadow = Tensor::zeros({4});
+  weightedMoments(replicas, weights, shadow, 0, 2, context);
+  const Tensor expected = Tensor::of({3, 1.5f, 7, 1.25f}, {4});
+  for (const auto& replica : replicas) CHECK(sameBits(replica, expected));
+  CHECK(sameBits(shadow, expected));
+}
+
+TEST_CASE("weightedMoments: a small variance about a large mean is not lost") {
+  Context context;
+  // Means 4096 -+ 0.25, variances 2^-20: mean 4096, variance 2^-20 + 1/16.
+  const Tensor replicas[] = {Tensor::of({4095.75f, 0x1p-20f}, {2}), Tensor::of({4096.25f, 0x1p-20f}, {2})};
+  const double weights[] = {5, 5};
+  Tensor shadow;
+  weightedMoments(replicas, weights, shadow, 0, 1, context);
+  CHECK(replicas[1].data<float>()[0] == 4096);
+  CHECK(replicas[1].data<float>()[1] == 0x1p-20f + 0.0625f);
+}
+
+TEST_CASE("weightedMoments: equal replicas, one contributor, a slice") {
+  Context context;
+  const Tensor numbers = Tensor::of({0.1f, -7.3f, 1e10f, 0.0f, 0.0f, 1e-20f, 3.3f, 0.7f}, {8});
+  const double weights[] = {0.1, 127, 3};
+  Tensor shadow = Tensor::zeros({8});
+  const Tensor equal[] = {cloneTensor(numbers), cloneTensor(numbers), cloneTensor(numbers)};
+  weightedMoments(equal, weights, shadow, 0, 4, context);
+  for (const auto& replica : equal) CHECK(sameBits(replica, numbers));
+  CHECK(sameBits(shadow, numbers));
+
+  const Tensor others[] = {filled(8, 1), cloneTensor(numbers)};
+  const double single[] = {0, 2};
+  Tensor untouched = filled(8, 6);
+  weightedMoments(others, single, untouched, 1, 3, context);
+  CHECK(sameBits(others[1], numbers));
+  CHECK(sameBits(others[0], Tensor::of({1, -7.3f, 1e10f, 1, 1, 1e-20f, 3.3f, 1}, {8})));
+  CHECK(sameBits(untouched, Tensor::of({6, -7.3f, 1e10f, 6, 6, 1e-20f, 3.3f, 6}, {8})));
+}
+
+TEST_CASE("merges refuse what has no mean, naming it") {
+  Context context;
+  Tensor shadow;
+  const Tensor two[] = {filled(4, 1), filled(4, 2)};
+  const Tensor unequal[] = {filled(4, 1), filled(3, 2)};
+  const Tensor counters[] = {Tensor::zeros({4}, DType::Int64), Tensor::zeros({4}, DType::Int64)};
+  const double weights[] = {1, 1}, zeros[] = {0, 0}, negative[] = {2, -1}, broken[] = {1, std::nan("")};
+  CHECK_THROWS_WITH_AS(weightedMean({}, {}, shadow, 0, 0, context), "weightedMean: there are no replicas",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(weightedMean(two, zeros, shadow, 0, 4, context),
+                       "weightedMean: the weights sum to 0, so there is no mean", InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(two, negative, shadow, 0, 4, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(two, broken, shadow, 0, 4, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(two, {weights, 1}, shadow, 0, 4, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(unequal, weights, shadow, 0, 3, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(counters, weights, shadow, 0, 4, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(two, weights, shadow, 0, 5, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(two, weights, shadow, -1, 2, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(two, weights, shadow, 3, 2, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMoments(two, weights, shadow, 0, 3, context), InvalidArgument);
+  Tensor small = filled(3, 0);
+  CHECK_THROWS_AS(weightedMean(two, weights, small, 0, 3, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMoments({&small, 1}, {weights, 1}, shadow, 0, 1, context), InvalidArgument);
+}

@@ -1,0 +1,267 @@
+#include "muster/core/ops/update.h"
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/random.h"
+
+using namespace muster;
+
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+Tensor randomTensor(std::int64_t n, std::string_view name, double low = -1, double high = 1) {
+  const RandomStream random(7, name);
+  Tensor tensor = Tensor::empty({n});
+  for (std::int64_t i = 0; i < n; ++i)
+    tensor.data<float>()[i] = static_cast<float>(low + (high - low) * random.uniform(i));
+  return tensor;
+}
+
+/// Blocks as after some steps: second moments are positive.
+UpdateBlocks randomBlocks(std::int64_t n, bool squaresFirst) {
+  return {randomTensor(n, "parameters"),
+          randomTensor(n, "gradients"),
+          {squaresFirst ? randomTensor(n, "squares", 0, 1) : randomTensor(n, "state"),
+           randomTensor(n, "squares", 0, 1)}};
+}
+
+UpdateBlocks clone(const UpdateBlocks& blocks) {
+  return {cloneTensor(blocks.parameters),
+          cloneTensor(blocks.gradients),
+          {cloneTensor(blocks.state[0]), cloneTensor(blocks.state[1])}};
+}
+
+struct RuleCase {
+  std::string_view name;
+  bool squaresFirst;  // the first state block holds squares
+  double ownDecay;
+  std::function<double(const UpdateBlocks&, std::span<const UpdateRange>, GradientClip, Context&)> update;
+  /// What a parameter loses per learning rate, in float64; moves the state on.
+  std::function<double(double g, double& first, double& second)> step;
+};
+
+const std::vector<RuleCase> kRules{
+    {"sgd", false, 0,
+     [](auto& blocks, auto ranges, auto clip, auto& context) {
+       return updateSgd(blocks, ranges, clip, context);
+     },
+     [](double g, double&, double&) { return g; }},
+    {"nesterovs", false, 0,
+     [](auto& blocks, auto ranges, auto clip, auto& context) {
+       return updateNesterovs(blocks, ranges, clip, 0.75f, context);
+     },
+     [](double g, double& v, double&) {
+       v = 0.75 * v + g;
+       return g + 0.75 * v;
+     }},
+    {"adam", false, 0.25,
+     [](auto& blocks, auto ranges, auto clip, auto& context) {
+       const AdamScalars scalars{
+           .beta1 = 0.75, .beta2 = 0.875, .epsilon = 0.125, .t = 3, .weightDecay = 0.25f};
+       return updateAdam(blocks, ranges, clip, scalars, context);
+     },
+     [](double g, double& m, double& v) {
+       m = 0.75 * m + 0.25 * g;
+       v = 0.875 * v + 0.125 * g * g;
+       const double mean = m / (1 - 0.75 * 0.75 * 0.75), square = v / (1 - 0.875 * 0.875 * 0.875);
+       return mean / (std::sqrt(square) + 0.125);
+     }},
+    {"rmsprop", true, 0,
+     [](auto& blocks, auto ranges, auto clip, auto& context) {
+       return updateRmsProp(blocks, ranges, clip, 0.75, 0.125f, context);
+     },
+     [](double g, double& s, double&) {
+       s = 0.75 * s + 0.25 * g * g;
+       return g / (std::sqrt(s) + 0.125);
+     }},
+    {"adagrad", true, 0,
+     [](auto& blocks, auto ranges, auto clip, auto& context) {
+       return updateAdaGrad(blocks, ranges, clip, 0.125f, context);
+     },
+     [](double g, double& s, double&) {
+       s += g * g;
+       return g / (std::sqrt(s) + 0.125);
+     }},
+};
+
+/// Ranges of awkward lengths with gaps between them, each with its own settings.
+std::vector<UpdateRange> awkwardRanges(std::int64_t& elements) {
+  std::vector<UpdateRange> ranges;
+  elements = 3;
+  float setting = 0.125f;
+  for (const std::int64_t length : {1, 0, 15, 16, 17, 4095, 4096, 4097, 0, 20011}) {
+    const bool even = ranges.size() % 2 == 0;
+    ranges.push_back({.begin = elements,
+                      .end = elements + length,
+                      .learningRate = setting,
+                      .l1 = even ? 0.25f : 0.0f,
+                      .l2 = 0.5f,
+                      .weightDecay = even ? 0.0f : 0.125f,
+                      .regularised = even});
+    elements += length + 5;
+    setting *= 0.75f;
+  }
+  return ranges;
+}
+
+bool sameBits(const Tensor& a, const Tensor& b) {
+  for (std::int64_t i = 0; i < a.elements(); ++i)
+    if (std::bit_cast<std::uint32_t>(a.data<float>()[i]) != std::bit_cast<std::uint32_t>(b.data<float>()[i]))
+      return false;
+  return a.elements() == b.elements();
+}
+
+}  // namespace
+
+TEST_CASE("every rule agrees with a plain float64 loop, and touches nothing outside its ranges") {
+  std::int64_t elements = 0;
+  const auto ranges = awkwardRanges(elements);
+  const GradientClip clip{.scale = 0.875f, .clipValue = 0.5f};
+  Context context;
+  for (const auto& rule : kRules) {
+    CAPTURE(rule.name);
+    const UpdateBlocks before = randomBlocks(elements, rule.squaresFirst);
+    const UpdateBlocks blocks = clone(before);
+    const double penalty = rule.update(blocks, ranges, clip, context);
+
+    UpdateBlocks expected = clone(before);
+    double expectedPenalty = 0;
+    double worst = 0;
+    for (const auto& r : ranges)
+      for (std::int64_t i = r.begin; i < r.end; ++i) {
+        const double w = before.parameters.data<float>()[i];
+        double g = 0.875 * before.gradients.data<float>()[i];
+        g = std::min(0.5, std::max(-0.5, g)) + r.l1 * ((w > 0) - (w < 0)) + r.l2 * w;
+        double first = before.state[0].data<float>()[i], second = before.state[1].data<float>()[i];
+        const double step = rule.step(g, first, second);
+        const double decay = r.weightDecay + (r.regularised ? rule.ownDecay : 0);
+        const double after = w - r.learningRate * (step + decay * w);
+        expectedPenalty += r.l1 * std::abs(w) + r.l2 / 2 * w * w;
+        worst = std::max({worst, std::abs(blocks.parameters.data<float>()[i] - after),
+                          std::abs(blocks.state[0].data<float>()[i] - first),
+                          std::abs(blocks.state[1].data<float>()[i] - second)});
+        for (Tensor* t : {&expected.parameters, &expected.state[0], &expected.state[1]})
+          t->data<float>()[i] = kNan;
+      }
+    // A handful of float32 roundings on numbers up to 2.
+    CHECK(worst <= 1e-6);
+    CHECK(std::abs(penalty - expectedPenalty) <= 1e-7 * expectedPenalty);
+
+    // What the loop did not mark lies outside the ranges.
+    const auto untouched = [&](const Tensor& now, const Tensor& then) {
+      bool same = true;
+      for (std::int64_t i = 0; i < elements; ++i)
+        if (!std::isnan(then.data<float>()[i])) same = same && now.data<float>()[i] == then.data<float>()[i];
+      return same;
+    };
+    CHECK(untouched(blocks.parameters, expected.parameters));
+    CHECK(untouched(blocks.state[0], expected.state[0]));
+    CHECK(untouched(blocks.state[1], expected.state[1]));
+    CHECK(sameBits(blocks.gradients, before.gradients));
+  }
+}
+
+TEST_CASE("the number of threads changes no bit") {
+  const std::int64_t elements = 4096 * 1100 + 77;  // more chunks than groups of chunks
+  const UpdateRange ranges[] = {
+      {.begin = 16, .end = 70001, .learningRate = 0.5f, .l1 = 0.1f, .l2 = 0.2f},
+      {.begin = 70016, .end = elements, .learningRate = 0.25f, .l1 = 0.01f, .l2 = 0.3f}};
+  const UpdateBlocks before{randomTensor(elements, "parameters"),
+                            randomTensor(elements, "gradients"),
+                            {randomTensor(elements, "state"), {}}};
+  Tensor parameters;
+  double penalty = 0, norm = 0;
+  for (const int threads : {1, 2, 3, 8}) {
+    CAPTURE(threads);
+    Context context(Device::cpu(), {.threads = threads});
+    const UpdateBlocks blocks{
+        cloneTensor(before.parameters), before.gradients, {cloneTensor(before.state[0]), {}}};
+    const double expected = regularisationPenalty(blocks.parameters, ranges, context);
+    const double now = updateNesterovs(blocks, ranges, {}, 0.9f, context);
+    CHECK(now == expected);
+    if (threads == 1) {
+      parameters = blocks.parameters;
+      penalty = now;
+      norm = squaredNorm(blocks.parameters, 5, elements, context);
+    }
+    CHECK(now == penalty);
+    CHECK(sameBits(blocks.parameters, parameters));
+    CHECK(squaredNorm(blocks.parameters, 5, elements, context) == norm);
+  }
+}
+
+TEST_CASE("a gradient that is not a number shows in the parameters, clipped or not") {
+  Context context;
+  for (const float clipValue : {0.0f, 0.5f}) {
+    const UpdateBlocks blocks{Tensor::of({1, 1, 1}, {3}), Tensor::of({0.25f, kNan, -4}, {3}), {}};
+    const UpdateRange range{.begin = 0, .end = 3, .learningRate = 0.5f};
+    updateSgd(blocks, {&range, 1}, {.clipValue = clipValue}, context);
+    CHECK(blocks.parameters.data<float>()[0] == 0.875f);
+    CHECK(std::isnan(blocks.parameters.data<float>()[1]));
+    CHECK(blocks.parameters.data<float>()[2] == (clipValue > 0 ? 1.25f : 3.0f));
+  }
+}
+
+TEST_CASE("weight decay acts on the value from before, and L1 not on zero") {
+  Context context;
+  const UpdateBlocks blocks{Tensor::of({2, 0, -2}, {3}), Tensor::of({4, 4, 4}, {3}), {}};
+  const UpdateRange range{
+      .begin = 0, .end = 3, .learningRate = 0.25f, .l1 = 1, .l2 = 0.5f, .weightDecay = 0.5f};
+  // g = 4 + sign(w) + w/2 = 6, 4, 2;  w - 0.25 g - 0.125 w
+  CHECK(updateSgd(blocks, {&range, 1}, {}, context) == 2 + 2 + 0.25 * (4 + 4));
+  CHECK(blocks.parameters.data<float>()[0] == 0.25f);
+  CHECK(blocks.parameters.data<float>()[1] == -1.0f);
+  CHECK(blocks.parameters.data<float>()[2] == -2.25f);
+}
+
+TEST_CASE("squaredNorm: closed forms, slices, and squares that float32 cannot hold") {
+  Context context;
+  Tensor x = Tensor::empty({10000});
+  for (int i = 0; i < 10000; ++i) x.data<float>()[i] = static_cast<float>(i);
+  const auto upTo = [](double n) { return (n - 1) * n * (2 * n - 1) / 6; };  // 0^2 + ... + (n-1)^2
+  for (const int begin : {0, 1, 17, 4096, 9999, 10000})
+    for (const int end : {0, 1, 17, 100, 4097, 10000})
+      if (begin <= end) CHECK(squaredNorm(x, begin, end, context) == upTo(end) - upTo(begin));
+  const float huge = 0x1p100f;
+  CHECK(squaredNorm(Tensor::of({huge, huge}, {2}), 0, 2, context) == 0x1p201);
+  CHECK(squaredNorm(Tensor::empty({0}), 0, 0, context) == 0);
+}
+
+TEST_CASE("nothing to update: no ranges, empty ranges") {
+  Context context;
+  const UpdateBlocks blocks{Tensor::of({1, 2}, {2}), Tensor::of({1, 1}, {2}), {}};
+  const UpdateRange none{.begin = 1, .end = 1, .learningRate = 1, .l2 = 1};
+  CHECK(updateSgd(blocks, {}, {}, context) == 0);
+  CHECK(updateSgd(blocks, {&none, 1}, {}, context) == 0);
+  CHECK(blocks.parameters.data<float>()[1] == 2);
+}
+
+TEST_CASE("updates refuse what does not fit, naming it") {
+  Context context;
+  const Tensor three = Tensor::zeros({3}), two = Tensor::zeros({2});
+  const UpdateRange whole{.begin = 0, .end = 3, .learningRate = 1};
+  const std::span<const UpdateRange> ranges(&whole, 1);
+  CHECK_THROWS_WITH_AS(updateSgd({three, two, {}}, ranges, {}, context),
+                       "updateSgd: the gradients must be float32, row-major and as long as the parameters "
+                       "(float32 [3] on cpu), got float32 [2] on cpu",
+                       InvalidArgument);
+  CHECK_THROWS_AS(updateNesterovs({three, three, {}}, ranges, {}, 0.9f, context), InvalidArgument);
+  CHECK_THROWS_AS(updateAdam({three, three, {three, two}}, ranges, {}, {}, context), InvalidArgument);
+  CHECK_THROWS_AS(updateAdam({three, three, {three, three}}, ranges, {}, {.t = 0}, context), InvalidArgument);
+  CHECK_THROWS_AS(updateSgd({Tensor::zeros({3}, DType::Float64), three, {}}, ranges, {}, context),
+                  InvalidArgument);
+  CHECK_THROWS_AS(updateSgd({three, three, {}}, ranges, {.clipValue = -1}, context), InvalidArgument);
+  CHECK_THROWS_WITH_AS(updateSgd({two, two, {}}, ranges, {}, context),
+                       "updateSgd: the range [0, 3) does not lie in 2 elements", InvalidArgument);
+  CHECK_THROWS_AS(squaredNorm(three, 2, 1, context), InvalidArgument);
+  CHECK_THROWS_AS(squaredNorm(three, -1, 1, context), InvalidArgument);
+  CHECK_THROWS_AS(regularisationPenalty(two, ranges, context), InvalidArgument);
+}
