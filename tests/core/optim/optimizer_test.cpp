@@ -3,46 +3,16 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
-#include <new>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
+#include "tests/support/allocations.h"
 #include "tests/support/memory_fields.h"
 
 using namespace muster;
 using namespace muster::test;
-
-namespace {
-std::atomic<long> allocations{0};
-}
-
-void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  ++allocations;
-  const auto unit = static_cast<std::size_t>(alignment);
-  if (void* memory = std::aligned_alloc(unit, (bytes + unit - 1) / unit * unit)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
 
 namespace {
 
@@ -193,10 +163,10 @@ TEST_CASE("a step allocates nothing") {
           blocks.parameters);
       Context context(Device::cpu(), {.threads = threads});
       optimizer.apply(blocks.parameters, blocks.gradients, 0, 0, context);  // starts the threads
-      const long before = allocations;
+      const long before = allocations();
       optimizer.apply(blocks.parameters, blocks.gradients, 1, 0, context);
       optimizer.penalty(blocks.parameters, context);
-      CHECK(allocations == before);
+      CHECK(allocations() == before);
     }
 }
 

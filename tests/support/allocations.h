@@ -1,0 +1,9 @@
+#pragma once
+
+namespace muster::test {
+
+/// How often this process has allocated with operator new so far, on any thread. A program that calls this
+/// gets counting allocation functions; all others keep the usual ones.
+long allocations();
+
+}  // namespace muster::test
