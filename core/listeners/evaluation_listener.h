@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "muster/core/eval/evaluation.h"
-#include "muster/core/listeners/every.h"
+#include "muster/core/listeners/line_sink.h"
 #include "muster/core/nn/listener.h"
 
 namespace muster {

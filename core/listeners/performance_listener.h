@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "muster/core/listeners/every.h"
+#include "muster/core/listeners/line_sink.h"
 #include "muster/core/listeners/performance_report.h"
 
 namespace muster {

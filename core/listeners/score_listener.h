@@ -1,6 +1,7 @@
 #pragma once
 
 #include "muster/core/listeners/every.h"
+#include "muster/core/listeners/line_sink.h"
 #include "muster/core/nn/listener.h"
 
 namespace muster {

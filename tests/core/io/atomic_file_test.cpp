@@ -1,16 +1,11 @@
 #include "muster/core/io/atomic_file.h"
 
 #include <doctest/doctest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
-#include <functional>
-#include <vector>
-
 #include "muster/core/base/error.h"
+#include "tests/support/child_process.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -21,33 +16,6 @@ using test::readFile;
 using test::TemporaryDirectory;
 using test::thrown;
 using Names = std::set<std::string>;
-
-/// What `body` returns in a process of its own, whose limits and user it may change.
-std::string inChild(const std::function<std::string()>& body) {
-  int ends[2];
-  REQUIRE(::pipe(ends) == 0);
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    std::string text;
-    try {
-      text = body();
-    } catch (const std::exception& error) {
-      text = std::string("unexpected: ") + error.what();
-    }
-    [[maybe_unused]] const auto written = ::write(ends[1], text.data(), text.size());
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  std::string text(4096, '\0');
-  const ssize_t got = ::read(ends[0], text.data(), text.size());
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  ::close(ends[0]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  CHECK(WIFEXITED(status));
-  return text;
-}
 
 }  // namespace
 
@@ -125,10 +93,8 @@ TEST_CASE("a full disk leaves the old file and nothing else") {
   TemporaryDirectory directory;
   const auto path = directory / "a.txt";
   writeFileAtomically(path, "old");
-  const std::string text = inChild([&] {
-    std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{10000, 10000};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
+  const std::string text = test::inChild([&] {
+    test::limitFileSize(10000);
     return thrown<FileError>([&] { writeFileAtomically(path, std::string(20000, 'x')); });
   });
   CHECK(text == path.string() + ": could not be written: File too large");
@@ -143,7 +109,7 @@ TEST_CASE("read-only directories and files are refused") {
   const auto asNobody = [&](mode_t directoryMode, mode_t fileMode) {
     ::chmod(directory.path().c_str(), directoryMode);
     ::chmod(path.c_str(), fileMode);
-    const std::string text = inChild([&]() -> std::string {
+    const std::string text = test::inChild([&]() -> std::string {
       // Root may write everywhere, so the attempt is made as a user who may not.
       if (::geteuid() == 0 && ::seteuid(65534) != 0) return "cannot become another user";
       return thrown<FileError>([&] { writeFileAtomically(path, "new"); });

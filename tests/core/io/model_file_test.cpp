@@ -12,6 +12,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "muster/core/io/safetensors.h"
+#include "tests/support/child_process.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
@@ -241,6 +242,23 @@ TEST_CASE("a network that was never initialised, and a place that cannot be writ
   CHECK_THROWS_AS(network.save(directory / "missing/m.safetensors"), FileError);
   CHECK(directory.names().empty());
   CHECK_THROWS_AS(MultiLayerNetwork::load(directory / "missing.safetensors"), FileError);
+}
+
+TEST_CASE("a disk that is full while the model is saved leaves the old file") {
+  TemporaryDirectory directory;
+  const auto path = directory / "m.safetensors";
+  MultiLayerNetwork network(smallConvnet());
+  network.init();
+  network.save(path);
+  network.setCounters(5, 1);
+  REQUIRE(std::filesystem::file_size(path) > 2000);
+  const std::string text = test::inChild([&] {
+    test::limitFileSize(2000);
+    return thrown<FileError>([&] { network.save(path); });
+  });
+  CHECK(text == path.string() + ": could not be written: File too large");
+  CHECK(directory.names() == std::set<std::string>{"m.safetensors"});
+  CHECK(MultiLayerNetwork::load(path)->iteration() == 0);
 }
 
 TEST_CASE("loadState resumes a network of the same architecture") {

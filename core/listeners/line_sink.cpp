@@ -1,4 +1,4 @@
-#include "muster/core/listeners/every.h"
+#include "muster/core/listeners/line_sink.h"
 
 #include "muster/core/base/log.h"
 
