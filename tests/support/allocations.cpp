@@ -5,12 +5,14 @@
 #include <cstdlib>
 #include <new>
 
+#include "muster/core/base/detail/vendor_call.h"
+
 namespace {
 
 std::atomic<long> count{0};
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
-  ++count;
+  if (!muster::detail::VendorCall::active()) ++count;
   const std::size_t rounded = (bytes + alignment) / alignment * alignment;
   if (void* memory = std::aligned_alloc(alignment, rounded)) return memory;
   throw std::bad_alloc();

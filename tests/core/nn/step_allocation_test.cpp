@@ -1,0 +1,61 @@
+#include <doctest/doctest.h>
+
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/core/nn/batches.h"
+#include "tests/support/allocations.h"
+
+// A training step allocates nothing of ours: everything is planned when a batch size is first met. What
+// oneDNN allocates for itself is not counted.
+
+using namespace muster;
+
+namespace {
+
+/// Allocations in one step, once the batch size is known.
+long allocationsInAStep(std::vector<Layer> layers, Updater updater, const Shape& input, int threads) {
+  Context context(Device::cpu(), {.threads = threads});
+  MultiLayerNetwork model({.seed = 1,
+                           .updater = std::move(updater),
+                           .l1 = 1e-5,
+                           .l2 = 1e-4,
+                           .clipNorm = 5,
+                           .clipValue = 1,
+                           .inputShape = input,
+                           .layers = std::move(layers)},
+                          context);
+  model.init();
+  const auto full = test::classBatch(input, 32, 4, 3), rest = test::classBatch(input, 5, 4, 3);
+  model.step(full);
+  model.step(rest);
+  const long before = test::allocations();
+  model.step(full);
+  model.step(rest);
+  model.step(full);
+  return test::allocations() - before;
+}
+
+}  // namespace
+
+TEST_CASE("a training step allocates nothing, with every layer and updater") {
+  const std::vector<Layer> layers{
+      Conv2d{.outChannels = 6, .kernel = {3, 3}, .activation = Activation::GELU},
+      MaxPool2d{},
+      Conv2d{.outChannels = 5, .kernel = {2, 2}, .stride = {2, 2}, .activation = Activation::ReLU},
+      AveragePool2d{},
+      ActivationLayer{.activation = Activation::Sigmoid},
+      Dropout{.rate = 0.3},
+      Dense{.units = 12, .activation = Activation::Tanh},
+      Output{.classes = 4}};
+  for (const char* updater : {"sgd", "nesterovs", "adam", "adamw", "rmsprop", "adagrad"})
+    for (const int threads : {1, 2}) {
+      CAPTURE(updater);
+      CAPTURE(threads);
+      CHECK(allocationsInAStep(layers, Updater::named(updater, 0.01), {2, 14, 14}, threads) == 0);
+    }
+}
+
+TEST_CASE("the count sees an allocation") {
+  const long before = test::allocations();
+  delete new int(1);
+  CHECK(test::allocations() > before);
+}
