@@ -18,7 +18,6 @@ using namespace std::chrono_literals;
 
 constexpr std::int64_t kTrainingDigits = 60000;
 constexpr std::int64_t kTestDigits = 10000;
-constexpr std::uint64_t kDrawingSeed = 20;  // not --seed: other weights should be tried on the same digits
 
 std::uint64_t orderSeed(const Options& options) {
   return static_cast<std::uint64_t>(options.seed);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +10,9 @@
 #include "muster/datasets/image_set_iterator.h"
 
 namespace example {
+
+/// What generated digits are drawn from: not --seed, as other weights should be tried on the same digits.
+inline constexpr std::uint64_t kDrawingSeed = 20;
 
 /// The images to train and to test with.
 struct DataSets {

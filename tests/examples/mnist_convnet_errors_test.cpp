@@ -1,0 +1,173 @@
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "tests/examples/convnet.h"
+
+namespace muster {
+namespace {
+
+using test::contains;
+using test::Convnet;
+using test::Outcome;
+
+/// One sentence on standard error, from the program itself.
+void checkRefusal(const Outcome& run, int exit, const std::string& problem) {
+  CAPTURE(run.err);
+  CHECK(run.exit == exit);
+  CHECK(run.err.starts_with("mnist_convnet: "));
+  CHECK(std::ranges::count(run.err, '\n') == 1);
+  CHECK(contains(run.err, problem));
+}
+
+TEST_CASE("options that cannot be are refused with 2 and a sentence") {
+  const Convnet convnet;
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
+      {{"--frobnicate"}, "unrecognised option '--frobnicate'"},
+      {{"--work", "2"}, "unrecognised option '--work'"},
+      {{"mnist"}, "unexpected argument \"mnist\""},
+      {{"--workers", "0"}, "--workers must be between 1 and 1024, got 0"},
+      {{"--workers", "two"}, "the argument ('two') for option '--workers' is invalid"},
+      {{"--workers", "99999999999"}, "for option '--workers' is invalid"},
+      {{"--workers"}, "the required argument for option '--workers' is missing"},
+      {{"--averaging-frequency", "-3"}, "--averaging-frequency must be at least 1, got -3"},
+      {{"--batch", "0"}, "--batch must be between 1 and 65536, got 0"},
+      {{"--epochs", "0"}, "--epochs must be at least 1, got 0"},
+      {{"--lr", "nan"}, "--lr must be a positive number, got nan"},
+      {{"--lr", "0"}, "--lr must be a positive number, got 0"},
+      {{"--momentum", "1"}, "--momentum must be at least 0 and below 1, got 1"},
+      {{"--l2", "-1"}, "--l2 must be a number and not negative, got -1"},
+      {{"--seed", "-1"}, "--seed must be at least 0, got -1"},
+      {{"--threads-per-worker", "0"}, "--threads-per-worker must be between 1 and 1024, got 0"},
+      {{"--prefetch", "-1"}, "--prefetch must be between 0 and 1048576, got -1"},
+      {{"--examples", "0"}, "--examples must be at least 1, got 0"},
+      {{"--updater", "newton"}, "there is no type \"newton\"; there are adagrad, adam"},
+      {{"--updater", "adam", "--momentum", "0.5"}, "--momentum is of the updater nesterovs, not of adam"},
+      {{"--data", "imagenet"}, "--data must be mnist, fashion or generated, got imagenet"},
+      {{"--data", "generated", "--data-dir", "."}, "--data-dir is no use with --data generated"},
+      {{"--devices", "tpu"}, "got \"tpu\""},
+      {{"--keep", "3"}, "--keep needs --checkpoint-dir"},
+      {{"--checkpoint-dir", "c", "--checkpoint-every", "0"}, "--checkpoint-every must be at least 1, got 0"},
+      {{"--model", ""}, "--model"}};
+  for (const auto& [arguments, problem] : cases) {
+    const auto run = convnet.run(arguments);
+    CAPTURE(arguments.front());
+    checkRefusal(run, 2, problem);
+    CHECK(run.out.empty());
+  }
+  CHECK(convnet.directory.names().empty());
+}
+
+TEST_CASE("places that cannot be written are found out before the training") {
+  const Convnet convnet;
+  const auto refused = [&](const std::string& option, const std::string& path, const std::string& problem) {
+    const auto run = convnet.runSmall({option, path});
+    checkRefusal(run, 1, path + ": " + problem);
+    CHECK(run.out.empty());
+  };
+  refused("--model", "missing/model.safetensors", "cannot be written: its directory: No such file");
+  refused("--json", ".", "cannot be written: it is a directory");
+  test::writeFile(convnet.directory / "file", "mine");
+  refused("--report", "file/report", "cannot be made: ");
+  refused("--checkpoint-dir", "file", "cannot be made: ");
+  CHECK(test::readFile(convnet.directory / "file") == "mine");
+}
+
+TEST_CASE("a full disk ends it with a message, and leaves what was there") {
+  const Convnet convnet;
+  test::writeFile(convnet.directory / "model.safetensors", "the one before");
+  auto launch = convnet.launch(Convnet::small({"--epochs", "1", "--quiet", "--model", "model.safetensors"}));
+  launch.fileSizeLimit = 64 * 1024;  // the model takes 3.4 MB
+  const auto run = test::runProgram(Convnet::kExecutable, launch);
+  checkRefusal(run, 1, "model.safetensors: could not be written: File too large");
+  CHECK(test::readFile(convnet.directory / "model.safetensors") == "the one before");
+  CHECK(convnet.directory.names() == std::set<std::string>{"model.safetensors"});
+}
+
+TEST_CASE("a score that becomes NaN ends it, naming the worker and the batch") {
+  const Convnet convnet;
+  const auto run = convnet.runSmall({"--lr", "1e9", "--quiet"});
+  checkRefusal(run, 1, "failed in batch ");
+  CHECK(contains(run.err, "mnist_convnet: worker "));
+  CHECK(contains(run.err, "the score became "));
+  CHECK(convnet.directory.names().empty());
+}
+
+TEST_CASE("who asks for MNIST gets MNIST or an error") {
+  const Convnet convnet;
+  const auto run = convnet.run({"--data", "mnist", "--examples", "200"});
+  CHECK(run.exit == 1);
+  CHECK(run.out.empty());
+  CHECK(contains(run.err,
+                 "mnist_convnet: download: http://127.0.0.1:1/train-images-idx3-ubyte.gz could not "
+                 "be fetched"));
+  CHECK(convnet.directory.names().empty());
+}
+
+TEST_CASE("who asks for nothing gets generated digits, and the reason on the first line") {
+  const Convnet convnet;
+  const auto run = convnet.run({"--examples", "200", "--epochs", "1", "--quiet"});
+  CHECK(run.exit == 0);
+  CHECK(
+      run.out.starts_with("MNIST is not to be had, so this trains on digits that the program draws "
+                          "(download: http://127.0.0.1:1/"));
+}
+
+TEST_CASE("data that are there but broken are an error, never replaced by others") {
+  const Convnet convnet;
+  checkRefusal(convnet.run({"--data-dir", "missing"}), 1, "missing: no such directory");
+  test::writeFile(convnet.directory / "train-images-idx3-ubyte", "no images at all");
+  for (const char* data : {"mnist", ""}) {
+    std::vector<std::string> arguments;
+    if (*data != '\0') arguments = {"--data", data};
+    auto launch = convnet.launch(arguments);
+    launch.environment["MUSTER_DATA_DIR"] = convnet.directory.path().string();
+    const auto run = test::runProgram(Convnet::kExecutable, launch);
+    checkRefusal(run, 1, "train-images-idx3-ubyte: wrong checksum: ");
+    CHECK(run.out.empty());
+  }
+}
+
+/// Takes connections, in the kernel, and never answers.
+class SilentServer {
+ public:
+  SilentServer() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    REQUIRE(::bind(socket_, any, size) == 0);
+    REQUIRE(::listen(socket_, 5) == 0);
+    REQUIRE(::getsockname(socket_, any, &size) == 0);
+    port_ = ntohs(address.sin_port);
+  }
+  ~SilentServer() { ::close(socket_); }
+  SilentServer(const SilentServer&) = delete;
+  SilentServer& operator=(const SilentServer&) = delete;
+  std::string address() const { return "http://127.0.0.1:" + std::to_string(port_) + "/"; }
+
+ private:
+  int socket_;
+  int port_ = 0;
+};
+
+TEST_CASE("Ctrl-C while the data are fetched ends it at once with 130") {
+  const Convnet convnet;
+  const SilentServer server;
+  auto launch = convnet.launch({"--data", "mnist"});
+  launch.environment["MUSTER_MNIST_URL"] = server.address();
+  test::Program program(Convnet::kExecutable, launch);
+  REQUIRE(program.awaitText("fetching " + server.address()));
+  program.signal(SIGINT);
+  CHECK(program.wait().exit == 130);
+  CHECK(convnet.directory.names().empty());
+}
+
+}  // namespace
+}  // namespace muster

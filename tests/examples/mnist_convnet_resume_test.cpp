@@ -1,0 +1,117 @@
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <thread>
+
+#include "muster/core/io/model_file.h"
+#include "tests/examples/convnet.h"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+using test::contains;
+using test::Convnet;
+using test::readFile;
+
+TEST_CASE("a resumed run ends with the same bits as one that was never interrupted") {
+  const Convnet convnet;
+  REQUIRE(
+      convnet.runSmall({"--epochs", "4", "--model", "whole", "--checkpoint-dir", "c", "--keep", "2"}).exit ==
+      0);
+  const auto checkpoints = convnet.directory / "c";
+  const auto third = checkpoints / "checkpoint-epoch-0003.safetensors";
+  const std::string whole = readFile(convnet.directory / "whole");
+  CHECK(whole == readFile(checkpoints / "checkpoint-epoch-0004.safetensors"));
+  CHECK_FALSE(std::filesystem::exists(checkpoints / "checkpoint-epoch-0002.safetensors"));
+
+  const auto resumed = convnet.runSmall({"--epochs", "4", "--model", "resumed", "--resume", third.string()});
+  CHECK(resumed.exit == 0);
+  CHECK(contains(resumed.out, "resuming: " + third.string() + ", which has finished epoch 3\n"));
+  CHECK(contains(resumed.err, "epoch 4/4"));
+  CHECK_FALSE(contains(resumed.err, "epoch 3/4"));
+  CHECK(readFile(convnet.directory / "resumed") == whole);
+
+  // Nothing is left to train: it tests and saves what it was given.
+  const auto done = convnet.runSmall({"--epochs", "4", "--model", "again", "--resume", "whole"});
+  CHECK(done.exit == 0);
+  CHECK(contains(done.out, "test: accuracy 0."));
+  CHECK(readFile(convnet.directory / "again") == whole);
+}
+
+TEST_CASE("a file is not resumed with other options, or where it is from elsewhere") {
+  const Convnet convnet;
+  REQUIRE(convnet.runSmall({"--epochs", "1", "--model", "saved", "--workers", "1"}).exit == 0);
+  const auto other =
+      convnet.runSmall({"--resume", "saved", "--model", "new", "--workers", "3", "--lr", "0.5"});
+  CHECK(other.exit == 1);
+  CHECK(other.err ==
+        "mnist_convnet: saved: cannot be resumed with these options: it was trained with --lr 0.01 (now "
+        "0.5), --workers 1 (now 3)\n");
+
+  MultiLayerNetwork::load(convnet.directory / "saved")->save(convnet.directory / "foreign");
+  const auto foreign = convnet.runSmall({"--resume", "foreign", "--model", "new"});
+  CHECK(foreign.exit == 1);
+  CHECK(foreign.err == "mnist_convnet: foreign: cannot be resumed: it was not saved by this program\n");
+
+  const std::string bytes = readFile(convnet.directory / "saved");
+  test::writeFile(convnet.directory / "cut", bytes.substr(0, bytes.size() / 2));
+  const auto cut = convnet.runSmall({"--resume", "cut", "--model", "new"});
+  CHECK(cut.exit == 1);
+  CHECK(cut.err.starts_with("mnist_convnet: cut: "));
+  CHECK_FALSE(std::filesystem::exists(convnet.directory / "new"));
+}
+
+TEST_CASE("Ctrl-C saves a model that can be used and resumed, and exits with 130") {
+  const Convnet convnet;
+  const auto arguments = [](const std::string& epochs, std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"--epochs", epochs, "--batch", "8"});
+    return Convnet::small(more);
+  };
+  for (const int signal : {SIGINT, SIGTERM}) {
+    test::Program program(Convnet::kExecutable, convnet.launch(arguments("100000")));
+    REQUIRE(program.awaitText("epoch 1/100000: score"));
+    program.signal(signal);
+    const auto run = program.wait();
+    CAPTURE(run.err);
+    CHECK(run.exit == 130);
+    CHECK(contains(run.err, "Interrupted: "));
+    CHECK(contains(run.out, "saved: mnist-convnet.safetensors"));
+
+    const auto file = convnet.directory / "mnist-convnet.safetensors";
+    const auto network = MultiLayerNetwork::load(file);
+    const auto epochs = network->epoch();
+    CHECK(epochs >= 1);
+    // 75 batches an epoch, so 38 iterations for the first of two workers.
+    const bool withinEpoch = network->iteration() != epochs * 38;
+    CHECK(readModelNotes(file).at("mnist_convnet.saved-within-epoch") == (withinEpoch ? "true" : "false"));
+
+    const auto more =
+        convnet.run(arguments(std::to_string(epochs + 1), {"--resume", file.string(), "--model", "resumed"}));
+    CHECK(more.exit == 0);
+    CHECK(contains(more.out, "begins again") == withinEpoch);
+    const auto resumed = MultiLayerNetwork::load(convnet.directory / "resumed");
+    CHECK(resumed->epoch() == epochs + 1);
+    CHECK(resumed->iteration() == network->iteration() + 38);
+    std::filesystem::remove(file);
+  }
+}
+
+TEST_CASE("a second Ctrl-C quits at once") {
+  const Convnet convnet;
+  // One step over all the examples takes long enough for two signals.
+  test::Program program(Convnet::kExecutable, convnet.launch({"--data", "generated", "--examples", "4096",
+                                                              "--batch", "4096", "--workers", "1"}));
+  REQUIRE(program.awaitText("plan: "));
+  std::this_thread::sleep_for(100ms);
+  program.signal(SIGINT);
+  REQUIRE(program.awaitText("Interrupted: "));
+  program.signal(SIGINT);
+  const auto run = program.wait();
+  CHECK(run.exit == 130);
+  CHECK_FALSE(contains(run.out, "saved: "));
+  CHECK(convnet.directory.names().empty());
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,152 @@
+#include <doctest/doctest.h>
+
+#include <boost/json.hpp>
+
+#include "examples/mnist_convnet/data_sets.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/datasets/generated_digits.h"
+#include "tests/examples/convnet.h"
+
+namespace muster {
+namespace {
+
+using test::contains;
+using test::Convnet;
+using test::readFile;
+namespace json = boost::json;
+
+constexpr std::string_view kPngSignature = "\x89PNG\r\n\x1a\n";
+
+/// Width and height, from the PNG file's first chunk.
+std::pair<int, int> sizeOfPng(const std::string& bytes) {
+  REQUIRE(bytes.substr(0, kPngSignature.size()) == kPngSignature);
+  const auto number = [&](std::size_t at) {
+    int value = 0;
+    for (std::size_t i = at; i < at + 4; ++i) value = value * 256 + static_cast<unsigned char>(bytes.at(i));
+    return value;
+  };
+  return {number(16), number(20)};
+}
+
+void checkTraining(const json::object& results) {
+  CHECK(results.at("scoreByEpoch").as_array().size() == 2);
+  const double seconds = results.at("seconds").as_double();
+  CHECK(seconds > 0);
+  CHECK(results.at("secondsInAll").as_double() > seconds);
+  CHECK(results.at("samplesPerSecond").as_double() == doctest::Approx(2 * 600 / seconds));
+  double shares = 0;
+  for (const char* share : {"mergeShare", "dataWaitShare", "barrierWaitShare"}) {
+    CHECK(results.at(share).as_double() >= 0);
+    shares += results.at(share).as_double();
+  }
+  CHECK(shares < 1);
+  CHECK(results.at("peakMemoryBytes").as_int64() > 10'000'000);
+  const auto& workers = results.at("workers").as_array();
+  REQUIRE(workers.size() == 2);
+  // Five batches an epoch, the last of 88: the first worker has 128 + 128 + 88 examples of them.
+  CHECK(workers[0].at("batches").as_int64() == 6);
+  CHECK(workers[0].at("examples").as_int64() == 688);
+  CHECK(workers[1].at("examples").as_int64() == 512);
+}
+
+TEST_CASE("it trains, says what it does, saves the model and writes the results") {
+  const Convnet convnet;
+  const auto run = convnet.runSmall({"--epochs", "2", "--test-every", "1", "--json", "run.json"});
+  CHECK(run.exit == 0);
+  CAPTURE(run.err);
+  CHECK(
+      run.out.starts_with("data: generated digits (not MNIST), 600 images to train with and 600 to test "
+                          "with, from this program\n"));
+  CHECK(contains(run.out, "431080"));  // parameters
+  CHECK(contains(run.out,
+                 "\nplan: 2 workers on cpu (1 thread each, not pinned), averaging every 3 iterations: 6 "
+                 "batches a round; 128 examples a batch, 2 epochs\n"));
+  CHECK(contains(run.out, "\ntest: accuracy 0."));
+  CHECK(contains(run.out, "\nsaved: mnist-convnet.safetensors\n"));
+  CHECK(contains(run.err, "epoch 1/2: score "));
+  CHECK(contains(run.err, "epoch 2/2: score "));
+
+  const auto results = json::parse(readFile(convnet.directory / "run.json")).as_object();
+  const auto& configuration = results.at("configuration").as_object();
+  CHECK(configuration.at("data") == "generated");
+  CHECK(configuration.at("workers") == 2);
+  CHECK(configuration.at("averagingFrequency") == 3);
+  CHECK(configuration.at("network").at("layers").as_array().size() == 6);
+  checkTraining(results);
+
+  GeneratedDigitsIterator digits(100, 600, example::kDrawingSeed, false);
+  const auto saved = MultiLayerNetwork::load(convnet.directory / "mnist-convnet.safetensors");
+  const auto evaluation = saved->evaluate(digits);
+  CHECK(results.at("testAccuracy").as_double() == evaluation.accuracy());
+  CHECK(results.at("f1").as_double() == evaluation.f1());
+  const auto& tests = results.at("testAccuracyByEpoch").as_array();
+  REQUIRE(tests.size() == 2);
+  CHECK(tests[1].at("testAccuracy").as_double() == evaluation.accuracy());
+  CHECK(convnet.directory.names() == std::set<std::string>{"mnist-convnet.safetensors", "run.json"});
+}
+
+TEST_CASE("a report shows the confusion matrix and the mistakes") {
+  const Convnet convnet;
+  // Hardly trained, so that there are more mistakes than the picture holds: 8 rows of 10.
+  const auto run = convnet.runSmall({"--epochs", "1", "--lr", "1e-6", "--report", "new/report", "--quiet"});
+  CHECK(run.exit == 0);
+  CHECK(run.err.empty());
+  CHECK(run.out.starts_with("test: accuracy 0."));
+  const auto report = convnet.directory.path() / "new" / "report";
+  CHECK(contains(readFile(report / "confusion.txt"), "confusion matrix"));
+  CHECK(sizeOfPng(readFile(report / "confusion.png")) == std::pair(600, 600));
+  CHECK(sizeOfPng(readFile(report / "misclassified.png")) == std::pair(12 + 10 * 96, 12 + 8 * 115));
+}
+
+TEST_CASE("every updater trains, with threads and frequencies of all kinds") {
+  const Convnet convnet;
+  for (const char* updater : {"sgd", "adam", "adamw", "rmsprop", "adagrad"}) {
+    CAPTURE(updater);
+    const auto run =
+        convnet.runSmall({"--updater", updater, "--epochs", "1", "--workers", "3", "--averaging-frequency",
+                          "2", "--threads-per-worker", "2", "--prefetch", "0", "--average-updaters", "false",
+                          "--batch", "50", "--quiet"});
+    CHECK(run.exit == 0);
+    CAPTURE(run.err);
+    CHECK(run.err.empty());
+  }
+}
+
+TEST_CASE("help explains every option and ends well") {
+  const Convnet convnet;
+  const auto help = convnet.run({"--help"});
+  CHECK(help.exit == 0);
+  CHECK(help.err.empty());
+  for (const char* option : {"workers",
+                             "averaging-frequency",
+                             "average-updaters",
+                             "batch",
+                             "epochs",
+                             "updater",
+                             "lr",
+                             "momentum",
+                             "l2",
+                             "seed",
+                             "threads-per-worker",
+                             "pin-threads",
+                             "prefetch",
+                             "devices",
+                             "data",
+                             "data-dir",
+                             "examples",
+                             "model",
+                             "resume",
+                             "checkpoint-dir",
+                             "checkpoint-every",
+                             "keep",
+                             "test-every",
+                             "report",
+                             "json",
+                             "quiet",
+                             "help"})
+    CHECK_MESSAGE(contains(help.out, "\n  --" + std::string(option) + " "), option);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,112 @@
+#include "tests/examples/program.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/support/temporary_directory.h"
+
+namespace muster::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::vector<std::string> environmentWith(const std::map<std::string, std::string>& changes) {
+  std::vector<std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (!changes.contains(text.substr(0, text.find('=')))) all.push_back(text);
+  }
+  for (const auto& [name, value] : changes) all.push_back(name + "=" + value);
+  return all;
+}
+
+std::vector<char*> pointersTo(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (auto& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// In the child, between fork and exec: system calls only.
+[[noreturn]] void become(const char* executable, char* const* arguments, char* const* environment,
+                         const char* directory, const char* out, const char* err, const rlimit* fileSize) {
+  constexpr int kFlags = O_CREAT | O_TRUNC | O_WRONLY;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const bool ready = ::dup2(::open(out, kFlags, 0600), STDOUT_FILENO) >= 0 &&
+                     ::dup2(::open(err, kFlags, 0600), STDERR_FILENO) >= 0 && ::chdir(directory) == 0 &&
+                     (fileSize == nullptr || ::setrlimit(RLIMIT_FSIZE, fileSize) == 0);
+  if (ready) ::execve(executable, arguments, environment);
+  ::_exit(127);
+}
+
+}  // namespace
+
+Program::Program(const std::filesystem::path& executable, const Launch& launch)
+    : out_(launch.directory.string() + ".out"), err_(launch.directory.string() + ".err") {
+  std::vector<std::string> arguments{executable.string()};
+  arguments.insert(arguments.end(), launch.arguments.begin(), launch.arguments.end());
+  auto environment = environmentWith(launch.environment);
+  const auto argumentPointers = pointersTo(arguments), environmentPointers = pointersTo(environment);
+  const rlim_t most = launch.fileSizeLimit.value_or(0);
+  const rlimit fileSize{most, most};
+  process_ = ::fork();
+  if (process_ == 0)
+    become(executable.c_str(), argumentPointers.data(), environmentPointers.data(), launch.directory.c_str(),
+           out_.c_str(), err_.c_str(), launch.fileSizeLimit ? &fileSize : nullptr);
+  if (process_ < 0) throw std::runtime_error("cannot fork");
+}
+
+Program::~Program() {
+  if (!ended()) {
+    signal(SIGKILL);
+    wait();
+  }
+  std::error_code ignored;
+  std::filesystem::remove(out_, ignored);
+  std::filesystem::remove(err_, ignored);
+}
+
+bool Program::ended() {
+  int status = 0;
+  if (!status_ && ::waitpid(process_, &status, WNOHANG) == process_) status_ = status;
+  return status_.has_value();
+}
+
+bool Program::awaitText(const std::string& text) {
+  const auto holds = [&] {
+    return readFile(out_).find(text) != std::string::npos || readFile(err_).find(text) != std::string::npos;
+  };
+  const auto end = std::chrono::steady_clock::now() + 2min;
+  while (!holds()) {
+    if (ended()) return holds();
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+  return true;
+}
+
+void Program::signal(int number) const {
+  if (!status_) ::kill(process_, number);
+}
+
+Outcome Program::wait() {
+  int status = 0;
+  if (!status_ && ::waitpid(process_, &status, 0) == process_) status_ = status;
+  const int result = status_.value_or(0);
+  return {.exit = WIFEXITED(result) ? WEXITSTATUS(result) : -WTERMSIG(result),
+          .out = readFile(out_),
+          .err = readFile(err_)};
+}
+
+Outcome runProgram(const std::filesystem::path& executable, const Launch& launch) {
+  return Program(executable, launch).wait();
+}
+
+}  // namespace muster::test

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster::test {
+
+/// How a program ended and what it wrote.
+struct Outcome {
+  int exit = -1;    ///< its exit status, or minus the number of the signal that killed it
+  std::string out;  ///< standard output
+  std::string err;  ///< standard error
+};
+
+/// How a program is started: in its own directory, with this process's environment and what is given here.
+struct Launch {
+  std::filesystem::path directory;
+  std::vector<std::string> arguments = {};
+  std::map<std::string, std::string> environment = {};
+  std::optional<std::size_t> fileSizeLimit = {};  ///< RLIMIT_FSIZE, bytes
+};
+
+/// A program that runs while the test goes on; it is killed with the object, or with the test.
+class Program {
+ public:
+  Program(const std::filesystem::path& executable, const Launch& launch);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  /// Waits until standard output or error hold `text`. @return false if the program ends without, or after
+  /// two minutes.
+  bool awaitText(const std::string& text);
+  void signal(int number) const;
+  /// Waits for its end.
+  Outcome wait();
+
+ private:
+  bool ended();
+
+  std::filesystem::path out_, err_;
+  pid_t process_ = -1;
+  std::optional<int> status_;  // once it has ended
+};
+
+/// Runs a program to its end.
+Outcome runProgram(const std::filesystem::path& executable, const Launch& launch);
+
+}  // namespace muster::test
