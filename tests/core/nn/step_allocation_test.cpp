@@ -56,6 +56,6 @@ TEST_CASE("a training step allocates nothing, with every layer and updater") {
 
 TEST_CASE("the count sees an allocation") {
   const long before = test::allocations();
-  delete new int(1);
+  ::operator delete(::operator new(1));
   CHECK(test::allocations() > before);
 }
