@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -170,7 +171,7 @@ TEST_CASE("every rule agrees with a plain float64 loop, and touches nothing outs
 }
 
 TEST_CASE("the number of threads changes no bit") {
-  const std::int64_t elements = 4096 * 1100 + 77;  // more chunks than groups of chunks
+  const std::int64_t elements = 200077;
   const UpdateRange ranges[] = {
       {.begin = 16, .end = 70001, .learningRate = 0.5f, .l1 = 0.1f, .l2 = 0.2f},
       {.begin = 70016, .end = elements, .learningRate = 0.25f, .l1 = 0.01f, .l2 = 0.3f}};
@@ -195,6 +196,18 @@ TEST_CASE("the number of threads changes no bit") {
     CHECK(now == penalty);
     CHECK(sameBits(blocks.parameters, parameters));
     CHECK(squaredNorm(blocks.parameters, 5, elements, context) == norm);
+  }
+}
+
+TEST_CASE("blocks of millions: every element once, whatever the threads") {
+  const std::int64_t elements = 4096 * 1030 + 77;  // more chunks than a sum has groups
+  const UpdateRange ranges[] = {{.begin = 0, .end = 5}, {.begin = 5, .end = elements, .l1 = 1}};
+  Tensor x = Tensor::empty({elements});
+  std::ranges::fill(x.span<float>(), 0.5f);
+  for (const int threads : {1, 3}) {
+    Context context(Device::cpu(), {.threads = threads});
+    CHECK(squaredNorm(x, 0, elements, context) == 0.25 * static_cast<double>(elements));
+    CHECK(regularisationPenalty(x, ranges, context) == 0.5 * static_cast<double>(elements - 5));
   }
 }
 
