@@ -111,8 +111,8 @@ bool saveTrained(MultiLayerNetwork& network, const Options& options, const examp
   const bool withinEpoch = trained ? network.iteration() != lastEpochEnd : start.withinEpoch;
   example::saveRun(network, options.model, recipe, withinEpoch);
   if (!example::interrupted()) return true;
-  fmt::print("interrupted in epoch {}; saved: {}, and --resume goes on from there\n", network.epoch() + 1,
-             options.model.string());
+  fmt::print("interrupted, with {} of {} epochs finished; saved: {}, and --resume goes on from there\n",
+             network.epoch(), options.epochs, options.model.string());
   return false;
 }
 

@@ -54,9 +54,10 @@ DataSets generated(const Options& options) {
   return data;
 }
 
-/// Whether an error is about the place for downloads rather than about data that somebody provided.
-bool isAboutCache(const FileError& error) {
-  return error.path().string().starts_with(cacheDirectory().string());
+/// Whether an error is about data that the user has provided, and not about the place for downloads.
+bool isAboutGivenData(const FileError& error) {
+  const auto given = pathFromEnvironment("MUSTER_DATA_DIR").string();
+  return !given.empty() && error.path().string().starts_with(given);
 }
 
 DataSets mnistOrGenerated(const Options& options) {
@@ -71,7 +72,7 @@ DataSets mnistOrGenerated(const Options& options) {
   } catch (const InvalidArgument& error) {  // there is no place for downloads
     reason = error.what();
   } catch (const FileError& error) {
-    if (!isAboutCache(error)) throw;
+    if (isAboutGivenData(error)) throw;
     reason = error.what();
   }
   auto data = generated(options);

@@ -39,6 +39,7 @@ TEST_CASE("two IDX files make a set") {
   test::writeFile(directory / "images.gz", test::gzip(idx({2, 2, 3}, "abcdefghijkl")));
   test::writeFile(directory / "labels", idx({2}, "\x03\x01"));
   const auto set = readIdxImageSet(directory / "images.gz", directory / "labels", 4);
+  CHECK(set->origin() == directory / "labels");
   CHECK(set->size() == 2);
   CHECK(set->classes() == 4);
   CHECK(set->imageShape() == Shape{1, 2, 3});

@@ -111,11 +111,18 @@ TEST_CASE("who asks for MNIST gets MNIST or an error") {
 
 TEST_CASE("who asks for nothing gets generated digits, and the reason on the first line") {
   const Convnet convnet;
-  const auto run = convnet.run({"--examples", "200", "--epochs", "1", "--quiet"});
-  CHECK(run.exit == 0);
-  CHECK(
-      run.out.starts_with("MNIST is not to be had, so this trains on digits that the program draws "
-                          "(download: http://127.0.0.1:1/"));
+  auto launch = convnet.launch({"--examples", "200", "--epochs", "1", "--quiet"});
+  const std::string notice = "MNIST is not to be had, so this trains on digits that the program draws (";
+  const auto unreachable = test::runProgram(Convnet::kExecutable, launch);
+  CHECK(unreachable.exit == 0);
+  CHECK(unreachable.out.starts_with(notice + "download: http://127.0.0.1:1/"));
+
+  const auto file = convnet.cache / "file";
+  test::writeFile(file, "in the way");
+  launch.environment["MUSTER_CACHE_DIR"] = file.string();
+  const auto noCache = test::runProgram(Convnet::kExecutable, launch);
+  CHECK(noCache.exit == 0);
+  CHECK(noCache.out.starts_with(notice + file.string()));
 }
 
 TEST_CASE("data that are there but broken are an error, never replaced by others") {

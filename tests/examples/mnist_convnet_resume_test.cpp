@@ -82,6 +82,7 @@ TEST_CASE("Ctrl-C saves a model that can be used and resumed, and exits with 130
     const auto network = MultiLayerNetwork::load(file);
     const auto epochs = network->epoch();
     CHECK(epochs >= 1);
+    CHECK(contains(run.out, "interrupted, with " + std::to_string(epochs) + " of 100000 epochs finished"));
     // 75 batches an epoch, so 38 iterations for the first of two workers.
     const bool withinEpoch = network->iteration() != epochs * 38;
     CHECK(readModelNotes(file).at("mnist_convnet.saved-within-epoch") == (withinEpoch ? "true" : "false"));
