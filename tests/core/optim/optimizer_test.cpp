@@ -150,8 +150,13 @@ TEST_CASE("padding stays zero, even where the gradient's is not") {
 }
 
 TEST_CASE("a step allocates nothing") {
+#if defined(__SANITIZE_THREAD__)
+  const std::vector<int> threadCounts{1};  // more are started anew by each step there, see parallelFor
+#else
+  const std::vector<int> threadCounts{1, 2};
+#endif
   for (const auto& updater : kUpdaters)
-    for (const int threads : {1, 2}) {
+    for (const int threads : threadCounts) {
       CAPTURE(updater.type());
       Blocks blocks({{.name = "a", .shape = {70000}},
                      {.name = "b", .shape = {50}, .regularised = false},
@@ -166,7 +171,8 @@ TEST_CASE("a step allocates nothing") {
       const long before = allocations();
       optimizer.apply(blocks.parameters, blocks.gradients, 1, 0, context);
       optimizer.penalty(blocks.parameters, context);
-      CHECK(allocations() == before);
+      const long after = allocations();
+      CHECK(after == before);
     }
 }
 
