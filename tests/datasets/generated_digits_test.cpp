@@ -9,6 +9,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/datasets/digit_strokes.h"
+#include "muster/datasets/md5.h"
 
 namespace muster {
 namespace {
@@ -33,6 +34,28 @@ TEST_CASE("an image depends on seed, part and index alone") {
   CHECK(std::ranges::equal(few.set()->image(5), image.second));
   CHECK(std::ranges::equal(many.set()->image(5), image.second));
   CHECK(few.set()->label(5) == image.first);
+}
+
+TEST_CASE("pictures are those that generated_digits_golden.py draws") {
+  struct Golden {
+    bool train;
+    std::int64_t index;
+    int digit;
+    const char* sum;
+  };
+  for (const auto& [train, index, digit, sum] : {Golden{true, 0, 1, "7a45db075e61823a326e7e5bf8bdbac3"},
+                                                 Golden{true, 1, 9, "098a4abfae801d043aea9b2634868e75"},
+                                                 Golden{true, 6, 0, "e18c2a01461c3bb8fb397a22bc38a07e"},
+                                                 Golden{true, 13, 6, "00970c9adad6724dc2b23bb68721e7d1"},
+                                                 Golden{true, 14, 4, "3c2baccb6362dc485c3989f40583c2e7"},
+                                                 Golden{false, 4, 1, "a8c7596d430ce23facd3edf2fb4b325e"},
+                                                 Golden{false, 7, 9, "7a924ac296b9a8c2ff1d85c3b0b4c64a"},
+                                                 Golden{false, 11, 7, "4b7158de56258ea9cd25e808bb16f788"}}) {
+    CAPTURE(index);
+    const auto [drawn, image] = draw(12345, train, index);
+    CHECK(drawn == digit);
+    CHECK(md5(image) == sum);
+  }
 }
 
 TEST_CASE("each digit is as likely as every other") {
