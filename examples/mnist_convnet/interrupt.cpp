@@ -1,10 +1,10 @@
 #include "examples/mnist_convnet/interrupt.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <string_view>
 #include <thread>
 
