@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "muster/core/backend/cpu/exp.h"
 #include "muster/core/backend/cpu/padding.h"
 #include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/simd.h"
@@ -35,12 +36,12 @@ struct LeakyRule {
 };
 
 struct TanhRule {
-  [[gnu::always_inline]] static float forward(float x) { return std::tanh(x); }
+  [[gnu::always_inline]] static float forward(float x) { return tanh(x); }
   [[gnu::always_inline]] static float backward(float y, float grad) { return grad * (1.0f - y * y); }
 };
 
 struct SigmoidRule {
-  [[gnu::always_inline]] static float forward(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+  [[gnu::always_inline]] static float forward(float x) { return sigmoid(x); }
   [[gnu::always_inline]] static float backward(float y, float grad) { return grad * y * (1.0f - y); }
 };
 
