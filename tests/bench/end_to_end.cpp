@@ -151,9 +151,7 @@ std::vector<Arm> makeArms(const Options& options, const std::filesystem::path& s
              {"libtorch, 1 worker, 2 threads", "--workers 1 --threads 2"}})
       arms.push_back(
           {name,
-           // glibc must not return each step's memory to the kernel: a third of libtorch's time else
-           fmt::format("MALLOC_MMAP_THRESHOLD_=4294967296 MALLOC_TRIM_THRESHOLD_=17179869184 '{}' "
-                       "--channels-last --batch {} --averaging-frequency {} --seconds {} {}",
+           fmt::format("'{}' --channels-last --batch {} --averaging-frequency {} --seconds {} {}",
                        torch.string(), options.batch, options.averagingFrequency, options.seconds, flags),
            ""});
   arms.push_back({"muster, 1 worker", ours("1x1"), compare ? "libtorch, 1 worker" : ""});

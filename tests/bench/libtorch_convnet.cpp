@@ -255,9 +255,10 @@ class Trainer {
 /// anew: glibc keeps large blocks instead of returning them to the kernel after each step, and OpenBLAS,
 /// which knows CPUs by name, takes its AVX kernels on those that are newer than itself.
 void restartTuned(char** argv) {
-  if (std::getenv("MALLOC_TRIM_THRESHOLD_") != nullptr) return;
+  if (std::getenv("LIBTORCH_CONVNET_RESTARTED") != nullptr) return;
+  setenv("LIBTORCH_CONVNET_RESTARTED", "1", 1);
   setenv("MALLOC_MMAP_THRESHOLD_", "4294967296", 0);
-  setenv("MALLOC_TRIM_THRESHOLD_", "4294967296", 1);
+  setenv("MALLOC_TRIM_THRESHOLD_", "4294967296", 0);
   if (__builtin_cpu_supports("avx512f"))
     setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
   else if (__builtin_cpu_supports("avx2"))
