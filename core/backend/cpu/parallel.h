@@ -4,10 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#if defined(__SANITIZE_THREAD__)
-#include <thread>
-#include <vector>
-#endif
 
 #include "muster/core/device/context.h"
 
@@ -29,16 +25,8 @@ void parallelFor(Context& context, std::int64_t count, std::int64_t grain, F f) 
     const std::int64_t end = std::min(count, grains * (part + 1) / parts * grain);
     if (begin < end) f(begin, end);
   };
-#if defined(__SANITIZE_THREAD__)
-  // ThreadSanitizer cannot follow libgomp's teams: it would take every part for a race, or, told to be quiet,
-  // miss those that are. Threads that it can follow show what the parts do to each other.
-  std::vector<std::jthread> team;
-  for (int part = 1; part < threads; ++part) team.emplace_back(run, part, threads);
-  run(0, threads);
-#else
 #pragma omp parallel num_threads(threads)
   run(omp_get_thread_num(), omp_get_num_threads());
-#endif
 }
 
 }  // namespace muster::cpu
