@@ -37,6 +37,8 @@ FitRun::FitRun(int workers, std::span<const std::unique_ptr<Batch>> batches, Str
     : strategy_(strategy),
       stop_(stop),
       coordinatorJoinsEveryMeeting_(coordinatorJoinsEveryMeeting),
+      firstIteration_(firstIteration),
+      firstEpoch_(firstEpoch),
       free_(batches.size()),
       gather_(workers),
       mergedAlone_(workers),

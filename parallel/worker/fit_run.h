@@ -67,8 +67,8 @@ class FitRun {
   BoundedQueue<Batch*>& queue(int worker) { return *queues_[worker]; }
   BoundedQueue<Batch*>& freeBatches() { return free_; }
   bool stopping() const { return stop_; }
-  std::int64_t firstIteration() const { return epochFirstIteration_; }
-  std::int64_t firstEpoch() const { return epoch_; }
+  std::int64_t firstIteration() const { return firstIteration_; }
+  std::int64_t firstEpoch() const { return firstEpoch_; }
 
   /// Iterations until the next meeting. Between meetings only.
   std::int64_t quota() const { return quota_; }
@@ -115,6 +115,7 @@ class FitRun {
   Strategy& strategy_;
   std::atomic<bool>& stop_;
   const bool coordinatorJoinsEveryMeeting_;
+  const std::int64_t firstIteration_, firstEpoch_;
   BoundedQueue<Batch*> free_;
   std::vector<std::unique_ptr<BoundedQueue<Batch*>>> queues_;  // [worker]
 
