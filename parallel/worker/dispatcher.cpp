@@ -12,7 +12,8 @@ bool dealBatches(FitRun& run, WatchedIterator& data, int workers, BatchStamp& st
     activity.set(Activity::Kind::WaitingForRoom);
     const auto batch = run.freeBatches().pop();
     if (!batch) return false;
-    if (run.stopping() || !data.next(**batch)) {
+    // A stop while the iterator was at work: what it gave is not trained.
+    if (run.stopping() || !data.next(**batch) || run.stopping()) {
       run.freeBatches().push(*batch);
       break;
     }
@@ -46,6 +47,8 @@ void dispatch(FitRun& run, DataSetIterator& iterator, int workers, std::int64_t 
       activity.set(Activity::Kind::WaitingForRoom);
       if (!endEpoch(run, workers)) break;
     }
+    // A worker may have begun to wait for the epoch after this one just before the stop.
+    if (run.stopping()) endEpoch(run, workers);
   } catch (...) {
     run.fail(-1, std::current_exception(), [&] { return data.failure(); });
   }

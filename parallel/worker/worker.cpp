@@ -100,7 +100,8 @@ bool Worker::runRound(FitRun& run, WorkerListeners& listeners) {
       contribution_.ended = true;
       break;
     }
-    step(**batch, listeners);
+    // A stop while it waited: no other batch is begun.
+    if (!run.stopping()) step(**batch, listeners);
     if (!run.freeBatches().push(*batch)) return false;
   }
   if (run.stopping()) giveBackBatches(run);
