@@ -44,7 +44,7 @@ class FitRun {
   BoundedQueue<Batch*>& queue(int worker) { return *queues_[worker]; }
   BoundedQueue<Batch*>& freeBatches() { return free_; }
   /// Nobody shall begin another batch.
-  bool stopping() const { return stop_; }
+  bool stopping() const { return stop_ || failed_; }
   std::int64_t firstIteration() const { return firstIteration_; }
   std::int64_t firstEpoch() const { return firstEpoch_; }
 

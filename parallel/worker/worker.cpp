@@ -1,5 +1,6 @@
 #include "muster/parallel/worker/worker.h"
 
+#include <cmath>
 #include <string_view>
 
 #include "muster/core/base/error.h"
@@ -119,6 +120,8 @@ void Worker::step(Batch& batch, WorkerListeners& listeners) {
   const auto begin = Clock::now();
   const StepScore score = replica_->step(batch).wait();
   requireFinite(score, batch.stamp);
+  require(std::isfinite(score.weight) && score.weight >= 0,
+          "a step's weight must be finite and not negative, got {}", score.weight);
   times_.own.computing += Clock::now() - begin;
   const std::int64_t examples = batch.examples();
   ++times_.own.batches;
