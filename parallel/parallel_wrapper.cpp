@@ -185,7 +185,11 @@ void ParallelWrapper::Impl::run(DataSetIterator& data, std::int64_t epochs) {
   if (run.failed())
     replicas_.setTrained(false);  // their state may be anything: it comes from the model again
   fillModel(run);
-  tellAll(run, "the end", [&](Listener& l) { l.onFitEnd(*this); });
+  for (const auto& listener : all_) try {  // each hears of the end, whatever the others do
+      tell(*listener, [&](Listener& l) { l.onFitEnd(*this); });
+    } catch (...) {
+      run.fail(-1, std::current_exception(), [] { return "a listener failed at the end"; });
+    }
   run.rethrow();
 }
 
