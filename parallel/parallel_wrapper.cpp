@@ -256,7 +256,7 @@ void ParallelWrapper::Impl::fillModel(const FitRun& run) {
   const auto& meeting = run.meeting();
   replicas_.fill();
   model_.setCounters(meeting.iteration, meeting.epoch + (meeting.verdict == Verdict::EpochOver ? 1 : 0));
-  if (meeting.merging) model_.setScore(meeting.score);
+  if (meeting.merges > 0) model_.setScore(meeting.score);
 }
 
 ParallelWrapper::ParallelWrapper(Model& model, const ParallelOptions& options)

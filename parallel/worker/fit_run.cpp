@@ -56,7 +56,8 @@ void FitRun::plan() {
   for (std::size_t w = 0; w < weights_.size(); ++w)
     weights_[w] = weight > 0 ? contributions_[w].weight : static_cast<double>(contributions_[w].batches);
   next.merging = batches > 0;
-  next.score = weight > 0 ? scoreSum / weight : 0;
+  next.merges = meeting_.merges + (next.merging ? 1 : 0);
+  next.score = weight > 0 ? scoreSum / weight : next.merging ? 0 : meeting_.score;
   next.batchesInEpoch += batches;
   next.examplesInEpoch += next.examples;
   next.scoreSumInEpoch += scoreSum;

@@ -70,7 +70,8 @@ class FitRun {
     std::int64_t batchesInEpoch = 0, examplesInEpoch = 0;
     double scoreSumInEpoch = 0, weightInEpoch = 0;
     std::int64_t examples = 0;  // since the last merge
-    double score = 0;           // likewise
+    double score = 0;           // likewise; where nothing was trained since, that of the last merge
+    std::int64_t merges = 0;    // in this run, this one included
   };
   const Meeting& meeting() const { return meeting_; }
   std::int64_t meetings() const { return meetings_; }
