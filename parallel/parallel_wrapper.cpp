@@ -141,8 +141,8 @@ void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs) {
   stop_ = false;
   const StallWatch::Shift shift(watch_);
   for (const auto& worker : replicas_.workers()) worker->resetTimes();
-  prepareReplicas(data);
-  if (epochs > 0) run(data, epochs);
+  if (epochs > 0) prepareReplicas(data);
+  run(data, epochs);
 }
 
 void ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data) {
@@ -179,7 +179,7 @@ void ParallelWrapper::Impl::run(DataSetIterator& data, std::int64_t epochs) {
     batchesPerEpoch = (*examples + *size - 1) / *size;
   const FitEvent start{*this, model_.epoch(), epochs, batchesPerEpoch};
   const EpochEvent firstEpoch{*this, model_.epoch(), model_.iteration(), 0, 0};
-  if (tellAll(run, "the start", [&](Listener& l) { l.onFitStart(start); }) &&
+  if (tellAll(run, "the start", [&](Listener& l) { l.onFitStart(start); }) && epochs > 0 &&
       tellAll(run, "the start of an epoch", [&](Listener& l) { l.onEpochStart(firstEpoch); }))
     train(run, data, epochs);
   if (run.failed())
