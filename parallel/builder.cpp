@@ -72,7 +72,12 @@ ParallelWrapper Builder::build() {
     if (!device.isCpu())
       throw DeviceUnavailable(
           fmt::format("devices: {} cannot be used, this build has no CUDA", device.toString()));
-  for (const auto& listener : o.listeners) require(listener != nullptr, "listeners: one of them is null");
+  for (std::size_t i = 0; i < o.listeners.size(); ++i) {
+    require(o.listeners[i] != nullptr, "listeners: one of them is null");
+    for (std::size_t j = 0; j < i; ++j)
+      require(o.listeners[i] != o.listeners[j],
+              "listeners: number {} is number {} again; each is called once", i, j);
+  }
   return ParallelWrapper(model_, options_);
 }
 

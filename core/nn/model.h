@@ -45,8 +45,9 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  /// A model of the same architecture and options on `context`, which outlives it. Called on the worker's own
-  /// thread. Its state need not be copied: the caller does that with `copyStateFrom`.
+  /// A model of the same architecture and options on `context`, which outlives it, with blocks of its own.
+  /// Called on each worker's own thread, several at a time. Its state need not be copied: the caller does
+  /// that.
   virtual std::unique_ptr<Model> replicate(Context& context) const = 0;
   /// Computes the loss of `batch` and overwrites the gradient block. Reads `batch.stamp` for random streams.
   virtual StepTicket gradient(const Batch& batch, const GradientReady& onReady) = 0;

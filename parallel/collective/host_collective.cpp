@@ -13,14 +13,17 @@ constexpr std::int64_t kSliceAlignment = 16;  // float32 in 64 bytes: no two par
 HostCollective::HostCollective(const std::vector<std::vector<StateBlock*>>& states, bool averageUpdaters)
     : participants_(static_cast<int>(states.size())) {
   require(!states.empty(), "collective: there are no replicas");
+  for (std::size_t w = 0; w < states.size(); ++w)
+    require(states[w].size() == states.front().size(),
+            "collective: worker {} has {} state blocks, worker 0 has {}", w, states[w].size(),
+            states.front().size());
   for (std::size_t b = 0; b < states.front().size(); ++b) {
     const StateBlock& first = *states.front()[b];
-    if (first.kind == BlockKind::Gradients || first.kind == BlockKind::Counters) continue;
     SharedBlock shared{
         .name = first.name, .kind = first.kind, .rule = first.merge, .replicas = {}, .shadow = {}};
     if (first.kind == BlockKind::UpdaterState && !averageUpdaters) shared.rule = MergeRule::Keep;
     for (std::size_t w = 0; w < states.size(); ++w) {
-      const StateBlock& block = *states[w].at(b);
+      const StateBlock& block = *states[w][b];
       require(block.name == first.name && block.values.shape() == first.values.shape(),
               "collective: block {} {} of worker {} differs from block {} {} of worker 0", block.name,
               block.values.shape().toString(), w, first.name, first.values.shape().toString());

@@ -10,7 +10,7 @@ namespace muster {
 /// replicas in worker order, so the bits do not depend on who is faster, and the work is shared.
 class HostCollective final : public Collective {
  public:
-  /// @param states  [worker] the state blocks of each replica, alike in number, names and sizes.
+  /// @param states  [worker] the blocks to merge of each replica, alike in number, names and sizes.
   /// @param averageUpdaters  false: the updater's state stays each worker's own.
   HostCollective(const std::vector<std::vector<StateBlock*>>& states, bool averageUpdaters);
 

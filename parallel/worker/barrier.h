@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -17,15 +16,10 @@ class Barrier {
   /// @return false, at once, if the barrier was aborted.
   bool arrive(const std::function<void()>& last = {});
 
-  /// As `arrive`, but calls `stalled` each time `patience` has passed in waiting.
-  bool arrive(std::chrono::milliseconds patience, const std::function<void()>& stalled);
-
   /// Wakes everyone; from now on `arrive` returns false.
   void abort();
 
  private:
-  bool arriveLocked(std::unique_lock<std::mutex>& lock, const std::function<void()>& last);
-
   std::mutex mutex_;
   std::condition_variable changed_;
   const int parties_;

@@ -2,34 +2,9 @@
 
 #include <algorithm>
 
-#include "muster/core/base/error.h"
-
 namespace muster {
 
 using Clock = std::chrono::steady_clock;
-
-void Activity::set(Kind kind, std::int64_t batch) {
-  kind_ = kind;
-  batch_ = batch;
-  since_ = Clock::now().time_since_epoch().count();
-}
-
-std::string Activity::describe() const {
-  constexpr std::string_view words[] = {"",
-                                        "waiting for data",
-                                        "waiting for a free batch",
-                                        "in the iterator's next()",
-                                        "computing",
-                                        "in a listener",
-                                        "merging",
-                                        "waiting for other workers"};
-  const Kind kind = kind_;
-  if (kind == Kind::Idle) return {};
-  const auto elapsed = Clock::now() - Clock::time_point(Clock::duration(since_.load()));
-  auto text = std::string(words[static_cast<int>(kind)]);
-  if (batch_ >= 0) text += fmt::format(" (batch {})", batch_.load());
-  return text + fmt::format(" for {:.0f} s", std::chrono::duration<double>(elapsed).count());
-}
 
 FitRun::FitRun(int workers, std::span<const std::unique_ptr<Batch>> batches, Strategy& strategy,
                std::atomic<bool>& stop, bool coordinatorJoinsEveryMeeting, std::int64_t firstIteration,
@@ -37,6 +12,8 @@ FitRun::FitRun(int workers, std::span<const std::unique_ptr<Batch>> batches, Str
     : strategy_(strategy),
       stop_(stop),
       coordinatorJoinsEveryMeeting_(coordinatorJoinsEveryMeeting),
+      firstIteration_(firstIteration),
+      firstEpoch_(firstEpoch),
       free_(batches.size()),
       gather_(workers),
       mergedAlone_(workers),
@@ -78,8 +55,9 @@ void FitRun::plan() {
   // Steps whose examples were all masked still moved the parameters (decay, momentum): they count by batches.
   for (std::size_t w = 0; w < weights_.size(); ++w)
     weights_[w] = weight > 0 ? contributions_[w].weight : static_cast<double>(contributions_[w].batches);
-  next.merges = batches > 0;
-  next.score = weight > 0 ? scoreSum / weight : 0;
+  next.merging = batches > 0;
+  next.merges = meeting_.merges + (next.merging ? 1 : 0);
+  next.score = weight > 0 ? scoreSum / weight : next.merging ? 0 : meeting_.score;
   next.batchesInEpoch += batches;
   next.examplesInEpoch += next.examples;
   next.scoreSumInEpoch += scoreSum;
@@ -97,23 +75,25 @@ void FitRun::plan() {
 }
 
 Verdict FitRun::meet(int worker, const Contribution& contribution, Collective& collective, Context& context,
-                     WorkerTimes& times, Activity& activity) {
+                     TimeSheet& times, Activity& activity) {
   activity.set(Activity::Kind::WaitingForWorkers);
   const auto arrived = Clock::now();
   contributions_[worker] = contribution;
   if (!gather_.arrive([this] { plan(); })) return Verdict::Aborted;
   const auto gathered = Clock::now();
-  if (meeting_.merges) {
+  times.own.waitingForWorkers += gathered - arrived;
+  if (meeting_.merging) {
     activity.set(Activity::Kind::Merging);
     strategy_.meet(worker, collective, weights_, context);
     activity.set(Activity::Kind::WaitingForWorkers);
   }
   const auto reduced = Clock::now();
   mergeTimes_[worker] = reduced - gathered;
-  times.merging += reduced - gathered;
+  times.own.merging += reduced - gathered;
+  times.publish();  // listeners of this meeting see them
   const bool together =
       meeting_.joinedByCoordinator ? merged_.arrive() && resumed_.arrive() : mergedAlone_.arrive();
-  times.waitingForWorkers += (gathered - arrived) + (Clock::now() - reduced);
+  times.own.waitingForWorkers += Clock::now() - reduced;
   return together ? meeting_.verdict : Verdict::Aborted;
 }
 
@@ -121,11 +101,10 @@ std::chrono::nanoseconds FitRun::mergeTime() const {
   return *std::ranges::max_element(mergeTimes_);
 }
 
-void FitRun::fail(int worker, const std::string& where, std::exception_ptr cause) {
+void FitRun::end(std::exception_ptr failure) noexcept {
   {
     std::scoped_lock lock(failureMutex_);
-    const std::string text = fmt::format("{}: {}", where, muster::describe(cause));
-    if (!failure_) failure_ = std::make_exception_ptr(TrainingError(text, worker, std::move(cause)));
+    if (!failure_) failure_ = std::move(failure);
     failed_ = true;
   }
   for (auto* barrier : {&gather_, &mergedAlone_, &merged_, &resumed_}) barrier->abort();

@@ -4,43 +4,20 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "muster/core/base/error.h"
 #include "muster/core/base/queue.h"
 #include "muster/core/data/batch.h"
-#include "muster/core/nn/listener.h"
 #include "muster/parallel/averaging/strategy.h"
+#include "muster/parallel/worker/activity.h"
 #include "muster/parallel/worker/barrier.h"
+#include "muster/parallel/worker/time_sheet.h"
 
 namespace muster {
-
-/// What somebody is doing right now, for the report of a stall. Written by its owner, read by anyone.
-class Activity {
- public:
-  enum class Kind {
-    Idle,
-    WaitingForData,
-    WaitingForRoom,
-    InIterator,
-    Computing,
-    InListener,
-    Merging,
-    WaitingForWorkers
-  };
-
-  void set(Kind kind, std::int64_t batch = -1);
-  /// As in "computing batch 57 for 12 s"; empty when idle.
-  std::string describe() const;
-
- private:
-  std::atomic<Kind> kind_{Kind::Idle};
-  std::atomic<std::int64_t> batch_{-1};
-  std::atomic<std::chrono::steady_clock::rep> since_{0};
-};
 
 /// What a worker brings to a meeting.
 struct Contribution {
@@ -66,55 +43,67 @@ class FitRun {
   // Data. A null batch ends an epoch.
   BoundedQueue<Batch*>& queue(int worker) { return *queues_[worker]; }
   BoundedQueue<Batch*>& freeBatches() { return free_; }
-  bool stopping() const { return stop_; }
-  std::int64_t firstIteration() const { return epochFirstIteration_; }
-  std::int64_t firstEpoch() const { return epoch_; }
+  /// Nobody shall begin another batch.
+  bool stopping() const { return stop_ || failed_; }
+  std::int64_t firstIteration() const { return firstIteration_; }
+  std::int64_t firstEpoch() const { return firstEpoch_; }
 
   /// Iterations until the next meeting. Between meetings only.
   std::int64_t quota() const { return quota_; }
 
   /// A worker's part in a meeting: waits for the others, merges its share, waits again.
   Verdict meet(int worker, const Contribution& contribution, Collective& collective, Context& context,
-               WorkerTimes& times, Activity& activity);
+               TimeSheet& times, Activity& activity);
 
   /// The coordinator waits for the next meeting that needs it. @return false if the run was aborted.
-  bool awaitMeeting(std::chrono::milliseconds patience, const std::function<void()>& stalled) {
-    return merged_.arrive(patience, stalled);
-  }
+  bool awaitMeeting() { return merged_.arrive(); }
   /// Lets the workers go on after a meeting that the coordinator has joined.
   void resume() { resumed_.arrive(); }
 
   // The meeting's result: for the coordinator, between awaitMeeting and resume, and for workers after `meet`.
   struct Meeting {
     Verdict verdict = Verdict::Continue;
-    bool merges = false;  // somebody has something to contribute
+    bool merging = false;  // somebody has something to contribute
     bool joinedByCoordinator = false;
     std::int64_t epoch = 0;
     std::int64_t iteration = 0;  // finished
     std::int64_t batchesInEpoch = 0, examplesInEpoch = 0;
     double scoreSumInEpoch = 0, weightInEpoch = 0;
     std::int64_t examples = 0;  // since the last merge
-    double score = 0;           // likewise
+    double score = 0;           // likewise; where nothing was trained since, that of the last merge
+    std::int64_t merges = 0;    // in this run, this one included
   };
   const Meeting& meeting() const { return meeting_; }
   std::int64_t meetings() const { return meetings_; }
   std::chrono::nanoseconds mergeTime() const;
 
-  /// Ends the run: the first failure is kept. Wakes everyone. Thread-safe.
+  /// Ends the run: the first failure is kept, and everyone is woken. Thread-safe.
   /// @param worker  -1 for the iterator, a merged listener or the coordinator.
-  void fail(int worker, const std::string& where, std::exception_ptr cause);
+  /// @param where  gives the place in words, as in "worker 1 on cpu failed in batch 3 of epoch 0".
+  template <typename Where>
+  void fail(int worker, std::exception_ptr cause, Where where) noexcept {
+    auto failure = cause;
+    try {
+      const auto text = fmt::format("{}: {}", where(), muster::describe(cause));
+      failure = std::make_exception_ptr(TrainingError(text, worker, cause));
+    } catch (...) {  // no memory for words: the cause must do, for others still wait to be woken
+    }
+    end(std::move(failure));
+  }
   bool failed() const { return failed_; }
   /// Wakes everyone who waits for a batch or for room.
   void closeQueues();
-  /// Throws the TrainingError, if there was a failure. After all threads have ended.
+  /// Throws the failure, if there was one. After all threads have ended.
   void rethrow() const;
 
  private:
   void plan();
+  void end(std::exception_ptr failure) noexcept;
 
   Strategy& strategy_;
   std::atomic<bool>& stop_;
   const bool coordinatorJoinsEveryMeeting_;
+  const std::int64_t firstIteration_, firstEpoch_;
   BoundedQueue<Batch*> free_;
   std::vector<std::unique_ptr<BoundedQueue<Batch*>>> queues_;  // [worker]
 
@@ -130,7 +119,7 @@ class FitRun {
 
   std::atomic<bool> failed_{false};
   mutable std::mutex failureMutex_;
-  std::exception_ptr failure_;  // guarded by failureMutex_; a TrainingError
+  std::exception_ptr failure_;  // guarded by failureMutex_
 };
 
 }  // namespace muster

@@ -1,61 +1,77 @@
 #include "muster/parallel/worker/worker.h"
 
+#include <cmath>
+#include <string_view>
+
 #include "muster/core/base/error.h"
 
 namespace muster {
 
 using Clock = std::chrono::steady_clock;
 
+namespace {
+
+struct IdleAtEnd {
+  Activity& activity;
+  ~IdleAtEnd() { activity.set(Activity::Kind::Idle); }
+};
+
+}  // namespace
+
 Worker::Worker(int index, Placement placement, int threads)
-    : index_(index), placement_(std::move(placement)), threads_(threads) {
-  times_.worker = index_;
-  times_.device = placement_.device;
-  publishedTimes_ = times_;
-  thread_ = std::jthread([this] {
-    while (auto task = tasks_.pop()) (*task)();
-    replica_.reset();
-    context_.reset();
-  });
+    : index_(index), placement_(std::move(placement)), threads_(threads), thread_([this] {
+        replica_.reset();
+        context_.reset();
+      }) {
+  resetTimes();
 }
 
-Worker::~Worker() {
-  tasks_.close();
+void Worker::resetTimes() {
+  times_.own = {.worker = index_, .device = placement_.device};
+  times_.publish();
 }
 
-std::future<void> Worker::submit(std::function<void()> task) {
-  std::packaged_task<void()> packaged(std::move(task));
-  auto future = packaged.get_future();
-  tasks_.push(std::move(packaged));
-  return future;
-}
-
-std::future<void> Worker::replicate(const Model& model) {
-  return submit([this, &model] {
+TaskEnd Worker::replicate(const Model& model) {
+  return thread_.submit([this, &model] {
+    activity_.set(Activity::Kind::Replicating);
+    const IdleAtEnd idle{activity_};
     if (!context_)
       context_ = std::make_unique<Context>(placement_.device,
                                            ContextOptions{.threads = threads_, .cores = placement_.cores});
     replica_ = model.replicate(*context_);
-    require(replica_ != nullptr, "worker {}: the model's replicate() returned nothing", index_);
+    require(replica_ != nullptr, "the model's replicate() returned nothing");
     replica_->state();  // the updater's state is allocated here, on this thread
   });
 }
 
-std::future<void> Worker::train(FitRun& run, std::int64_t epochs, Collective& collective,
-                                WorkerListeners& listeners) {
-  return submit([this, &run, epochs, &collective, &listeners] {
-    times_ = {.worker = index_, .device = placement_.device};
-    current_ = {};
+TaskEnd Worker::withReplica(std::function<void(Model&, Context&)> task) {
+  return thread_.submit([this, task = std::move(task)] {
+    activity_.set(Activity::Kind::Replicating);
+    const IdleAtEnd idle{activity_};
+    task(*replica_, *context_);
+  });
+}
+
+TaskEnd Worker::train(FitRun& run, std::int64_t epochs, Collective& collective, WorkerListeners& listeners) {
+  return thread_.submit([this, &run, epochs, &collective, &listeners] {
+    const IdleAtEnd idle{activity_};
+    current_ = {.epoch = run.firstEpoch()};
     try {
       trainEpochs(run, epochs, collective, listeners);
     } catch (...) {
-      run.fail(index_,
-               fmt::format("worker {} on {} failed in batch {} of epoch {}", index_,
-                           placement_.device.toString(), current_.sequence, current_.epoch),
-               std::current_exception());
+      run.fail(index_, std::current_exception(), [this] { return failure(); });
     }
-    publishTimes();
-    activity_.set(Activity::Kind::Idle);
+    times_.publish();
   });
+}
+
+std::string Worker::failure() const {
+  const auto kind = activity_.kind();
+  const std::string_view where = kind == Activity::Kind::Computing    ? "in"
+                                 : kind == Activity::Kind::InListener ? "in a listener after"
+                                                                      : "at the merge after";
+  return fmt::format("worker {} on {} failed {} batch {} of epoch {}", index_, placement_.device.toString(),
+                     where, current_.sequence, current_.epoch);
 }
 
 void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Collective& collective,
@@ -65,7 +81,6 @@ void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Collective& collectiv
     for (Verdict verdict = Verdict::Continue; verdict != Verdict::EpochOver;) {
       if (!runRound(run, listeners)) return;
       verdict = run.meet(index_, contribution_, collective, *context_, times_, activity_);
-      publishTimes();
       if (verdict == Verdict::Aborted) return;
       const bool over = verdict == Verdict::EpochOver;
       replica_->setCounters(run.meeting().iteration, run.meeting().epoch + (over ? 1 : 0));
@@ -80,13 +95,14 @@ bool Worker::runRound(FitRun& run, WorkerListeners& listeners) {
     activity_.set(Activity::Kind::WaitingForData);
     const auto begin = Clock::now();
     const auto batch = run.queue(index_).pop();
-    times_.waitingForData += Clock::now() - begin;
+    times_.own.waitingForData += Clock::now() - begin;
     if (!batch) return false;
     if (*batch == nullptr) {
       contribution_.ended = true;
       break;
     }
-    step(**batch, listeners);
+    // A stop while it waited: no other batch is begun.
+    if (!run.stopping()) step(**batch, listeners);
     if (!run.freeBatches().push(*batch)) return false;
   }
   if (run.stopping()) giveBackBatches(run);
@@ -104,10 +120,12 @@ void Worker::step(Batch& batch, WorkerListeners& listeners) {
   const auto begin = Clock::now();
   const StepScore score = replica_->step(batch).wait();
   requireFinite(score, batch.stamp);
-  times_.computing += Clock::now() - begin;
+  require(std::isfinite(score.weight) && score.weight >= 0,
+          "a step's weight must be finite and not negative, got {}", score.weight);
+  times_.own.computing += Clock::now() - begin;
   const std::int64_t examples = batch.examples();
-  ++times_.batches;
-  times_.examples += examples;
+  ++times_.own.batches;
+  times_.own.examples += examples;
   contribution_.scoreSum += score.score * score.weight;
   contribution_.weight += score.weight;
   contribution_.examples += examples;
@@ -118,16 +136,6 @@ void Worker::step(Batch& batch, WorkerListeners& listeners) {
   const IterationEvent event{listeners.trainer, index_, batch.stamp, examples, score.score};
   std::scoped_lock lock(listeners.mutex);
   for (const auto& listener : listeners.listeners) listener->onIteration(event);
-}
-
-void Worker::publishTimes() {
-  std::scoped_lock lock(timesMutex_);
-  publishedTimes_ = times_;
-}
-
-WorkerTimes Worker::times() const {
-  std::scoped_lock lock(timesMutex_);
-  return publishedTimes_;
 }
 
 }  // namespace muster

@@ -1,16 +1,13 @@
 #pragma once
 
 #include <functional>
-#include <future>
 #include <memory>
 #include <mutex>
-#include <thread>
-#include <vector>
 
-#include "muster/core/base/queue.h"
 #include "muster/core/nn/model.h"
 #include "muster/parallel/worker/fit_run.h"
 #include "muster/parallel/worker/placement.h"
+#include "muster/parallel/worker/task_thread.h"
 
 namespace muster {
 
@@ -26,27 +23,26 @@ struct WorkerListeners {
 class Worker {
  public:
   Worker(int index, Placement placement, int threads);
-  /// Destroys the replica on its own thread and joins it.
-  ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   int index() const { return index_; }
   const Placement& placement() const { return placement_; }
 
-  /// Makes the replica, on the worker's thread. `model` must not change until the future is ready.
-  std::future<void> replicate(const Model& model);
-  /// Trains until the run ends. Failures go to the run; the future only tells the end.
-  std::future<void> train(FitRun& run, std::int64_t epochs, Collective& collective,
-                          WorkerListeners& listeners);
-  /// Runs `task` on the worker's thread.
-  std::future<void> submit(std::function<void()> task);
+  /// Makes the replica, on the worker's thread. `model` must not change until it is made.
+  TaskEnd replicate(const Model& model);
+  /// Trains until the run ends. Failures go to the run; the task itself throws nothing.
+  TaskEnd train(FitRun& run, std::int64_t epochs, Collective& collective, WorkerListeners& listeners);
+  /// Runs `task` on the worker's thread, with its context; it shows as busy with its replica.
+  TaskEnd withReplica(std::function<void(Model&, Context&)> task);
 
   /// The replica; while no task runs, or from the worker's thread.
   Model& replica() { return *replica_; }
   const Activity& activity() const { return activity_; }
-  /// Since the last `train` began. Thread-safe.
-  WorkerTimes times() const;
+  /// Since the last `resetTimes`, as of the last meeting. Thread-safe.
+  WorkerTimes times() const { return times_.published(); }
+  /// While no task runs.
+  void resetTimes();
 
  private:
   void trainEpochs(FitRun& run, std::int64_t epochs, Collective& collective, WorkerListeners& listeners);
@@ -55,7 +51,8 @@ class Worker {
   void step(Batch& batch, WorkerListeners& listeners);
   /// After a stop: a reader that waits for a free batch must not wait for ever.
   void giveBackBatches(FitRun& run);
-  void publishTimes();
+  /// What the thread was doing when it failed.
+  std::string failure() const;
 
   const int index_;
   const Placement placement_;
@@ -64,12 +61,9 @@ class Worker {
   std::unique_ptr<Model> replica_;    // likewise, but see replica()
   Contribution contribution_;         // worker's thread only
   BatchStamp current_;                // likewise: the batch in progress, for messages
-  WorkerTimes times_;                 // likewise
+  TimeSheet times_;
   Activity activity_;
-  mutable std::mutex timesMutex_;
-  WorkerTimes publishedTimes_;  // guarded by timesMutex_
-  BoundedQueue<std::packaged_task<void()>> tasks_{4};
-  std::jthread thread_;  // last: everything above outlives it
+  TaskThread thread_;  // last: everything above outlives it
 };
 
 }  // namespace muster

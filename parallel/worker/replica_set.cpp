@@ -1,0 +1,143 @@
+#include "muster/parallel/worker/replica_set.h"
+
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+#include "muster/core/ops/merge.h"
+
+namespace muster {
+namespace {
+
+/// What replicas have in common: all but gradients, and counters, which a meeting gives to each.
+std::vector<StateBlock*> sharedState(Model& model) {
+  auto state = model.state();
+  std::erase_if(state, [](const StateBlock* b) {
+    return b->kind == BlockKind::Gradients || b->kind == BlockKind::Counters;
+  });
+  return state;
+}
+
+/// @param whose  of the other model, as in "the model's".
+void checkCopy(Model& replica, Model& other, std::string_view whose) {
+  const auto mine = replica.state(), theirs = other.state();
+  require(mine.size() == theirs.size(), "it has {} state blocks, {} {}", mine.size(), whose, theirs.size());
+  for (std::size_t b = 0; b < mine.size(); ++b) {
+    const Tensor &x = mine[b]->values, &y = theirs[b]->values;
+    require(mine[b]->name == theirs[b]->name && x.shape() == y.shape() && x.dtype() == y.dtype(),
+            "its block {} {} differs from {} {} {}", mine[b]->name, x.shape().toString(), whose,
+            theirs[b]->name, y.shape().toString());
+    require(x.raw() != y.raw(), "its block {} lies in the memory of {}; replicate() must make a copy",
+            mine[b]->name, whose);
+  }
+}
+
+}  // namespace
+
+ReplicaSet::ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
+                       bool averageUpdaters)
+    : model_(model), averageUpdaters_(averageUpdaters) {
+  for (std::size_t w = 0; w < placements.size(); ++w)
+    workers_.push_back(std::make_unique<Worker>(static_cast<int>(w), placements[w], threadsPerWorker));
+}
+
+std::vector<WorkerTimes> ReplicaSet::times() const {
+  std::vector<WorkerTimes> times;
+  for (const auto& worker : workers_) times.push_back(worker->times());
+  return times;
+}
+
+template <typename Call>
+void ReplicaSet::inNameOf(std::size_t worker, std::string_view purpose, Call call) {
+  try {
+    call();
+  } catch (...) {
+    const auto cause = std::current_exception();
+    throw TrainingError(
+        fmt::format("worker {} on {} could not {}: {}", worker,
+                    workers_[worker]->placement().device.toString(), purpose, describe(cause)),
+        static_cast<int>(worker), cause);
+  }
+}
+
+void ReplicaSet::await(std::vector<TaskEnd>& tasks, std::string_view purpose) {
+  for (auto& task : tasks) task.wait();
+  for (std::size_t w = 0; w < tasks.size(); ++w)
+    inNameOf(w, purpose, [&] {
+      if (auto thrown = tasks[w].get()) std::rethrow_exception(std::move(thrown));
+    });
+}
+
+void ReplicaSet::make() {
+  std::vector<TaskEnd> made;
+  for (const auto& worker : workers_) made.push_back(worker->replicate(model_));
+  await(made, "be made");
+  checkCopies();
+  std::vector<std::vector<StateBlock*>> states;
+  for (const auto& worker : workers_) states.push_back(sharedState(worker->replica()));
+  collective_ = std::make_unique<HostCollective>(states, averageUpdaters_);
+}
+
+void ReplicaSet::checkCopies() {
+  for (std::size_t w = 0; w < workers_.size(); ++w)
+    inNameOf(w, "be made", [&] {
+      checkCopy(workers_[w]->replica(), model_, "the model's");
+      for (std::size_t v = 0; v < w; ++v)
+        checkCopy(workers_[w]->replica(), workers_[v]->replica(), fmt::format("worker {}'s", v));
+    });
+}
+
+std::vector<Tensor> ReplicaSet::sharedValues() {
+  std::vector<Tensor> values;
+  for (const auto* block : sharedState(model_)) values.push_back(block->values);
+  return values;
+}
+
+void ReplicaSet::spread() {
+  // Asked for here, once: a model is used by one thread at a time, and may make its blocks when it is asked.
+  const auto values = sharedValues();
+  const auto iteration = model_.iteration(), epoch = model_.epoch();
+  const auto blocks = collective_->blocks();
+  const auto load = [&](std::size_t w, Model& replica, Context& context) {
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      if (trained_ && blocks[b].rule == MergeRule::Keep) continue;
+      Tensor target = blocks[b].replicas[w];
+      copy(values.at(b), target, context);
+    }
+    replica.setCounters(iteration, epoch);
+  };
+  std::vector<TaskEnd> loaded;
+  for (std::size_t w = 0; w < workers_.size();
+       ++w)  // on its own thread: its memory is touched where it is used
+    loaded.push_back(workers_[w]->withReplica(
+        [&load, w](Model& replica, Context& context) { load(w, replica, context); }));
+  await(loaded, "take the model's state");
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    Tensor shadow = blocks[b].shadow;
+    copy(values.at(b), shadow, model_.context());
+  }
+}
+
+void ReplicaSet::fill() {
+  auto values = sharedValues();
+  const auto blocks = collective_->blocks();
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    if (blocks[b].rule == MergeRule::Keep && trained_) takeMeanOfKept(blocks[b]);
+    copy(blocks[b].shadow, values.at(b), model_.context());
+  }
+}
+
+void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {
+  std::vector<Tensor>
+      copies;  // the mean goes to all that it is made from, and the workers' own is not to change
+  std::vector<double> weights;
+  double total = 0;
+  for (std::size_t w = 0; w < workers_.size(); ++w) {
+    copies.push_back(cloneTensor(block.replicas[w]));
+    weights.push_back(static_cast<double>(workers_[w]->times().examples));
+    total += weights.back();
+  }
+  Tensor shadow = block.shadow;
+  if (total > 0) weightedMean(copies, weights, shadow, 0, shadow.elements(), model_.context());
+}
+
+}  // namespace muster

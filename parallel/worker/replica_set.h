@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "muster/parallel/collective/host_collective.h"
+#include "muster/parallel/worker/worker.h"
+
+namespace muster {
+
+/// The workers of a wrapper and their replicas, and the traffic between these and the user's model. Used by
+/// the thread that calls `fit()`, but for `times`.
+class ReplicaSet {
+ public:
+  /// Starts the workers; `model` must outlive them.
+  ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
+             bool averageUpdaters);
+
+  std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }  // [worker]
+  /// Thread-safe.
+  std::vector<WorkerTimes> times() const;
+
+  /// Whether the replicas are made.
+  bool made() const { return collective_ != nullptr; }
+  /// Makes them, each on its worker's thread. May be tried again after a failure.
+  /// @throws TrainingError naming the worker.
+  void make();
+  Collective& collective() { return *collective_; }
+
+  /// Copies the user's model to the replicas and the shadow; blocks that workers keep stay as they are once
+  /// these have trained.
+  void spread();
+  /// Copies what was merged last to the user's model. What workers keep for themselves is there the mean,
+  /// weighted by the examples each has trained since `resetTimes`.
+  void fill();
+  /// After a training: whether what workers keep is theirs from now on (or is to come from the user's model
+  /// again).
+  void setTrained(bool trained) { trained_ = trained; }
+
+ private:
+  /// Waits for all. @throws TrainingError naming the worker.
+  void await(std::vector<TaskEnd>& tasks, std::string_view purpose);
+  /// What `call` throws becomes a TrainingError that names the worker.
+  template <typename Call>
+  void inNameOf(std::size_t worker, std::string_view purpose, Call call);
+  void checkCopies();
+  /// The user's model's part of the blocks that are shared, in the collective's order.
+  std::vector<Tensor> sharedValues();
+  void takeMeanOfKept(const SharedBlock& block);
+
+  Model& model_;
+  const bool averageUpdaters_;
+  std::unique_ptr<HostCollective> collective_;  // none until the replicas are made
+  bool trained_ = false;
+  std::vector<std::unique_ptr<Worker>> workers_;  // last: threads end before what they use
+};
+
+}  // namespace muster

@@ -1,0 +1,37 @@
+#include "muster/parallel/worker/activity.h"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+using namespace muster;
+using namespace std::chrono_literals;
+
+TEST_CASE("an activity tells what, which batch and since when") {
+  Activity activity;
+  CHECK(activity.describe().empty());
+  CHECK_FALSE(activity.busy());
+  activity.set(Activity::Kind::Computing, 57);
+  CHECK(activity.busy());
+  std::this_thread::sleep_for(20ms);
+  CHECK(activity.elapsed() >= 20ms);
+  CHECK(activity.describe().starts_with("computing (batch 57) for 0.0"));
+  activity.set(Activity::Kind::WaitingForData);
+  CHECK_FALSE(activity.busy());
+  CHECK(activity.elapsed() < 20ms);
+  CHECK(activity.describe().starts_with("waiting for data for "));
+}
+
+TEST_CASE("a new activity is never taken for an old one's age") {
+  Activity activity;
+  activity.set(Activity::Kind::WaitingForData);
+  std::this_thread::sleep_for(50ms);
+  std::jthread owner([&](const std::stop_token& stop) {
+    while (!stop.stop_requested())
+      for (int i = 0; i < 100; ++i)
+        activity.set(i % 2 ? Activity::Kind::WaitingForData : Activity::Kind::Computing);
+  });
+  int old = 0;
+  for (int i = 0; i < 20000; ++i) old += activity.busy() && activity.elapsed() >= 50ms ? 1 : 0;
+  CHECK(old == 0);
+}

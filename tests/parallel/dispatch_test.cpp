@@ -1,0 +1,120 @@
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "tests/support/recording_listener.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+std::vector<ToyBatch> batchesOfSizes(const std::vector<int>& sizes) {
+  std::vector<ToyBatch> batches;
+  for (const int size : sizes) batches.push_back({std::vector<float>(static_cast<std::size_t>(size), 1.0f)});
+  return batches;
+}
+
+}  // namespace
+
+TEST_CASE("batch b of an epoch goes to worker b mod W, with its stamp") {
+  for (int workers = 1; workers <= 4; ++workers)
+    for (int count = 0; count <= 9; ++count)
+      for (const std::int64_t prefetch : {0, 1, 16}) {
+        CAPTURE(workers);
+        CAPTURE(count);
+        CAPTURE(prefetch);
+        std::vector<int> sizes;
+        for (int b = 0; b < count; ++b) sizes.push_back(1 + b % 3);
+        ToyIterator data(batchesOfSizes(sizes));
+        ToyModel model;
+        auto listener = std::make_shared<RecordingListener>(ListenerScope::Worker);
+        auto wrapper = toyWrapper(model, workers, 2).prefetchBuffer(prefetch).listeners({listener}).build();
+        wrapper.fit(data, 2);
+
+        const auto steps = model.control().steps();
+        REQUIRE(steps.size() == static_cast<std::size_t>(2 * count));
+        const int rounds = (count + workers - 1) / workers;
+        std::map<std::thread::id, int> workerOf;
+        for (const auto& call : listener->calls("iteration")) {
+          CHECK(call.worker == call.batch % workers);
+          workerOf[call.thread] = call.worker;
+        }
+        CHECK(workerOf.size() == static_cast<std::size_t>(std::min(workers, count)));
+        for (int s = 0; s < 2 * count; ++s) {
+          const int epoch = s / count, b = s % count;
+          const auto& step = steps[static_cast<std::size_t>(s)];
+          CHECK(step.stamp.epoch == epoch);
+          CHECK(step.stamp.sequence == b);
+          CHECK(step.stamp.iteration == epoch * rounds + b / workers);
+          std::int64_t before = 0;
+          for (int i = 0; i < b; ++i) before += sizes[static_cast<std::size_t>(i)];
+          CHECK(step.stamp.firstExample == before);
+          CHECK(workerOf.at(step.thread) == b % workers);
+        }
+      }
+}
+
+TEST_CASE("the iterator is reset to each epoch of the model's life") {
+  auto data = ToyIterator::ofValues({1, 2, 3});
+  ToyModel model;
+  model.setCounters(40, 7);
+  auto wrapper = toyWrapper(model, 2).build();
+  wrapper.fit(data, 3);
+  // One more at the start: the shapes are inferred from a first batch before anything trains.
+  CHECK(data.resets == std::vector<std::int64_t>{7, 7, 8, 9});
+  data.resets.clear();
+  wrapper.fit(data, 2);
+  CHECK(data.resets == std::vector<std::int64_t>{10, 11});
+}
+
+TEST_CASE("between merges nobody waits for a slower worker") {
+  // Worker 1 stands in its first step until worker 0 has come to its third, and last, of the round.
+  ToyModel model;
+  Gate gate;
+  model.control().onStep = [&](const Batch& batch) {
+    if (batch.stamp.sequence == 1) gate.pass();
+    if (batch.stamp.sequence == 4) gate.open();
+  };
+  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6});
+  auto wrapper = toyWrapper(model, 2, 3).build();
+  wrapper.fit(data);
+  CHECK(model.control().steps().size() == 6);
+}
+
+TEST_CASE("the reader keeps prefetchBuffer batches ready, and one for each worker") {
+  for (const std::int64_t prefetch : {0, 1, 5}) {
+    CAPTURE(prefetch);
+    ToyModel model;
+    Gate gate;
+    std::atomic<std::int64_t> asked{0};
+    auto data = ToyIterator::ofValues(std::vector<float>(40, 1.0f));
+    auto wrapper = toyWrapper(model, 2, 1).prefetchBuffer(prefetch).build();
+    data.onNext = [&](std::int64_t, std::int64_t batch) { asked = std::max(asked.load(), batch + 1); };
+    model.control().onStep = [&](const Batch& batch) {
+      if (batch.stamp.sequence == 0) gate.pass();
+    };
+    std::jthread training([&] { wrapper.fit(data); });
+    gate.awaitVisitor();
+    // Worker 0 holds batch 0; worker 1 takes batch 1, gives it back and waits at the merge.
+    const auto ahead = prefetch + 2 + 1;
+    for (int i = 0; i < 2000 && asked < ahead; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    CHECK(asked == ahead);
+    gate.open();
+    training.join();
+    CHECK(model.control().steps().size() == 40);
+  }
+}
+
+TEST_CASE("many epochs without a batch end at once") {
+  ToyIterator data({});
+  ToyModel model;
+  for (const std::int64_t prefetch : {0, 2}) {
+    auto wrapper = toyWrapper(model, 3).prefetchBuffer(prefetch).build();
+    wrapper.fit(data, 200);
+  }
+  CHECK(model.epoch() == 400);
+  CHECK(model.iteration() == 0);
+}

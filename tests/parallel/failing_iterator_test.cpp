@@ -1,0 +1,91 @@
+#include "tests/support/failure.h"
+
+#include <cmath>
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("an iterator that throws in next()") {
+  for (const std::int64_t at : {0, 3, 8})  // 8: where it should tell the end
+    for (const bool trainedBefore : {false, true}) {
+      CAPTURE(at);
+      CAPTURE(trainedBefore);
+      ToyModel model;
+      // One worker on {2}: p = 2 (1 - 0.5^iteration), wherever it stops.
+      auto data = ToyIterator::ofValues(std::vector<float>(8, 2.0f));
+      auto wrapper = toyWrapper(model, 1).build();
+      if (trainedBefore) wrapper.fit(data);
+      data.onNext = [&](std::int64_t, std::int64_t batch) {
+        if (batch == at) boom();
+      };
+      const auto failure = failureOf(wrapper, data, 2);
+      CHECK(failure.text ==
+            fmt::format("the data iterator failed at batch {} of epoch {}: boom", at, trainedBefore ? 1 : 0));
+      CHECK(failure.worker == -1);
+      CHECK(failure.cause == "boom");
+      CHECK(model.epoch() == (trainedBefore ? 1 : 0));
+      CHECK(model.parameters()[0] ==
+            doctest::Approx(2 * (1 - std::pow(0.5, model.iteration()))).epsilon(1e-6));
+      checkTrainsAgain(wrapper, model);
+    }
+}
+
+TEST_CASE("an iterator that throws in reset()") {
+  for (const std::int64_t at : {0, 1})
+    for (const bool trainedBefore : {false, true}) {
+      CAPTURE(at);
+      CAPTURE(trainedBefore);
+      ToyModel model;
+      auto data = twosAndSixes();
+      auto wrapper = toyWrapper(model, 2, 2).build();
+      if (trainedBefore) wrapper.fit(data);
+      const std::int64_t epoch = at + (trainedBefore ? 1 : 0);
+      data.onReset = [&](std::int64_t e) {
+        if (e == epoch) boom();
+      };
+      const auto failure = failureOf(wrapper, data, 3);
+      CHECK(failure.text == fmt::format("the data iterator failed in reset to epoch {}: boom", epoch));
+      CHECK(failure.worker == -1);
+      checkTrainsAgain(wrapper, model);
+    }
+}
+
+TEST_CASE("a batch without examples is refused") {
+  for (const std::size_t at : {0, 1, 3}) {
+    std::vector<ToyBatch> batches(4, ToyBatch{{1}});
+    batches[at].values.clear();
+    ToyIterator data(batches);
+    ToyModel model;
+    auto wrapper = toyWrapper(model, 2).build();
+    const auto failure = failureOf(wrapper, data);
+    CHECK(failure.text ==
+          fmt::format("the data iterator failed at batch {} of epoch 0: the batch has no examples", at));
+    checkTrainsAgain(wrapper, model);
+  }
+}
+
+TEST_CASE("a failure while the iterator blocks: fit() ends with the iterator's call") {
+  ToyModel model;
+  Gate gate;
+  std::atomic<bool> opened{false};
+  auto data = ToyIterator::ofValues({1, 1, 1, 1});
+  model.control().onStep = [&](const Batch& batch) {
+    if (batch.stamp.sequence != 1) return;
+    gate.awaitVisitor();
+    boom();
+  };
+  data.onNext = [&](std::int64_t, std::int64_t batch) {
+    if (batch == 2) gate.pass();
+  };
+  auto wrapper = toyWrapper(model, 2, 3).build();
+  std::jthread opening([&] {
+    gate.awaitVisitor();
+    std::this_thread::sleep_for(50ms);
+    opened = true;
+    gate.open();
+  });
+  CHECK(failureOf(wrapper, data).text == "worker 1 on cpu failed in batch 1 of epoch 0: boom");
+  CHECK(opened);
+  checkTrainsAgain(wrapper, model);
+}

@@ -1,0 +1,46 @@
+#include "tests/support/failure.h"
+
+using namespace muster;
+using namespace muster::test;
+
+TEST_CASE("replicas that cannot be made") {
+  for (const int number : {0, 1, 2}) {
+    ToyModel model;
+    model.control().onReplicate = [&](int n) {
+      if (n == number) boom();
+    };
+    auto data = twosAndSixes();
+    auto wrapper = toyWrapper(model, 3).build();
+    const auto failure = failureOf(wrapper, data);
+    CHECK(failure.text == fmt::format("worker {} on cpu could not be made: boom", failure.worker));
+    CHECK(failure.worker >= 0);
+    CHECK(failure.worker < 3);
+    CHECK(model.control().steps().empty());
+    checkTrainsAgain(wrapper, model);
+  }
+}
+
+TEST_CASE("replicas that are no copies of the model are refused") {
+  const auto refusalOf = [](auto change) {
+    ToyModel model;
+    change(model.control());
+    auto data = twosAndSixes();
+    auto wrapper = toyWrapper(model, 2).build();
+    const auto failure = failureOf(wrapper, data);
+    CHECK(model.control().steps().empty());
+    model.control().replicateNothing = model.control().shareMemory = false;
+    model.control().replicaSize = 0;
+    checkTrainsAgain(wrapper, model);
+    return failure.text;
+  };
+  CHECK(refusalOf([](ToyControl& c) { c.replicateNothing = true; }) ==
+        "worker 0 on cpu could not be made: the model's replicate() returned nothing");
+  CHECK(refusalOf([](ToyControl& c) { c.replicaSize = 40; }) ==
+        "worker 0 on cpu could not be made: its block parameters [48] differs from the model's parameters "
+        "[16]");
+  // Else all workers would train one and the same array, without an error.
+  CHECK(refusalOf([](ToyControl& c) { c.shareMemory = true; }) ==
+        "worker 0 on cpu could not be made: its block parameters lies in the memory of the model's; "
+        "replicate() must "
+        "make a copy");
+}

@@ -1,0 +1,186 @@
+#include "tests/support/failure.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tests/support/recording_listener.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("a worker that throws: the error names it, its device and the batch") {
+  for (const std::int64_t batch : {0, 1, 5, 7}) {
+    CAPTURE(batch);
+    ToyModel model;
+    model.control().onStep = [&](const Batch& b) {
+      if (b.stamp.sequence == batch) boom();
+    };
+    auto data = twosAndSixes();
+    auto wrapper = toyWrapper(model, 2, 2).build();
+    const auto failure = failureOf(wrapper, data);
+    CHECK(failure.text ==
+          fmt::format("worker {} on cpu failed in batch {} of epoch 0: boom", batch % 2, batch));
+    CHECK(failure.worker == batch % 2);
+    CHECK(failure.cause == "boom");
+    // The user's model holds the last merged state, or that of the start.
+    CHECK(model.parameters()[0] == (batch < 4 ? 0 : kMergedOnce));
+    CHECK(model.iteration() == (batch < 4 ? 0 : 2));
+    CHECK(model.epoch() == 0);
+    checkTrainsAgain(wrapper, model);
+  }
+}
+
+TEST_CASE("a worker that throws something that is no exception") {
+  ToyModel model;
+  model.control().onStep = [](const Batch&) { throw 42; };
+  auto data = twosAndSixes();
+  auto wrapper = toyWrapper(model, 1).build();
+  const auto failure = failureOf(wrapper, data);
+  CHECK(failure.text ==
+        "worker 0 on cpu failed in batch 0 of epoch 0: an exception that is not a std::exception");
+  checkTrainsAgain(wrapper, model);
+}
+
+TEST_CASE("all workers failing at once give one error") {
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    ToyModel model;
+    model.control().onStep = [](const Batch&) { boom(); };
+    auto data = twosAndSixes();
+    auto wrapper = toyWrapper(model, 4).build();
+    const auto failure = failureOf(wrapper, data);
+    CHECK(failure.text == fmt::format("worker {} on cpu failed in batch {} of epoch 0: boom", failure.worker,
+                                      failure.worker));
+    CHECK(model.parameters()[0] == 0);
+    checkTrainsAgain(wrapper, model);
+  }
+}
+
+TEST_CASE("a score that is not finite: nothing of its round is merged") {
+  for (const double score : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    ToyModel model;
+    model.control().reportedScore = [&](const Batch& b, double honest) {
+      return b.stamp.sequence == 4 ? score : honest;
+    };
+    auto data = twosAndSixes();
+    auto listener = std::make_shared<RecordingListener>();
+    auto wrapper = toyWrapper(model, 2, 2).listeners({listener}).build();
+    const auto failure = failureOf(wrapper, data);
+    CHECK(failure.worker == 0);
+    CHECK(contains(failure.text, "worker 0 on cpu failed in batch 4 of epoch 0: the score became "));
+    CHECK(contains(failure.text, std::isnan(score) ? "nan" : "inf"));
+    CHECK(model.parameters()[0] == kMergedOnce);
+    CHECK(listener->order() == "fitStart epochStart merge fitEnd");
+    checkTrainsAgain(wrapper, model);
+  }
+}
+
+TEST_CASE("data that are not finite reach no merge") {
+  ToyModel model;
+  auto data = ToyIterator::ofValues({2, 6, 2, 6, 2, std::nanf("")});
+  auto wrapper = toyWrapper(model, 2, 2).build();
+  CHECK(contains(failureOf(wrapper, data).text, "worker 1 on cpu failed in batch 5 of epoch 0: the score"));
+  CHECK(model.parameters()[0] == kMergedOnce);
+  checkTrainsAgain(wrapper, model);
+}
+
+TEST_CASE("a weight that is negative or not finite is refused before anything is merged") {
+  for (const double weight : {-1.0, std::nan("")}) {
+    ToyModel model;
+    model.control().reportedWeight = [&](const Batch& b) { return b.stamp.sequence == 5 ? weight : 1; };
+    auto data = twosAndSixes();
+    auto wrapper = toyWrapper(model, 2, 2).build();
+    const auto failure = failureOf(wrapper, data);
+    CHECK(failure.worker == 1);
+    CHECK(contains(failure.text, "worker 1 on cpu failed in batch 5 of epoch 0: "));
+    CHECK(contains(failure.text, "weight"));
+    CHECK(model.parameters()[0] == kMergedOnce);
+    checkTrainsAgain(wrapper, model);
+  }
+}
+
+TEST_CASE("a batch of the wrong shape fails in its worker") {
+  ToyModel model;
+  ToyIterator data({{{1, 2, 3}}, {{1, 2, 3}}}, 3);
+  auto wrapper = toyWrapper(model, 1).build();
+  const auto failure = failureOf(wrapper, data);
+  CHECK(failure.text == "worker 0 on cpu failed in batch 0 of epoch 0: toy: expected [N, 1], got [1, 3]");
+  checkTrainsAgain(wrapper, model);
+}
+
+TEST_CASE("after a failure nobody begins another batch") {
+  ToyModel model;
+  Gate gate;
+  model.control().onStep = [&](const Batch& batch) {
+    if (batch.stamp.sequence == 0) gate.pass();
+    if (batch.stamp.sequence != 1) return;
+    gate.awaitVisitor();
+    boom();
+  };
+  auto data = ToyIterator::ofValues(std::vector<float>(20, 1.0f));
+  auto wrapper = toyWrapper(model, 2, 5).build();
+  std::jthread opening([&] {
+    gate.awaitVisitor();
+    std::this_thread::sleep_for(50ms);
+    gate.open();
+  });
+  CHECK(failureOf(wrapper, data).worker == 1);
+  CHECK(model.control().steps().size() == 2);
+}
+
+TEST_CASE("averageUpdaters(false): after a failure the workers' updaters start from the user's model") {
+  // As in merging_test: after {4}, {8}, {4} p = 4.625, the user's v = -11/3 (workers have -1.5 and -8).
+  ToyModel model({.training = halfNesterovs()});
+  auto data = ToyIterator::ofValues({4, 8, 4});
+  auto wrapper = toyWrapper(model, 2).averageUpdaters(false).build();
+  wrapper.fit(data);
+  model.control().onStep = [](const Batch& batch) {
+    if (batch.stamp.sequence == 1) boom();
+  };
+  failureOf(wrapper, data);
+  CHECK(model.parameters()[0] == 4.625f);
+  CHECK(model.updaterState("velocity")[0] == doctest::Approx(-11.0 / 3).epsilon(1e-6));
+  model.control().onStep = {};
+  // {4}: g = 0.625, v = -11/6 + 0.625.
+  auto more = ToyIterator::ofValues({4});
+  wrapper.fit(more);
+  const double v = -11.0 / 6 + 0.625;
+  CHECK(model.updaterState("velocity")[0] == doctest::Approx(v).epsilon(1e-6));
+  CHECK(model.parameters()[0] == doctest::Approx(4.625 - 0.5 * (0.625 + 0.5 * v)).epsilon(1e-6));
+}
+
+TEST_CASE("failures at random moments, a hundred times: no hang, and a model that was merged") {
+  std::mt19937 random(23);
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    CAPTURE(attempt);
+    const int workers = 1 + attempt % 4;
+    const std::int64_t victim = static_cast<std::int64_t>(random() % 30);
+    const bool inIterator = attempt % 3 == 0;
+    ToyModel model;
+    auto delays = std::make_shared<RandomDelays>(random(), 100us);
+    auto data = ToyIterator::ofValues(std::vector<float>(20, 2.0f));
+    std::atomic<std::int64_t> calls{0};
+    data.onNext = [&, delays](std::int64_t, std::int64_t) {
+      (*delays)();
+      if (inIterator && ++calls == victim + 2) boom();
+    };
+    model.control().onStep = [&, delays](const Batch&) {
+      (*delays)();
+      if (!inIterator && ++calls == victim + 1) boom();
+    };
+    auto wrapper = toyWrapper(model, workers, 1 + attempt % 3).prefetchBuffer(attempt % 4).build();
+    const auto failure = failureOf(wrapper, data, 100);
+    CHECK(contains(failure.text, "boom"));
+    CHECK((failure.worker == -1) == inIterator);
+    // Equal batches for all: the merged parameter depends on the iteration alone, where rounds were whole; it
+    // never moves past 2.
+    CHECK(model.parameters()[0] >= 0);
+    CHECK(model.parameters()[0] <= 2);
+    if (workers == 1)
+      CHECK(model.parameters()[0] ==
+            doctest::Approx(2 * (1 - std::pow(0.5, model.iteration()))).epsilon(1e-6));
+    data.onNext = {};
+    checkTrainsAgain(wrapper, model);
+  }
+}

@@ -1,0 +1,140 @@
+#include "muster/parallel/collective/host_collective.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using muster::test::thrown;
+
+namespace {
+
+std::shared_ptr<const SegmentTable> tableOf(std::int64_t elements) {
+  auto table = std::make_shared<SegmentTable>();
+  table->segments = {{.name = "all", .shape = {elements}}};
+  table->elements = elements;
+  return table;
+}
+
+/// Replicas with one block of each kind; element i of worker w's parameters is w + i.
+struct Replicas {
+  Replicas(int workers, std::int64_t elements) {
+    for (int w = 0; w < workers; ++w) {
+      auto& blocks = owned.emplace_back();
+      const auto add = [&](std::string name, BlockKind kind, MergeRule rule) {
+        auto block = StateBlock::zeros(std::move(name), kind, rule, tableOf(elements));
+        for (std::int64_t i = 0; i < elements; ++i)
+          block.values.data<float>()[i] = static_cast<float>(w + i % 1000);
+        blocks.push_back(block);
+      };
+      add("parameters", BlockKind::Parameters, MergeRule::Average);
+      add("gradients", BlockKind::Gradients, MergeRule::Keep);
+      add("velocity", BlockKind::UpdaterState, MergeRule::Average);
+      add("residual", BlockKind::Statistics, MergeRule::Reset);
+    }
+    for (auto& blocks : owned) {
+      states.emplace_back();
+      for (auto& block : blocks) states.back().push_back(&block);
+    }
+  }
+  const float* values(int worker, std::size_t block) const {
+    return owned[static_cast<std::size_t>(worker)][block].values.data<float>();
+  }
+
+  std::vector<std::vector<StateBlock>> owned;
+  std::vector<std::vector<StateBlock*>> states;
+};
+
+void mergeAll(HostCollective& collective, const std::vector<double>& weights) {
+  std::vector<std::jthread> threads;
+  for (int p = 0; p < collective.participants(); ++p)
+    threads.emplace_back([&, p] {
+      Context context;
+      for (const auto& block : collective.blocks()) collective.merge(p, block, weights, context);
+    });
+}
+
+}  // namespace
+
+TEST_CASE("every element of every block is merged, by whatever number of participants") {
+  for (const int workers : {1, 2, 3, 4, 5, 8})
+    for (const std::int64_t elements : {0, 1, 15, 16, 17, 97, 4099}) {
+      CAPTURE(workers);
+      CAPTURE(elements);
+      Replicas replicas(workers, elements);
+      HostCollective collective(replicas.states, true);
+      CHECK(collective.participants() == workers);
+      // Weights 1, 2, .. W: the mean of w is sum w (w + 1) / sum (w + 1) = 2 (W - 1) / 3.
+      std::vector<double> weights;
+      for (int w = 0; w < workers; ++w) weights.push_back(w + 1);
+      mergeAll(collective, weights);
+      const double mean = 2.0 * (workers - 1) / 3;
+      bool good = true, same = true, untouched = true, reset = true;
+      for (std::int64_t i = 0; i < elements; ++i)
+        for (int w = 0; w < workers; ++w) {
+          const double expected = mean + static_cast<double>(i % 1000);
+          good = good && std::abs(replicas.values(w, 0)[i] - expected) <= 1e-7 * (1 + expected);
+          same = same && replicas.values(w, 0)[i] == replicas.values(0, 0)[i] &&
+                 collective.blocks()[0].shadow.data<float>()[i] == replicas.values(0, 0)[i] &&
+                 replicas.values(w, 2)[i] == replicas.values(0, 0)[i];
+          untouched = untouched && replicas.values(w, 1)[i] == static_cast<float>(w + i % 1000);
+          reset = reset && replicas.values(w, 3)[i] == 0;
+        }
+      CHECK(good);
+      CHECK(same);
+      CHECK(untouched);  // what each keeps
+      CHECK(reset);
+    }
+}
+
+TEST_CASE("averageUpdaters(false) leaves the updater's state to each worker") {
+  Replicas replicas(3, 20);
+  HostCollective collective(replicas.states, false);
+  mergeAll(collective, {1, 1, 1});
+  for (int w = 0; w < 3; ++w) {
+    CHECK(replicas.values(w, 0)[5] == 6);  // (5 + 6 + 7) / 3
+    CHECK(replicas.values(w, 2)[5] == static_cast<float>(w + 5));
+  }
+}
+
+TEST_CASE("statistics: both halves are merged, whatever the slices") {
+  // Worker w: mean w, variance 2. With weights 1 each and 3 workers: mean 1, variance 2 + (0 + 1 + 4) / 3
+  // - 1.
+  for (const std::int64_t half : {1, 16, 33, 100}) {
+    std::vector<std::vector<StateBlock>> owned(3);
+    std::vector<std::vector<StateBlock*>> states(3);
+    for (std::size_t w = 0; w < 3; ++w) {
+      auto& block = owned[w].emplace_back(
+          StateBlock::zeros("statistics", BlockKind::Statistics, MergeRule::Moments, tableOf(2 * half)));
+      for (std::int64_t i = 0; i < half; ++i) {
+        block.values.data<float>()[i] = static_cast<float>(w);
+        block.values.data<float>()[half + i] = 2;
+      }
+      states[w].push_back(&block);
+    }
+    HostCollective collective(states, true);
+    mergeAll(collective, {1, 1, 1});
+    for (std::size_t w = 0; w < 3; ++w)
+      for (std::int64_t i = 0; i < half; ++i) {
+        CHECK(owned[w][0].values.data<float>()[i] == doctest::Approx(1));
+        CHECK(owned[w][0].values.data<float>()[half + i] == doctest::Approx(2 + 2.0 / 3));
+      }
+  }
+}
+
+TEST_CASE("replicas that are not alike are refused, naming the block") {
+  CHECK(thrown<InvalidArgument>([] { HostCollective({}, true); }) == "collective: there are no replicas");
+  Replicas small(1, 4), large(1, 5);
+  CHECK(thrown<InvalidArgument>([&] {
+          HostCollective({small.states[0], large.states[0]}, true);
+        }) == "collective: block parameters [5] of worker 1 differs from block parameters [4] of worker 0");
+  auto fewer = large.states[0];
+  fewer.pop_back();
+  CHECK(thrown<InvalidArgument>([&] {
+          HostCollective({large.states[0], fewer}, true);
+        }) == "collective: worker 1 has 3 state blocks, worker 0 has 4");
+}

@@ -1,0 +1,278 @@
+#include <doctest/doctest.h>
+
+#include <map>
+#include <set>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+std::shared_ptr<RecordingListener> merged(RecordingListener::Hook hook = {}) {
+  return std::make_shared<RecordingListener>(ListenerScope::Merged, std::move(hook));
+}
+std::shared_ptr<RecordingListener> perWorker(RecordingListener::Hook hook = {}) {
+  return std::make_shared<RecordingListener>(ListenerScope::Worker, std::move(hook));
+}
+
+}  // namespace
+
+TEST_CASE("a merged listener follows the merges, on the thread that called fit()") {
+  // 5 batches, 2 workers, frequency 2: merges after rounds 2 and 3, that is after 4 and 5 batches.
+  ToyModel model;
+  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
+  auto listener = merged();
+  auto wrapper = toyWrapper(model, 2, 2).listeners({listener}).build();
+  model.setCounters(10, 4);
+  wrapper.fit(data, 2);
+  CHECK(listener->order() ==
+        "fitStart epochStart merge merge epochEnd epochStart merge merge epochEnd fitEnd");
+  CHECK_FALSE(listener->overlapped());
+  for (const auto& call : listener->calls()) CHECK(call.thread == std::this_thread::get_id());
+  const auto& calls = listener->calls();
+  CHECK(calls[0].epoch == 4);
+  CHECK(calls[1].epoch == 4);
+  CHECK(calls[1].iteration == 10);
+  const std::int64_t iterations[] = {12, 13, 15, 16}, batches[] = {4, 5, 4, 5}, examples[] = {4, 1, 4, 1};
+  const auto merges = listener->calls("merge");
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(merges[i].iteration == iterations[i]);
+    CHECK(merges[i].batch == batches[i]);
+    CHECK(merges[i].examples == examples[i]);
+    CHECK(merges[i].epoch == (i < 2 ? 4 : 5));
+  }
+  const auto ends = listener->calls("epochEnd");
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(ends[i].epoch == static_cast<std::int64_t>(4 + i));
+    CHECK(ends[i].iteration == static_cast<std::int64_t>(13 + 3 * i));
+    CHECK(ends[i].examples == 5);
+  }
+}
+
+TEST_CASE("the epoch's score is the mean over its examples") {
+  // Learning rate 0: p stays 0. Scores of {2, 4}, {8}, {6}: 5, 32, 18, of 2, 1, 1 examples: 60 / 4.
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0}}});
+  ToyIterator data({{{2, 4}}, {{8}}, {{6}}});
+  auto listener = merged();
+  auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
+  wrapper.fit(data);
+  REQUIRE(listener->calls("epochEnd").size() == 1);
+  CHECK(listener->calls("epochEnd")[0].score == doctest::Approx(15));
+}
+
+TEST_CASE("a worker listener is called for each step, on its worker's thread, one call at a time") {
+  ToyModel model;
+  ToyIterator data(randomBatches(1, 40, 3, 1, true));
+  auto delays = std::make_shared<RandomDelays>(3, std::chrono::microseconds(200));
+  auto listener = perWorker([&](const RecordedCall&, Trainer& trainer) {
+    CHECK(trainer.workers() == 3);
+    (*delays)();
+  });
+  auto wrapper = toyWrapper(model, 3, 4).listeners({listener}).build();
+  wrapper.fit(data, 2);
+  CHECK_FALSE(listener->overlapped());
+  const auto& calls = listener->calls();
+  CHECK(calls.front().event == "fitStart");
+  CHECK(calls.back().event == "fitEnd");
+  CHECK(listener->calls("merge").empty());
+  CHECK(listener->calls("epochStart").size() == 2);
+  CHECK(listener->calls("epochEnd").size() == 2);
+
+  std::map<std::pair<std::int64_t, std::int64_t>, int> seen;
+  std::map<int, std::set<std::thread::id>> threads;
+  for (const auto& call : listener->calls("iteration")) {
+    ++seen[{call.epoch, call.batch}];
+    threads[call.worker].insert(call.thread);
+    CHECK(call.worker == call.batch % 3);
+  }
+  CHECK(seen.size() == 80);
+  for (const auto& [batch, times] : seen) CHECK(times == 1);
+  CHECK(threads.size() == 3);
+  for (const auto& [worker, ids] : threads) {
+    CHECK(ids.size() == 1);
+    CHECK_FALSE(ids.contains(std::this_thread::get_id()));
+  }
+}
+
+TEST_CASE("epoch events stand between the steps of their epochs") {
+  ToyModel model;
+  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6, 7});
+  auto listener = perWorker();
+  auto wrapper = toyWrapper(model, 3, 2).listeners({listener}).build();
+  wrapper.fit(data, 3);
+  std::int64_t epoch = -1;
+  for (const auto& call : listener->calls()) {
+    if (call.event == "epochStart") CHECK(call.epoch == ++epoch);
+    if (call.event == "iteration" || call.event == "epochEnd") CHECK(call.epoch == epoch);
+  }
+  CHECK(epoch == 2);
+}
+
+TEST_CASE("model() inside merged events is the merged model") {
+  // Frequency 1, {2} and {6}: p = 1 and 3, merged 2. Then {2} and {8}: 2 and 5, merged 3.5.
+  ToyModel model;
+  auto data = ToyIterator::ofValues({2, 6, 2, 8});
+  std::vector<std::string> seen;
+  auto listener = merged([&](const RecordedCall& call, Trainer& trainer) {
+    auto& toy = dynamic_cast<ToyModel&>(trainer.model());
+    seen.push_back(
+        fmt::format("{} {} at {}, {}", call.event, toy.parameters()[0], toy.iteration(), toy.epoch()));
+  });
+  auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
+  wrapper.fit(data);
+  CHECK(seen == std::vector<std::string>{"fitStart 0 at 0, 0", "epochStart 0 at 0, 0", "merge 2 at 1, 0",
+                                         "merge 3.5 at 2, 0", "epochEnd 3.5 at 2, 1", "fitEnd 3.5 at 2, 1"});
+}
+
+TEST_CASE("model() elsewhere is that of the last merge that somebody asked for, whole") {
+  // Nobody asks at the first merge: steps of the second round see the model as it was at the start.
+  ToyModel model;
+  auto data = ToyIterator::ofValues({2, 6, 2, 8, 4, 4});
+  std::mutex mutex;
+  std::vector<std::string> seen;
+  auto asking = perWorker([&](const RecordedCall& call, Trainer& trainer) {
+    if (call.event != "iteration") return;
+    auto& toy = dynamic_cast<ToyModel&>(trainer.model());
+    std::scoped_lock lock(mutex);
+    seen.push_back(fmt::format("{} at {}", toy.parameters()[0], toy.iteration()));
+  });
+  auto askingLater = merged([&](const RecordedCall& call, Trainer& trainer) {
+    if (call.iteration == 2) trainer.model();
+  });
+  auto wrapper = toyWrapper(model, 2).listeners({asking, askingLater}).build();
+  wrapper.fit(data);
+  CHECK(seen == std::vector<std::string>{"0 at 0", "0 at 0", "0 at 0", "0 at 0", "3.5 at 2", "3.5 at 2"});
+}
+
+TEST_CASE("workerTimes() at a merge counts the steps that were merged, and starts anew with each fit()") {
+  ToyModel model;
+  ToyIterator data({{{1, 1}}, {{1}}, {{1, 1, 1}}});
+  std::vector<std::string> seen;
+  auto listener = merged([&](const RecordedCall& call, Trainer& trainer) {
+    std::string text = call.event;
+    for (const auto& times : trainer.workerTimes())
+      text += fmt::format(" {}:{}/{}", times.worker, times.batches, times.examples);
+    seen.push_back(text);
+  });
+  auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
+  CHECK(wrapper.workerTimes().size() == 2);
+  for (int call = 0; call < 2; ++call) {
+    seen.clear();
+    wrapper.fit(data);
+    CHECK(seen == std::vector<std::string>{"fitStart 0:0/0 1:0/0", "epochStart 0:0/0 1:0/0",
+                                           "merge 0:1/2 1:1/1", "merge 0:2/5 1:1/1", "epochEnd 0:2/5 1:1/1",
+                                           "fitEnd 0:2/5 1:1/1"});
+  }
+  CHECK(wrapper.workerTimes()[0].device == Device::cpu());
+}
+
+TEST_CASE("times: computing, waiting for data and for others are told apart") {
+  using namespace std::chrono_literals;
+  ToyModel model;
+  model.control().onStep = [](const Batch& batch) {
+    if (batch.stamp.sequence == 1) std::this_thread::sleep_for(60ms);
+  };
+  auto data = ToyIterator::ofValues({1, 2, 3});
+  data.onNext = [](std::int64_t, std::int64_t batch) {
+    if (batch == 2) std::this_thread::sleep_for(120ms);
+  };
+  auto wrapper = toyWrapper(model, 2).build();
+  wrapper.fit(data);
+  const auto times = wrapper.workerTimes();
+  CHECK(times[1].computing >= 60ms);
+  CHECK(times[0].computing < 60ms);
+  CHECK(times[0].waitingForWorkers >= 50ms);  // for worker 1 in round 1
+  CHECK(times[0].waitingForData >= 50ms);     // for batch 2, which takes 60 ms longer than round 1
+}
+
+TEST_CASE("several listeners of both scopes each get every call once") {
+  ToyModel model;
+  auto data = ToyIterator::ofValues({1, 2, 3, 4});
+  std::vector<std::shared_ptr<RecordingListener>> all = {merged(), perWorker(), merged(), perWorker()};
+  auto wrapper = toyWrapper(model, 2).listeners({all[0], all[1], all[2], all[3]}).build();
+  wrapper.fit(data);
+  for (const auto& listener : {all[0], all[2]})
+    CHECK(listener->order() == "fitStart epochStart merge merge epochEnd fitEnd");
+  for (const auto& listener : {all[1], all[3]})
+    CHECK(listener->order() == "fitStart epochStart iteration iteration iteration iteration epochEnd fitEnd");
+}
+
+TEST_CASE("a fit of no epochs begins and ends") {
+  ToyModel model;
+  auto data = ToyIterator::ofValues({1});
+  auto listener = merged();
+  auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
+  wrapper.fit(data, 0);
+  CHECK(listener->order() == "fitStart fitEnd");
+}
+
+TEST_CASE("an epoch without batches begins and ends, and nothing is merged") {
+  ToyModel model;
+  ToyIterator data({});
+  auto listener = merged();
+  auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
+  wrapper.fit(data, 2);
+  CHECK(listener->order() == "fitStart epochStart epochEnd epochStart epochEnd fitEnd");
+}
+
+TEST_CASE("batchesPerEpoch is told where the iterator knows") {
+  struct Asking final : Listener {
+    void onFitStart(const FitEvent& e) override {
+      batches = e.batchesPerEpoch;
+      epochs = e.epochs;
+    }
+    std::optional<std::int64_t> batches;
+    std::int64_t epochs = 0;
+  };
+  ToyModel model;
+  auto asking = std::make_shared<Asking>();
+  auto wrapper = toyWrapper(model, 2).listeners({asking}).build();
+  auto data = ToyIterator::ofValues({1, 2});
+  wrapper.fit(data);
+  CHECK_FALSE(asking->batches.has_value());
+  data.knownExamples = 10;
+  data.knownBatchSize = 4;
+  wrapper.fit(data, 2);
+  CHECK(asking->batches == 3);
+  CHECK(asking->epochs == 2);
+}
+
+TEST_CASE("a listener that calls fit() again ends the training with an error that says so") {
+  for (const auto scope : {ListenerScope::Merged, ListenerScope::Worker}) {
+    ToyModel model;
+    auto data = ToyIterator::ofValues({1, 2, 3, 4});
+    auto more = ToyIterator::ofValues({1});
+    ParallelWrapper* self = nullptr;
+    auto listener = std::make_shared<RecordingListener>(scope, [&](const RecordedCall& call, Trainer&) {
+      if (call.event == "merge" || call.event == "iteration") self->fit(more);
+    });
+    auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
+    self = &wrapper;
+    const auto text = thrown<TrainingError>([&] { wrapper.fit(data); });
+    CHECK(text.find("fit: it is already running") != std::string::npos);
+    CHECK(more.resets.empty());
+  }
+}
+
+TEST_CASE("reportScoreAfterAveraging logs each merge") {
+  std::vector<std::string> lines;
+  std::mutex mutex;
+  const auto before = setLogSink([&](LogLevel, std::string_view line) {
+    std::scoped_lock lock(mutex);
+    lines.emplace_back(line);
+  });
+  ToyModel model;
+  ToyIterator data({{{2, 4}}, {{8}}});
+  auto wrapper = toyWrapper(model, 2).reportScoreAfterAveraging(true).build();
+  wrapper.fit(data);
+  setLogSink(before);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].starts_with("iteration 1: score 14.000000 after averaging in "));
+  CHECK(lines[0].ends_with(" ms"));
+}

@@ -1,0 +1,202 @@
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "tests/support/recording_listener.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+using doctest::Approx;
+
+// With SGD and learning rate 0.5 a step takes p half the way to the batch's mean.
+
+TEST_CASE("parameters become the mean weighted by examples, the score likewise") {
+  // Worker 0: mean(2, 4) = 3, p = 1.5, score (2 + 8) / 2 = 5. Worker 1: 8, p = 4, score 32.
+  // p = (2 * 1.5 + 1 * 4) / 3, score = (2 * 5 + 1 * 32) / 3.
+  ToyModel model;
+  ToyIterator data({{{2, 4}}, {{8}}});
+  auto listener = std::make_shared<RecordingListener>();
+  auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == Approx(7.0 / 3).epsilon(1e-7));
+  const auto merges = listener->calls("merge");
+  REQUIRE(merges.size() == 1);
+  CHECK(merges[0].score == Approx(14));
+  CHECK(merges[0].examples == 3);
+  CHECK(model.score() == Approx(14));
+}
+
+TEST_CASE("masked examples weigh nothing") {
+  // Worker 0: the third example is masked, and the fourth counts half: mean (2 + 4 + 0.5 * 6) / 2.5 = 3.6,
+  // weight 2.5, p = 1.8. Worker 1: p = 4, weight 1. p = (2.5 * 1.8 + 4) / 3.5.
+  ToyModel model;
+  ToyIterator data({{{2, 4, 100, 6}, {1, 1, 0, 0.5}}, {{8}}});
+  auto wrapper = toyWrapper(model, 2).build();
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == Approx(8.5 / 3.5).epsilon(1e-7));
+}
+
+TEST_CASE("a worker whose examples were all masked does not contribute") {
+  ToyModel model;
+  ToyIterator data({{{2}}, {{8, 8}, {0, 0}}});
+  auto wrapper = toyWrapper(model, 2).build();
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == 1);
+}
+
+TEST_CASE("a round in which every example was masked is weighted by batches") {
+  // Only L2 acts: a step takes p to p - 0.5 * 0.5 p. Worker 0 does two: 8, 6, 4.5; worker 1 one: 8, 6.
+  // p = (2 * 4.5 + 6) / 3 = 5.
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}, .l2 = 0.5}});
+  model.setParameters({8});
+  const ToyBatch masked{{1}, {0}};
+  ToyIterator data({masked, masked, masked});
+  auto wrapper = toyWrapper(model, 2, 2).build();
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == 5);
+}
+
+TEST_CASE("weights count all examples since the last merge") {
+  // Round 1 (frequency 2). Worker 0: {2}, {6}: p = 0, 1, 3.5, weight 2. Worker 1: {4, 8}, {1, 1, 1, 1}: p =
+  // 0, 3, 2, weight 6. p = (7 + 12) / 8 = 2.375. Round 2: {2.375} keeps worker 0 there, {6.375} takes worker
+  // 1 to 4.375; weights 1 and 1, not 3 and 7: p = 3.375.
+  ToyModel model;
+  ToyIterator data({{{2}}, {{4, 8}}, {{6}}, {{1, 1, 1, 1}}, {{2.375f}}, {{6.375f}}});
+  auto wrapper = toyWrapper(model, 2, 2).build();
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == 3.375f);
+}
+
+TEST_CASE("statistics are merged as moments of the mixture") {
+  // Batch {2, 4}: mean 3, variance 1, weight 2. Batch {8}: mean 8, variance 0, weight 1.
+  // Mean 14/3; variance (2 (1 + 9) + 64) / 3 - (14/3)^2 = 28 - 196/9 = 56/9, that of 2, 4, 8 together.
+  ToyModel model({.statistics = true});
+  ToyIterator data({{{2, 4}}, {{8}}});
+  auto wrapper = toyWrapper(model, 2).build();
+  wrapper.fit(data);
+  const auto statistics = model.statistics();
+  CHECK(statistics[0] == Approx(14.0 / 3).epsilon(1e-6));
+  CHECK(statistics[1] == Approx(56.0 / 9).epsilon(1e-6));
+}
+
+TEST_CASE("idle workers do not contribute, and receive the mean") {
+  // Round 1: p = 1, 2, 3 on workers 0, 1, 2: mean 2. Round 2: only worker 0 has a batch, {6}: p = 4, a copy.
+  // The next epoch starts from 4 everywhere: 3, 4, 5, mean 4; then {6}: 5.
+  ToyModel model;
+  auto data = ToyIterator::ofValues({2, 4, 6, 6});
+  auto wrapper = toyWrapper(model, 3).build();
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == 4);
+  model.control().forgetSteps();
+  wrapper.fit(data);
+  const auto steps = model.control().steps();
+  for (int w = 0; w < 3; ++w) CHECK(steps[static_cast<std::size_t>(w)].before[0] == 4);
+  CHECK(model.parameters()[0] == 5);
+}
+
+TEST_CASE("more workers than batches: one contributor's state is copied, bit for bit") {
+  ToyModel one({.training = halfNesterovs()}), many({.training = halfNesterovs()});
+  auto data = ToyIterator::ofValues({0.1f});
+  one.fit(data, 3);
+  auto wrapper = toyWrapper(many, 5).build();
+  wrapper.fit(data, 3);
+  CHECK(one.allBits() == many.allBits());
+}
+
+// Nesterov, learning rate and momentum 0.5: v = 0.5 v + g, p -= 0.5 (g + 0.5 v). From p = v = 0:
+// worker 0, batch {4}: v = -4, p = 3. Worker 1, batch {8}: v = -8, p = 6. Merged p = 4.5.
+// Round 2 has a batch for worker 0 only, {4}: g = 0.5.
+
+TEST_CASE("the updater's state is averaged with the parameters") {
+  // Merged v = -6. Round 2: v = -3 + 0.5 = -2.5, p = 4.5 - 0.5 (0.5 - 1.25) = 4.875.
+  ToyModel model({.training = halfNesterovs()});
+  auto data = ToyIterator::ofValues({4, 8, 4});
+  auto wrapper = toyWrapper(model, 2).build();
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == 4.875f);
+  CHECK(model.updaterState("velocity")[0] == -2.5f);
+}
+
+TEST_CASE("averageUpdaters(false): each worker keeps its updater's state, over fit() calls too") {
+  // Round 2: worker 0 goes on from its own v = -4: v = -1.5, p = 4.5 - 0.5 (0.5 - 0.75) = 4.625.
+  // The user's model: p = 4.625, v by examples (2 * -1.5 + 1 * -8) / 3 = -11/3.
+  ToyModel model({.training = halfNesterovs()});
+  auto data = ToyIterator::ofValues({4, 8, 4});
+  auto wrapper = toyWrapper(model, 2).averageUpdaters(false).build();
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == 4.625f);
+  CHECK(model.updaterState("velocity")[0] == Approx(-11.0 / 3).epsilon(1e-6));
+
+  // Second fit(), {4}: worker 0 has g = 0.625, v = -0.75 + 0.625 = -0.125, p = 4.625 - 0.5 (0.625 - 0.0625).
+  auto more = ToyIterator::ofValues({4});
+  wrapper.fit(more);
+  CHECK(model.parameters()[0] == 4.34375f);
+  CHECK(model.updaterState("velocity")[0] == -0.125f);
+}
+
+TEST_CASE("averageUpdaters(false): a listener that asks sees the mean of the updaters' states") {
+  ToyModel model({.training = halfNesterovs()});
+  auto data = ToyIterator::ofValues({4, 8, 4});
+  std::vector<float> seen;
+  auto listener = std::make_shared<RecordingListener>(
+      ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
+        if (call.event != "merge") return;
+        seen.push_back(dynamic_cast<ToyModel&>(trainer.model()).updaterState("velocity")[0]);
+      });
+  auto wrapper = toyWrapper(model, 2).averageUpdaters(false).listeners({listener}).build();
+  wrapper.fit(data);
+  REQUIRE(seen.size() == 2);
+  CHECK(seen[0] == -6);  // (-4 - 8) / 2
+  CHECK(seen[1] == Approx(-11.0 / 3).epsilon(1e-6));
+}
+
+TEST_CASE("the user's model is not touched before the end, and no replica shares its memory") {
+  ToyModel model({.size = 3, .training = halfNesterovs(), .statistics = true});
+  model.setParameters({1, 2, 3});
+  auto before = model.allBits();
+  std::atomic<int> touched{0};
+  model.control().onStep = [&](const Batch&) {
+    touched += model.parameters() == std::vector<float>{1, 2, 3} ? 0 : 1;
+  };
+  ToyIterator data(randomBatches(5, 7, 4, 3), 3);
+  auto wrapper = toyWrapper(model, 3, 2).build();
+  wrapper.fit(data, 3);
+  CHECK(touched == 0);
+  CHECK(model.allBits() != before);
+
+  std::set<const Model*> replicas;
+  std::set<const float*> memory;
+  for (const auto& step : model.control().steps()) {
+    replicas.insert(step.model);
+    memory.insert(step.parameters);
+  }
+  CHECK(replicas.size() == 3);
+  CHECK(memory.size() == 3);
+  CHECK_FALSE(replicas.contains(&model));
+  CHECK_FALSE(memory.contains(model.block(BlockKind::Parameters).values.data<float>()));
+}
+
+TEST_CASE("all replicas are made before the first step") {
+  ToyModel model;
+  std::atomic<int> early{0};
+  model.control().onStep = [&](const Batch&) { early += model.control().replicated == 4 ? 0 : 1; };
+  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
+  auto wrapper = toyWrapper(model, 4).build();
+  wrapper.fit(data);
+  CHECK(early == 0);
+}
+
+TEST_CASE("training starts from the user's model as it is when fit() is called") {
+  ToyModel model;
+  auto data = ToyIterator::ofValues({2, 2});
+  auto wrapper = toyWrapper(model, 2).build();
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == 1);
+  model.setParameters({10});
+  model.setCounters(100, 20);
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == 6);
+  CHECK(model.iteration() == 101);
+  CHECK(model.epoch() == 21);
+}

@@ -1,0 +1,104 @@
+#include <doctest/doctest.h>
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "tests/support/recording_listener.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::int64_t kWidth = 301;
+
+/// Trains a model of some size for three epochs. @param delays  seed of sleeps in the iterator, the steps and
+/// the listeners; none: nobody sleeps.
+std::vector<std::byte> train(int workers, std::int64_t frequency, const Updater& updater,
+                             std::optional<std::uint64_t> delays) {
+  ToyModel model({.size = kWidth, .training = {.updater = updater, .l2 = 0.01}, .statistics = true});
+  ToyIterator data(randomBatches(11, 13, 6, kWidth, true), kWidth);
+  auto sleep = std::make_shared<RandomDelays>(delays.value_or(0), 400us);
+  RecordingListener::Hook hook;
+  if (delays) {
+    data.onNext = [sleep](std::int64_t, std::int64_t) { (*sleep)(); };
+    model.control().onStep = [sleep](const Batch&) { (*sleep)(); };
+    hook = [sleep](const RecordedCall&, Trainer&) { (*sleep)(); };
+  }
+  auto wrapper = toyWrapper(model, workers, frequency)
+                     .prefetchBuffer(delays ? static_cast<std::int64_t>(*delays % 5) : 16)
+                     .listeners({std::make_shared<RecordingListener>(ListenerScope::Worker, hook),
+                                 std::make_shared<RecordingListener>(ListenerScope::Merged, hook)})
+                     .build();
+  wrapper.fit(data, 2);
+  wrapper.fit(data);
+  return model.allBits();
+}
+
+std::uint64_t hash(const std::vector<std::byte>& bytes) {  // FNV-1a
+  std::uint64_t h = 0xcbf29ce484222325u;
+  for (const auto b : bytes) h = (h ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
+  return h;
+}
+
+std::string hashesOfAllRuns() {
+  std::string text;
+  for (int workers = 1; workers <= 4; ++workers)
+    text += fmt::format("{:016x} ", hash(train(workers, 3, Nesterovs{.learningRate = 0.1}, std::nullopt)));
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("the same bits, run after run, however the threads are delayed") {
+  for (int workers = 1; workers <= 4; ++workers)
+    for (const std::int64_t frequency : {1, 3}) {
+      CAPTURE(workers);
+      CAPTURE(frequency);
+      const Updater updater =
+          frequency == 1 ? Updater(Adam{.learningRate = 0.05}) : Nesterovs{.learningRate = 0.1};
+      const auto calm = train(workers, frequency, updater, std::nullopt);
+      for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+        CAPTURE(seed);
+        CHECK(train(workers, frequency, updater, seed) == calm);
+      }
+    }
+}
+
+TEST_CASE("another number of workers, another result") {
+  // Else the test above would compare nothing.
+  const auto one = train(1, 3, Nesterovs{.learningRate = 0.1}, std::nullopt);
+  CHECK(train(2, 3, Nesterovs{.learningRate = 0.1}, std::nullopt) != one);
+}
+
+// Runs in a process of its own: see below.
+TEST_CASE("child: on one core" * doctest::skip()) {
+  cpu_set_t all, first;
+  REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0);
+  CPU_ZERO(&first);
+  for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&first) == 0; ++core)
+    if (CPU_ISSET(core, &all)) CPU_SET(core, &first);
+  REQUIRE(sched_setaffinity(0, sizeof first, &first) == 0);
+  std::printf("hashes: %s\n", hashesOfAllRuns().c_str());
+}
+
+TEST_CASE("the same bits in a process that is limited to one core") {
+  const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string command = "'" + self + "' --no-skip --test-case='child: on one core' 2>&1";
+  FILE* child = popen(command.c_str(), "r");
+  REQUIRE(child != nullptr);
+  std::string output;
+  char buffer[256];
+  while (std::fgets(buffer, sizeof buffer, child)) output += buffer;
+  CAPTURE(output);
+  CHECK(pclose(child) == 0);
+  CHECK(output.find("hashes: " + hashesOfAllRuns()) != std::string::npos);
+}

@@ -1,0 +1,137 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <set>
+
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+std::atomic<long> liveObjects{0};  // of operator new
+
+/// Their number once all threads are at rest: a worker clears its task away after fit() has heard of its end.
+long objectsAtRest() {
+  long last = liveObjects;
+  for (int same = 0; same < 10;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    same = liveObjects == last ? same + 1 : 0;
+    last = liveObjects;
+  }
+  return last;
+}
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  const std::size_t rounded = (bytes + alignment) / alignment * alignment;
+  void* memory = std::aligned_alloc(alignment, rounded);
+  if (!memory) throw std::bad_alloc();
+  ++liveObjects;
+  return memory;
+}
+
+void release(void* memory) {
+  if (!memory) return;
+  --liveObjects;
+  std::free(memory);
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  return allocate(bytes, alignof(std::max_align_t));
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept {
+  release(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  release(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  release(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  release(memory);
+}
+
+TEST_CASE("the same threads and replicas serve every epoch and every fit()") {
+  ToyModel model;
+  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6});
+  std::set<std::thread::id> readers;
+  data.onNext = [&](std::int64_t, std::int64_t) { readers.insert(std::this_thread::get_id()); };
+  {
+    auto wrapper = toyWrapper(model, 3, 2).build();
+    for (int call = 0; call < 4; ++call) {
+      wrapper.fit(data, 2);
+      CHECK(model.control().replicated == 3);
+      CHECK(model.control().alive == 4);
+    }
+    std::set<std::thread::id> threads;
+    std::set<const Model*> replicas;
+    std::set<const float*> memory;
+    for (const auto& step : model.control().steps()) {
+      threads.insert(step.thread);
+      replicas.insert(step.model);
+      memory.insert(step.parameters);
+    }
+    CHECK(threads.size() == 3);
+    CHECK(replicas.size() == 3);
+    CHECK(memory.size() == 3);
+    readers.erase(std::this_thread::get_id());  // the first batch, before anything trains
+    CHECK(readers.size() == 1);
+  }
+  CHECK(model.control().alive == 1);
+}
+
+TEST_CASE("batches are filled again and again: their memory is the same over fit() calls") {
+  ToyModel model;
+  ToyIterator data(randomBatches(1, 20, 8));
+  std::set<const void*> memory;
+  std::mutex mutex;
+  model.control().onStep = [&](const Batch& batch) {
+    std::scoped_lock lock(mutex);
+    memory.insert(batch.features.front().value.raw());
+  };
+  auto wrapper = toyWrapper(model, 2).prefetchBuffer(3).build();
+  for (int call = 0; call < 5; ++call) wrapper.fit(data, 2);
+  CHECK(memory.size() <= 5);  // prefetch and one a worker
+}
+
+TEST_CASE("memory is flat over 50 epochs, in one fit() and in fifty") {
+  ToyModel model({.size = 1000, .training = halfNesterovs(), .statistics = true});
+  ToyIterator data(randomBatches(1, 9, 4, 1000, true), 1000);
+  data.resets.reserve(1000);
+  auto wrapper = toyWrapper(model, 3, 2).build();
+  const auto settle = [&](std::int64_t calls, std::int64_t epochs) {
+    for (std::int64_t i = 0; i < calls; ++i) wrapper.fit(data, epochs);
+    model.control().forgetSteps();
+    return objectsAtRest();
+  };
+  settle(2, 5);
+  const long before = settle(2, 5);
+  CHECK(settle(1, 50) == before);
+  CHECK(settle(50, 1) == before);
+}
+
+TEST_CASE("a wrapper gives everything back") {
+  ToyModel model({.size = 100});
+  ToyIterator data(randomBatches(1, 9, 4, 100), 100);
+  data.resets.reserve(1000);
+  const auto once = [&] {
+    {
+      auto wrapper = toyWrapper(model, 3, 2).build();
+      wrapper.fit(data, 2);
+    }
+    model.control().forgetSteps();
+    return objectsAtRest();
+  };
+  once();
+  const long before = once();
+  for (int i = 0; i < 5; ++i) CHECK(once() == before);
+}

@@ -1,0 +1,163 @@
+#include "muster/parallel/worker/stall_watch.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/core/base/log.h"
+#include "muster/parallel/detail/stall_patience.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// What is logged while it lives; the patience of wrappers built meanwhile is short.
+class Log {
+ public:
+  explicit Log(std::chrono::milliseconds patience = 60ms) : patienceBefore_(detail::stallPatience()) {
+    detail::setStallPatience(patience);
+    sinkBefore_ = setLogSink([this](LogLevel level, std::string_view line) {
+      std::scoped_lock lock(mutex_);
+      lines_.push_back((level == LogLevel::Warning ? "warning: " : "") + std::string(line));
+    });
+  }
+  ~Log() {
+    setLogSink(sinkBefore_);
+    detail::setStallPatience(patienceBefore_);
+  }
+  std::vector<std::string> lines() const {
+    std::scoped_lock lock(mutex_);
+    return lines_;
+  }
+  /// Waits until something is logged.
+  std::string first() const {
+    for (int i = 0; i < 5000 && lines().empty(); ++i) std::this_thread::sleep_for(1ms);
+    return lines().empty() ? "nothing was logged" : lines().front();
+  }
+
+ private:
+  const std::chrono::milliseconds patienceBefore_;
+  LogSink sinkBefore_;
+  mutable std::mutex mutex_;
+  std::vector<std::string> lines_;  // guarded by mutex_
+};
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("an iterator that does not come back is named") {
+  Log log;
+  ToyModel model;
+  Gate gate;
+  auto data = ToyIterator::ofValues({1, 2, 3});
+  data.onNext = [&](std::int64_t, std::int64_t batch) {
+    if (batch == 2) gate.pass();
+  };
+  auto wrapper = toyWrapper(model, 2, 2).build();
+  std::jthread training([&] { wrapper.fit(data); });
+  const auto line = log.first();
+  CHECK(line.starts_with("warning: fit() does not move on: "));
+  CHECK(contains(line, "the reader is in the iterator (batch 2) for 0."));
+  CHECK(contains(line, "worker 0 is waiting for data for "));
+  CHECK(contains(line, "worker 1 is waiting for data for "));
+  gate.open();
+}
+
+TEST_CASE("the first batch is watched, too") {
+  Log log;
+  ToyModel model;
+  Gate gate;
+  auto data = ToyIterator::ofValues({1, 2, 3});
+  data.onReset = [&](std::int64_t) { gate.pass(); };
+  auto wrapper = toyWrapper(model, 2).build();
+  std::jthread training([&] { wrapper.fit(data); });
+  CHECK(contains(log.first(), "the caller of fit() is in the iterator for 0."));
+  gate.open();
+}
+
+TEST_CASE("a step that does not come back is named") {
+  Log log;
+  ToyModel model;
+  Gate gate;
+  model.control().onStep = [&](const Batch& batch) {
+    if (batch.stamp.sequence == 1) gate.pass();
+  };
+  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6, 7, 8});
+  auto wrapper = toyWrapper(model, 2).prefetchBuffer(1).build();
+  std::jthread training([&] { wrapper.fit(data); });
+  const auto line = log.first();
+  CHECK(contains(line, "worker 1 is computing (batch 1) for 0."));
+  CHECK(contains(line, "worker 0 is waiting for other workers for "));
+  CHECK(contains(line, "the reader is waiting for a free batch for "));
+  gate.open();
+}
+
+TEST_CASE("listeners of both scopes that do not come back are named") {
+  for (const auto scope : {ListenerScope::Merged, ListenerScope::Worker}) {
+    Log log;
+    ToyModel model;
+    Gate gate;
+    auto data = ToyIterator::ofValues({1, 2, 3, 4});
+    auto listener = std::make_shared<RecordingListener>(scope, [&](const RecordedCall& call, Trainer&) {
+      if (call.event == "merge" || (call.event == "iteration" && call.batch == 1)) gate.pass();
+    });
+    auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
+    std::jthread training([&] { wrapper.fit(data); });
+    CHECK(contains(log.first(), scope == ListenerScope::Merged
+                                    ? "the caller of fit() is in a listener for 0."
+                                    : "worker 1 is in a listener (batch 1) for 0."));
+    gate.open();
+  }
+}
+
+TEST_CASE("a replica that is not made in time is named") {
+  Log log;
+  ToyModel model;
+  Gate gate;
+  model.control().onReplicate = [&](int) { gate.pass(); };
+  auto data = ToyIterator::ofValues({1});
+  auto wrapper = toyWrapper(model, 1).build();
+  std::jthread training([&] { wrapper.fit(data); });
+  CHECK(contains(log.first(), "worker 0 is making or filling its replica for 0."));
+  gate.open();
+}
+
+TEST_CASE("a long training that moves on is no stall, nor is a wrapper at rest") {
+  constexpr auto kPatience = 300ms;  // a busy machine may let a thread wait for some of it
+  Log log(kPatience);
+  ToyModel model;
+  // 60 steps of 15 ms on one of two workers, with no listener to meet before the end: three patiences.
+  model.control().onStep = [](const Batch& batch) {
+    if (batch.stamp.sequence % 2 == 1) std::this_thread::sleep_for(15ms);
+  };
+  auto data = ToyIterator::ofValues(std::vector<float>(120, 1.0f));
+  auto wrapper = toyWrapper(model, 2, 1000).prefetchBuffer(1000).build();
+  wrapper.fit(data);
+  std::this_thread::sleep_for(2 * kPatience);
+  CHECK(log.lines().empty());
+}
+
+TEST_CASE("a stall that lasts is reported again, once in each patience") {
+  Log log;
+  Activity stuck;
+  stuck.set(Activity::Kind::Computing, 7);
+  StallWatch watch({{"somebody", &stuck}}, 40ms);
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    const StallWatch::Shift shift(watch);
+    for (int i = 0; i < 5000 && log.lines().size() < 3; ++i) std::this_thread::sleep_for(1ms);
+  }
+  CHECK(std::chrono::steady_clock::now() - begin >= 120ms);
+  CHECK(log.lines().size() == 3);
+  std::this_thread::sleep_for(100ms);
+  CHECK(log.lines().size() == 3);  // nobody looks any more
+}
+
+TEST_CASE("the patience of a real training is ten seconds") {
+  CHECK(detail::stallPatience() == 10s);
+}

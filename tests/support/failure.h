@@ -1,0 +1,65 @@
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+
+#include "muster/core/base/error.h"
+#include "tests/support/toy_wrapper.h"
+
+namespace muster::test {
+
+struct Failure {
+  std::string text;
+  int worker = -2;
+  std::string cause;
+};
+
+/// Trains, expects a TrainingError, and that it comes in time.
+inline Failure failureOf(ParallelWrapper& wrapper, DataSetIterator& data, std::int64_t epochs = 1) {
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    wrapper.fit(data, epochs);
+  } catch (const TrainingError& error) {
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(2));
+    return {error.what(), error.worker(), describe(error.cause())};
+  }
+  return {"nothing failed", -2, ""};
+}
+
+inline bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// The wrapper can be used again, and computes what it should: from 0, {4} for each worker twice, p = 2, 3.
+inline void checkTrainsAgain(ParallelWrapper& wrapper, ToyModel& model) {
+  auto& control = model.control();
+  control.onStep = {};
+  control.reportedScore = {};
+  control.reportedWeight = {};
+  control.forgetSteps();
+  model.setParameters({0});
+  const auto epoch = model.epoch(), iteration = model.iteration();
+  const auto workers = static_cast<std::size_t>(wrapper.options().workers);
+  auto data = ToyIterator::ofValues(std::vector<float>(2 * workers, 4.0f));
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == 3);
+  CHECK(model.epoch() == epoch + 1);
+  CHECK(model.iteration() == iteration + 2);
+  CHECK(control.steps().size() == 2 * workers);
+}
+
+[[noreturn]] inline void boom() {
+  throw std::runtime_error("boom");
+}
+
+// Two workers at frequency 2 on {2}, {6}, {2}, {6}, ...: 1, 1.5 and 3, 4.5, merged 3 after the first 4
+// batches.
+constexpr float kMergedOnce = 3;
+inline ToyIterator twosAndSixes() {
+  return ToyIterator::ofValues({2, 6, 2, 6, 2, 6, 2, 6});
+}
+
+}  // namespace muster::test

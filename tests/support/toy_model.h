@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "muster/core/nn/model.h"
+
+namespace muster::test {
+
+/// One step of some replica, as it was before the step.
+struct ToyStep {
+  BatchStamp stamp;
+  std::thread::id thread;
+  const Model* model = nullptr;
+  const float* parameters = nullptr;
+  std::vector<float> before;  ///< the parameters
+  std::int64_t iteration = 0, epoch = 0;
+};
+
+/// What a toy model and all its replicas share: the test's hooks and the record of what happened.
+struct ToyControl {
+  // Set by the test before it trains; called by workers, several at a time.
+  std::function<void(const Batch&)> onStep;                   ///< begins a step; may throw or sleep
+  std::function<double(const Batch&, double)> reportedScore;  ///< replaces a score; NaN, for instance
+  std::function<void(int)> onReplicate;                       ///< with the number of the replica, from 0
+  std::function<double(const Batch&)> reportedWeight;         ///< replaces a weight
+  bool shareMemory = false;  ///< the classic mistake: a replica's blocks are handles
+  bool replicateNothing = false;
+  std::int64_t replicaSize = 0;  ///< of replicas, where they are to differ
+
+  std::atomic<int> replicated{0};  ///< calls of replicate()
+  std::atomic<int> alive{0};       ///< models, the user's included
+
+  void record(ToyStep step);
+  /// All steps, sorted by epoch and batch.
+  std::vector<ToyStep> steps() const;
+  void forgetSteps();
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<ToyStep> steps_;  // guarded by mutex_
+};
+
+struct ToyOptions {
+  std::int64_t size = 1;  ///< P
+  TrainingOptions training = {.updater = Sgd{.learningRate = 0.5}};
+  bool statistics = false;  ///< a Moments block: mean and variance of the last batch, each [P]
+};
+
+/// A model of one's own whose numbers can be worked out by hand. Parameters p [P], from 0. The loss of a
+/// batch x [N, P] is the mean over its examples, weighted by the mask where there is one, of 0.5 |p - x|^2;
+/// its gradient p - mean(x). With SGD and learning rate 0.5 a step halves the way to the batch's mean.
+class ToyModel final : public Model {
+ public:
+  explicit ToyModel(ToyOptions options = {}, std::shared_ptr<ToyControl> control = nullptr,
+                    Context* context = nullptr);
+  ~ToyModel() override;
+
+  std::unique_ptr<Model> replicate(Context& context) const override;
+  StepTicket gradient(const Batch& batch, const GradientReady& onReady) override;
+  std::span<StateBlock> blocks() override { return blocks_; }
+  /// The parameters, for each example of the batch.
+  void output(const Batch& batch, Tensor& out) override;
+
+  ToyControl& control() const { return *control_; }
+  std::vector<float> parameters();
+  void setParameters(const std::vector<float>& values);
+  /// Means then variances, [2 P].
+  std::vector<float> statistics();
+  /// The updater's block of this name, [P].
+  std::vector<float> updaterState(std::string_view name);
+  /// Every bit of the state but the gradients: parameters, statistics, updater, counters.
+  std::vector<std::byte> allBits();
+
+ private:
+  void takeStatistics(const Tensor& x);
+
+  ToyOptions options_;
+  std::shared_ptr<ToyControl> control_;
+  std::vector<StateBlock> blocks_;
+};
+
+}  // namespace muster::test
