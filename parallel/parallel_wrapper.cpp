@@ -23,6 +23,18 @@ class ReportListener final : public Listener {
   }
 };
 
+std::optional<std::int64_t> batchesPerEpoch(const DataSetIterator& data) {
+  try {
+    const auto examples = data.examples(), size = data.batchSize();
+    if (!examples || !size || *size < 1) return std::nullopt;
+    return (*examples + *size - 1) / *size;
+  } catch (...) {
+    const auto cause = std::current_exception();
+    throw TrainingError(fmt::format("the data iterator failed to tell its size: {}", describe(cause)), -1,
+                        cause);
+  }
+}
+
 }  // namespace
 
 struct ParallelWrapper::Impl final : Trainer {
@@ -174,10 +186,7 @@ void ParallelWrapper::Impl::run(DataSetIterator& data, std::int64_t epochs) {
   FitRun run(options_.workers, batches_, strategy_, stop_, !listenersOf(ListenerScope::Merged).empty(),
              model_.iteration(), model_.epoch());
   filledMeetings_ = 0;
-  std::optional<std::int64_t> batchesPerEpoch;
-  if (const auto examples = data.examples(), size = data.batchSize(); examples && size && *size > 0)
-    batchesPerEpoch = (*examples + *size - 1) / *size;
-  const FitEvent start{*this, model_.epoch(), epochs, batchesPerEpoch};
+  const FitEvent start{*this, model_.epoch(), epochs, batchesPerEpoch(data)};
   const EpochEvent firstEpoch{*this, model_.epoch(), model_.iteration(), 0, 0};
   if (tellAll(run, "the start", [&](Listener& l) { l.onFitStart(start); }) && epochs > 0 &&
       tellAll(run, "the start of an epoch", [&](Listener& l) { l.onEpochStart(firstEpoch); }))

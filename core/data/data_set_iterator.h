@@ -18,7 +18,8 @@ class DataSetIterator {
   virtual void reset(std::int64_t epoch) = 0;
 
   /// Fills `batch` with the next examples, reusing its memory where the shape allows, and leaves the stamp
-  /// alone. @return false, with `batch` untouched, at the end of the epoch.
+  /// alone. What the batch holds beside is dropped: it may come from another iterator. @return false, with
+  /// `batch` untouched, at the end of the epoch.
   virtual bool next(Batch& batch) = 0;
 
   /// Examples in an epoch, where that is known.

@@ -23,27 +23,25 @@ class Fit final : public Trainer {
 
   void run(std::int64_t epochs) {
     const FitEvent start{*this, model_.epoch(), epochs, batchesPerEpoch()};
+    std::exception_ptr failure;  // the first one
     try {
       tell([&](Listener& l) { l.onFitStart(start); });
       for (std::int64_t e = 0; e < epochs && !stop_; ++e) runEpoch(model_.epoch());
     } catch (...) {
-      tellEndAfterFailure();
-      throw;
+      failure = std::current_exception();
     }
-    tell([&](Listener& l) { l.onFitEnd(*this); });
+    for (const auto& listener : listeners_) try {  // each hears of the end, whatever the others do
+        listener->onFitEnd(*this);
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
+      }
+    if (failure) std::rethrow_exception(failure);
   }
 
  private:
   template <typename Call>
   void tell(Call call) {
     for (const auto& listener : listeners_) call(*listener);
-  }
-
-  void tellEndAfterFailure() noexcept {
-    for (const auto& listener : listeners_) try {
-        listener->onFitEnd(*this);
-      } catch (...) {  // the first failure is the one that is reported
-      }
   }
 
   std::optional<std::int64_t> batchesPerEpoch() const {

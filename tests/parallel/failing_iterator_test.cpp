@@ -89,3 +89,15 @@ TEST_CASE("a failure while the iterator blocks: fit() ends with the iterator's c
   CHECK(opened);
   checkTrainsAgain(wrapper, model);
 }
+
+TEST_CASE("an iterator that fails when asked for its size") {
+  struct Sizeless : ToyIterator {
+    using ToyIterator::ToyIterator;
+    std::optional<std::int64_t> examples() const override { boom(); }
+  };
+  Sizeless data(std::vector<ToyBatch>{{{4}}});
+  ToyModel model;
+  auto wrapper = toyWrapper(model, 1).build();
+  CHECK(failureOf(wrapper, data).text == "the data iterator failed to tell its size: boom");
+  checkTrainsAgain(wrapper, model);
+}

@@ -1,0 +1,93 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <stdexcept>
+
+#include "muster/core/base/error.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_data.h"
+#include "tests/support/toy_model.h"
+
+using namespace muster;
+using namespace muster::test;
+
+// With SGD and learning rate 0.5 a step takes p half the way to the batch's mean.
+
+TEST_CASE("a model trains by itself, counts iterations and epochs, and stamps its batches") {
+  ToyModel model;
+  model.setCounters(10, 4);
+  ToyIterator data({{{2}}, {{5, 7}}, {{3.5f}}});
+  model.fit(data, 2);  // 1, 3.5, 3.5; 2.75, 4.375, 3.9375
+  CHECK(model.parameters()[0] == 3.9375f);
+  CHECK(model.iteration() == 16);
+  CHECK(model.epoch() == 6);
+  CHECK(data.resets == std::vector<std::int64_t>{4, 5});
+  const auto steps = model.control().steps();
+  REQUIRE(steps.size() == 6);
+  CHECK(steps[5].stamp.epoch == 5);
+  CHECK(steps[5].stamp.sequence == 2);
+  CHECK(steps[5].stamp.iteration == 15);
+  CHECK(steps[5].stamp.firstExample == 3);
+}
+
+TEST_CASE("listeners of both scopes follow it, as a worker that merges after each step") {
+  ToyModel model;
+  auto data = ToyIterator::ofValues({2, 5});
+  auto merged = std::make_shared<RecordingListener>();
+  auto perWorker = std::make_shared<RecordingListener>(ListenerScope::Worker);
+  model.setListeners({merged, perWorker});
+  model.fit(data, 2);
+  CHECK(merged->order() == "fitStart epochStart merge merge epochEnd epochStart merge merge epochEnd fitEnd");
+  CHECK(perWorker->order() ==
+        "fitStart epochStart iteration iteration epochEnd epochStart iteration iteration epochEnd fitEnd");
+  // Scores 0.5 * 2^2 and 0.5 * (1 - 5)^2.
+  CHECK(merged->calls("merge")[1].score == 8);
+  CHECK(merged->calls("merge")[1].iteration == 2);
+  CHECK(perWorker->calls("iteration")[1].iteration == 1);
+  CHECK(merged->calls("epochEnd")[0].score == 5);
+}
+
+TEST_CASE("stopFit ends it after the step in progress, and leaves the epoch unfinished") {
+  ToyModel model;
+  auto data = ToyIterator::ofValues({2, 5, 5, 5});
+  model.setListeners({std::make_shared<RecordingListener>(ListenerScope::Merged,
+                                                          [](const RecordedCall& call, Trainer& trainer) {
+                                                            if (call.event == "merge" && call.iteration == 2)
+                                                              trainer.stopFit();
+                                                          })});
+  model.fit(data, 3);
+  CHECK(model.control().steps().size() == 2);
+  CHECK(model.iteration() == 2);
+  CHECK(model.epoch() == 0);
+  model.setListeners({});
+  model.fit(data);
+  CHECK(model.epoch() == 1);
+}
+
+TEST_CASE("a score that is not finite is named, and does not reach the parameters") {
+  ToyModel model;
+  auto data = ToyIterator::ofValues({2, std::nanf("")});
+  const auto text = thrown<NonFiniteScore>([&] { model.fit(data); });
+  CHECK(text.starts_with("the score became nan in batch 1 of epoch 0 (iteration 1)"));
+  CHECK(model.parameters()[0] == 1);
+}
+
+TEST_CASE("each listener hears of the end, whatever the others throw, and the first failure is told") {
+  const auto throwingAt = [](std::string event) {
+    return std::make_shared<RecordingListener>(ListenerScope::Merged,
+                                               [event](const RecordedCall& call, Trainer&) {
+                                                 if (call.event == event) throw std::runtime_error(event);
+                                               });
+  };
+  for (const std::string event : {"fitStart", "epochStart", "merge", "epochEnd", "fitEnd"}) {
+    CAPTURE(event);
+    ToyModel model;
+    auto data = ToyIterator::ofValues({2});
+    auto first = throwingAt(event), second = throwingAt("fitEnd");
+    auto last = std::make_shared<RecordingListener>();
+    model.setListeners({first, second, last});
+    CHECK(thrown<std::runtime_error>([&] { model.fit(data); }) == event);
+    for (const auto& listener : {first, second, last}) CHECK(listener->calls("fitEnd").size() == 1);
+  }
+}
