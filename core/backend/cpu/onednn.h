@@ -1,5 +1,6 @@
 #pragma once
 
+#include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <source_location>
 #include <vector>
@@ -26,9 +27,17 @@ void runVendor(F f, const char* call, std::source_location where = std::source_l
 
 #define MUSTER_DNNL_CHECK(call) ::muster::cpu::runVendor([&] { return (call); }, #call)
 
+/// One thread plans at a time: workers meet the same shapes at the same moment, and the second then finds the
+/// first's code in oneDNN's cache instead of generating it once more.
+inline std::mutex& planningMutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 /// Runs planning code, whose oneDNN objects throw dnnl::error; those become DeviceFailure with `what`.
 template <typename F>
 auto planVendor(const char* what, F f, std::source_location where = std::source_location::current()) {
+  const std::scoped_lock lock(planningMutex());
   try {
     return f();
   } catch (const dnnl::error& error) {
