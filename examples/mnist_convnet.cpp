@@ -89,7 +89,7 @@ struct Start {
 
 Start resume(MultiLayerNetwork& network, const Options& options, const example::Recipe& recipe) {
   const bool withinEpoch = example::resumeRun(network, options.resume, recipe);
-  say(options, "resuming: {}, which has finished epoch {}{}\n", options.resume.string(), network.epoch(),
+  say(options, "resuming: {}, with {} epochs finished{}\n", options.resume.string(), network.epoch(),
       withinEpoch ? "; the next one was interrupted and begins again, with the parameters it had" : "");
   if (!options.averageUpdaters && options.workers > 1)
     logWarning(

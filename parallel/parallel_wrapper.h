@@ -53,11 +53,10 @@ class ParallelWrapper {
   /// it starts again from the user's model's), and the user's model gets the mean of these states, weighted
   /// by the examples each worker trained in this call.
   ///
-  /// @throws InvalidArgument for epochs < 0, or from inside a listener; TrainingError naming the worker,
-  /// device
-  ///         and batch (or the iterator or listener) for any failure. The user's model then holds the state
-  ///         of the last merge (that of the start if there was none), all threads are idle, and the wrapper
-  ///         can be used again.
+  /// @throws InvalidArgument for epochs < 0, or from inside a listener; TrainingError naming the
+  ///         worker, device and batch (or the iterator or listener) for any failure. The user's model
+  ///         then holds the state of the last merge (that of the start if there was none), all
+  ///         threads are idle, and the wrapper can be used again.
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
 
   /// Ends `fit()` soon: each worker finishes its step, all that was trained is merged. Thread-safe, and safe

@@ -27,7 +27,7 @@ TEST_CASE("a resumed run ends with the same bits as one that was never interrupt
 
   const auto resumed = convnet.runSmall({"--epochs", "4", "--model", "resumed", "--resume", third.string()});
   CHECK(resumed.exit == 0);
-  CHECK(contains(resumed.out, "resuming: " + third.string() + ", which has finished epoch 3\n"));
+  CHECK(contains(resumed.out, "resuming: " + third.string() + ", with 3 epochs finished\n"));
   CHECK(contains(resumed.err, "epoch 4/4"));
   CHECK_FALSE(contains(resumed.err, "epoch 3/4"));
   CHECK(readFile(convnet.directory / "resumed") == whole);
