@@ -5,6 +5,7 @@ namespace muster {
 namespace {
 
 constexpr int kMostWorkers = 1024;
+constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
 constexpr std::int64_t kMostPrefetched = 1 << 20;
 
 }  // namespace
@@ -63,6 +64,8 @@ ParallelWrapper Builder::build() {
   require(o.workers >= 1 && o.workers <= kMostWorkers, "workers must be between 1 and {}, got {}",
           kMostWorkers, o.workers);
   require(o.averagingFrequency >= 1, "averagingFrequency must be at least 1, got {}", o.averagingFrequency);
+  require(o.averagingFrequency <= kMostIterations, "averagingFrequency must be at most {}, got {}",
+          kMostIterations, o.averagingFrequency);
   require(o.prefetchBuffer >= 0 && o.prefetchBuffer <= kMostPrefetched,
           "prefetchBuffer must be between 0 and {} batches, got {}", kMostPrefetched, o.prefetchBuffer);
   require(o.threadsPerWorker >= 1 && o.threadsPerWorker <= kMostWorkers,

@@ -255,7 +255,8 @@ bool ParallelWrapper::Impl::joinMeeting(const FitRun& run, std::int64_t lastEpoc
   tellAll([&](Listener& l) { l.onEpochEnd(event); });
   if (meeting.epoch == lastEpoch) return false;
   const EpochEvent next{*this, meeting.epoch + 1, meeting.iteration, 0, 0};
-  tellAll([&](Listener& l) { l.onEpochStart(next); });
+  // After a stop the workers hold one more meeting, but no epoch begins.
+  if (!stop_) tellAll([&](Listener& l) { l.onEpochStart(next); });
   return true;
 }
 

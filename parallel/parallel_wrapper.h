@@ -84,7 +84,7 @@ class ParallelWrapper::Builder {
 
   /// Threads, each with a replica. Default: 1 on the CPU. 1 to 1024.
   Builder& workers(int count);
-  /// Iterations of each worker between merges. Default 1; at least 1.
+  /// Iterations of each worker between merges. Default 1. 1 to 2^40.
   Builder& averagingFrequency(std::int64_t iterations);
   /// Whether the updater's state (momentum) is averaged with the parameters. Default true.
   Builder& averageUpdaters(bool average);

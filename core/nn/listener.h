@@ -83,7 +83,7 @@ struct MergeEvent {
 enum class ListenerScope { Worker, Merged };
 
 /// Follows a training. Its calls come one at a time, whatever their thread, so a listener needs no locks. An
-/// exception from it ends `fit()` with a TrainingError.
+/// exception from it ends `fit()`; a ParallelWrapper throws it as a TrainingError.
 ///
 /// `onFitStart`, `onEpochStart`, `onEpochEnd` and `onFitEnd` come once each, for either scope, on the thread
 /// that called `fit()`; `onFitEnd` also after a failure, once all workers have stopped. `onIteration` comes

@@ -92,7 +92,7 @@ class Model {
   void setListeners(Listeners listeners) { listeners_ = std::move(listeners); }
   /// Ends `fit()` after the step in progress. Thread-safe; without effect outside `fit()`.
   void stopFit();
-  /// The score of the last step that `fit` took, here or in a wrapper.
+  /// The score of the last step that `fit` took; after a wrapper's, the mean since its last merge.
   double score() const { return lastScore_; }
   void setScore(double score) { lastScore_ = score; }
 

@@ -93,7 +93,7 @@ void copy(const Tensor& source, Tensor& target);
 /// Sets every byte to zero.
 void setZero(Tensor& tensor, Context& context);
 
-/// An owning RowMajor copy on the CPU.
+/// An owning copy in the same layout on the same device.
 Tensor cloneTensor(const Tensor& source);
 
 }  // namespace muster
