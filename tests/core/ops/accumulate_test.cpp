@@ -1,0 +1,129 @@
+#include "muster/core/ops/accumulate.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/random.h"
+#include "tests/support/arrays.h"
+
+using namespace muster;
+using test::sameBits;
+
+namespace {
+
+template <typename T>
+std::vector<Tensor> randomTensors(int count, std::int64_t n) {
+  std::vector<Tensor> tensors;
+  for (int t = 0; t < count; ++t) {
+    const RandomStream random(31, "input", t);
+    tensors.push_back(Tensor::empty({n}, kDTypeOf<T>));
+    for (std::int64_t i = 0; i < n; ++i)
+      tensors.back().data<T>()[i] = static_cast<T>(2 * random.uniform(static_cast<std::uint64_t>(i)) - 1);
+  }
+  return tensors;
+}
+
+/// The rule as the header states it: float64, in the order of the inputs, rounded once.
+template <typename T>
+Tensor expectedSum(const std::vector<Tensor>& inputs) {
+  Tensor out = Tensor::empty(inputs[0].shape(), kDTypeOf<T>);
+  for (std::int64_t i = 0; i < out.elements(); ++i) {
+    double sum = inputs[0].data<T>()[i];
+    for (std::size_t t = 1; t < inputs.size(); ++t) sum += inputs[t].data<T>()[i];
+    out.data<T>()[i] = static_cast<T>(sum);
+  }
+  return out;
+}
+
+template <typename T>
+Tensor notANumber(std::int64_t n) {
+  Tensor tensor = Tensor::empty({n}, kDTypeOf<T>);
+  std::ranges::fill(tensor.span<T>(), std::numeric_limits<T>::quiet_NaN());
+  return tensor;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("sum: over inputs, sizes and threads, always the same bits", T, float, double) {
+  for (const int threads : {1, 2, 3})
+    for (const int count : {1, 2, 3, 5, 8})
+      for (const std::int64_t n : {0, 1, 7, 256, 1009, 100003}) {
+        CAPTURE(threads);
+        CAPTURE(count);
+        CAPTURE(n);
+        Context context(Device::cpu(), {.threads = threads});
+        const auto inputs = randomTensors<T>(count, n);
+        Tensor out = notANumber<T>(n);
+        sum(inputs, out, context);
+        CHECK(sameBits(out, expectedSum<T>(inputs)));
+      }
+}
+
+TEST_CASE("sum: out may be any of the inputs") {
+  Context context;
+  const std::int64_t n = 1009;
+  const auto before = randomTensors<float>(3, n);
+  const Tensor expected = expectedSum<float>(before);
+  for (std::size_t target = 0; target < 3; ++target) {
+    const auto inputs = randomTensors<float>(3, n);
+    Tensor out = inputs[target];
+    sum(inputs, out, context);
+    for (std::size_t t = 0; t < 3; ++t) CHECK(sameBits(inputs[t], t == target ? expected : before[t]));
+  }
+}
+
+TEST_CASE("sum of float32 loses nothing between the terms") {
+  Context context;
+  const Tensor inputs[] = {Tensor::of({16777216.0f, -0.0f}, {2}), Tensor::of({1.0f, -0.0f}, {2}),
+                           Tensor::of({-16777216.0f, -0.0f}, {2})};
+  Tensor out = Tensor::zeros({2});
+  sum(inputs, out, context);
+  CHECK(out.data<float>()[0] == 1);
+  CHECK(out.data<float>()[1] == 0);
+  CHECK(std::signbit(out.data<float>()[1]));
+}
+
+TEST_CASE("sum: in a layout with padding, which stays zero") {
+  Context context;
+  Tensor a = Tensor::zeros({3, 5, 2, 2}, DType::Float32, Device::cpu(), Layout::SampleBlocks);
+  a.data<float>()[0] = 2;
+  const Tensor inputs[] = {a, cloneTensor(a)};
+  Tensor out = test::nanTensor(a.shape(), Layout::SampleBlocks);
+  sum(inputs, out, context);
+  CHECK(out.data<float>()[0] == 4);
+  CHECK(test::paddingIsZero(out));
+}
+
+TEST_CASE("sum refuses what cannot be added, naming it") {
+  Context context;
+  const Tensor memory = Tensor::zeros({12});
+  const Tensor good[] = {Tensor::zeros({4}), Tensor::zeros({4})};
+  const Tensor shapes[] = {Tensor::zeros({4}), Tensor::zeros({4}), Tensor::zeros({2, 2})};
+  const Tensor types[] = {Tensor::zeros({4}), Tensor::zeros({4}, DType::Float64)};
+  const Tensor missing[] = {Tensor::zeros({4}), Tensor()};
+  const Tensor counters[] = {Tensor::zeros({4}, DType::Int64)};
+  const Tensor overlapping[] = {Tensor::zeros({4}), memory.slice(2, {4})};
+  Tensor out = memory.slice(4, {4}), small = Tensor::zeros({3});
+  CHECK_THROWS_WITH_AS(sum({}, out, context), "sum: there are no inputs", InvalidArgument);
+  CHECK_THROWS_WITH_AS(sum(shapes, out, context),
+                       "sum: inputs[2] is float32 [2, 2] on cpu, inputs[0] is float32 [4] on cpu",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(sum(types, out, context),
+                       "sum: inputs[1] is float64 [4] on cpu, inputs[0] is float32 [4] on cpu",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(sum(missing, out, context),
+                       "sum: inputs[1] is an undefined tensor, inputs[0] is float32 [4] on cpu",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(sum(counters, out, context),
+                       "sum: inputs must be float32 or float64, got int64 [4] on cpu", InvalidArgument);
+  CHECK_THROWS_WITH_AS(sum(overlapping, out, context), "sum: out overlaps inputs[1] in part",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(sum(good, small, context),
+                       "sum: out is float32 [3] on cpu, inputs[0] is float32 [4] on cpu", InvalidArgument);
+  CHECK_NOTHROW(sum(good, out, context));
+}
