@@ -132,9 +132,10 @@ void Worker::step(Batch& batch, WorkerListeners& listeners) {
   ++contribution_.batches;
   ++contribution_.epochIterations;
   if (listeners.listeners.empty()) return;
-  activity_.set(Activity::Kind::InListener, batch.stamp.sequence);
   const IterationEvent event{listeners.trainer, index_, batch.stamp, examples, score.score};
+  activity_.set(Activity::Kind::WaitingForWorkers);  // another one's listener may be running
   std::scoped_lock lock(listeners.mutex);
+  activity_.set(Activity::Kind::InListener, batch.stamp.sequence);
   for (const auto& listener : listeners.listeners) listener->onIteration(event);
 }
 

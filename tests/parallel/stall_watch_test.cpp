@@ -115,6 +115,23 @@ TEST_CASE("listeners of both scopes that do not come back are named") {
   }
 }
 
+TEST_CASE("a worker that waits for another's listener is not blamed for it") {
+  Log log;
+  ToyModel model;
+  Gate gate;
+  auto data = ToyIterator::ofValues({1, 2, 3, 4});
+  auto listener =
+      std::make_shared<RecordingListener>(ListenerScope::Worker, [&](const RecordedCall& call, Trainer&) {
+        if (call.event == "iteration" && call.batch == 1) gate.pass();
+      });
+  auto wrapper = toyWrapper(model, 2, 2).listeners({listener}).build();
+  std::jthread training([&] { wrapper.fit(data); });
+  const auto line = log.first();
+  CHECK(contains(line, "worker 0 is waiting for other workers for "));
+  CHECK(contains(line, "worker 1 is in a listener (batch 1) for 0."));
+  gate.open();
+}
+
 TEST_CASE("a replica that is not made in time is named") {
   Log log;
   ToyModel model;
