@@ -5,22 +5,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
-#include <cstdio>
-#include <exception>
 #include <memory>
-#include <new>
 #include <utility>
 #include <vector>
 
-#include "examples/mnist_convnet/data_sets.h"
 #include "examples/mnist_convnet/interrupt.h"
 #include "examples/mnist_convnet/options.h"
 #include "examples/mnist_convnet/output_paths.h"
 #include "examples/mnist_convnet/report.h"
 #include "examples/mnist_convnet/results.h"
 #include "examples/mnist_convnet/run_file.h"
-#include "muster/core/base/error.h"
+#include "examples/support/data_sets.h"
+#include "examples/support/program.h"
 #include "muster/core/base/log.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/listeners/performance_listener.h"
@@ -131,7 +127,7 @@ int run(const Options& options) {
   example::checkOutputPaths(options);
   example::handleInterrupts();
 
-  auto data = example::loadData(options);
+  auto data = example::loadData(options.data, options.batch, options.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
   say(options, "data: {}, {} images to train with and {} to test with, from {}\n\n", data.title,
       *data.train->examples(), *data.test->examples(), data.origin);
@@ -172,19 +168,8 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // in step with the progress on standard error
-  // A write beyond a limit of the file's size then fails as one on a full disk does, with a message.
-  std::signal(SIGXFSZ, SIG_IGN);
-  try {
+  return example::runProgram("mnist_convnet", [&] {
     const auto options = example::readOptions(argc, argv);
     return options ? run(*options) : 0;
-  } catch (const InvalidArgument& error) {
-    fmt::print(stderr, "mnist_convnet: {}\n", error.what());
-    return 2;
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "mnist_convnet: out of memory\n");
-  } catch (...) {
-    fmt::print(stderr, "mnist_convnet: {}\n", muster::describe(std::current_exception()));
-  }
-  return 1;
+  });
 }

@@ -1,13 +1,14 @@
 #include "examples/mnist_convnet/options.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <boost/program_options.hpp>
 #include <cmath>
 #include <iostream>
 #include <sstream>
 
+#include "examples/support/command_line.h"
+#include "examples/support/data_options.h"
 #include "muster/core/base/error.h"
 
 namespace example {
@@ -26,24 +27,10 @@ of the network on batches of its own, and every few iterations the replicas are 
 Ctrl-C finishes the step under way, averages, saves the model and exits with 130; a second one quits.
 )";
 
-constexpr int kLineLength = 110;
-
-template <typename T>
-po::typed_value<T>* value(T& target, const char* name) {
-  return po::value<T>(&target)->value_name(name);
-}
-
-/// The same, with the value it has now as the default that the help shows.
-template <typename T>
-po::typed_value<T>* withDefault(T& target, const char* name) {
-  return value(target, name)->default_value(target, fmt::format("{}", target));
-}
-
 /// Options whose meaning is only known when all have been read.
 struct Rest {
   std::string devices = "cpu";
-  std::string dataDirectory, model, resume, checkpointDirectory, report, json;
-  std::int64_t examples = 0;
+  std::string model, resume, checkpointDirectory, report, json;
 };
 
 po::options_description describeTraining(Options& o, Rest& rest) {
@@ -69,20 +56,6 @@ po::options_description describeTraining(Options& o, Rest& rest) {
   return training;
 }
 
-po::options_description describeData(Options& o, Rest& rest) {
-  po::options_description data("Data", kLineLength);
-  data.add_options()  //
-      ("data", value(o.data, "NAME"),
-       "mnist, fashion or generated. Without a word: MNIST if it is found or can be fetched, otherwise "
-       "digits "
-       "drawn by this program")  //
-      ("data-dir", value(rest.dataDirectory, "DIR"),
-       "where the data set's files lie. Otherwise looked for in MUSTER_DATA_DIR and in the cache, then "
-       "fetched")  //
-      ("examples", value(rest.examples, "N"), "only the first N images to train with, and N to test with");
-  return data;
-}
-
 po::options_description describeFiles(Options& o, Rest& rest) {
   po::options_description files("Files and output", kLineLength);
   files.add_options()                                                                               //
@@ -102,17 +75,6 @@ po::options_description describeFiles(Options& o, Rest& rest) {
   return files;
 }
 
-template <typename T>
-void requireRange(std::string_view option, T value, T least, T most) {
-  require(value >= least && value <= most, "--{} must be between {} and {}, got {}", option, least, most,
-          value);
-}
-
-template <typename T>
-void requireAtLeast(std::string_view option, T value, T least) {
-  require(value >= least, "--{} must be at least {}, got {}", option, least, value);
-}
-
 void checkRanges(const Options& o) {
   requireRange("workers", o.workers, 1, 1024);
   requireAtLeast<std::int64_t>("averaging-frequency", o.averagingFrequency, 1);
@@ -125,9 +87,7 @@ void checkRanges(const Options& o) {
   requireAtLeast<std::int64_t>("seed", o.seed, 0);
   requireRange("threads-per-worker", o.threadsPerWorker, 1, 1024);
   requireRange<std::int64_t>("prefetch", o.prefetch, 0, 1 << 20);
-  require(o.data.empty() || o.data == "mnist" || o.data == "fashion" || o.data == "generated",
-          "--data must be mnist, fashion or generated, got {}", o.data);
-  if (o.examples) requireAtLeast<std::int64_t>("examples", *o.examples, 1);
+  checkData(o.data);
   require(!o.model.empty(), "--model needs the name of a file");
   requireAtLeast<std::int64_t>("checkpoint-every", o.checkpointEvery, 1);
   requireAtLeast<std::int64_t>("keep", o.keep, 0);
@@ -136,13 +96,10 @@ void checkRanges(const Options& o) {
 
 /// Options that would have no effect are refused rather than ignored.
 void checkCombinations(const Options& o, const po::variables_map& given) {
-  const auto said = [&](const char* option) { return given.count(option) > 0 && !given[option].defaulted(); };
-  require(!said("momentum") || o.updater == "nesterovs", "--momentum is of the updater nesterovs, not of {}",
-          o.updater);
+  require(!said(given, "momentum") || o.updater == "nesterovs",
+          "--momentum is of the updater nesterovs, not of {}", o.updater);
   for (const char* option : {"checkpoint-every", "keep"})
-    require(!said(option) || said("checkpoint-dir"), "--{} needs --checkpoint-dir", option);
-  require(!said("data-dir") || o.data != "generated",
-          "--data-dir is no use with --data generated, which reads no files");
+    require(!said(given, option) || said(given, "checkpoint-dir"), "--{} needs --checkpoint-dir", option);
 }
 
 std::vector<muster::Device> parseDevices(const std::string& list) {
@@ -156,9 +113,7 @@ std::vector<muster::Device> parseDevices(const std::string& list) {
 void takeRest(Options& o, const Rest& rest, const po::variables_map& given) {
   if (given.count("lr") == 0 && (o.updater == "adam" || o.updater == "adamw" || o.updater == "rmsprop"))
     o.learningRate = 0.001;
-  if (given.count("examples") > 0) o.examples = rest.examples;
   o.devices = parseDevices(rest.devices);
-  o.dataDirectory = rest.dataDirectory;
   o.model = rest.model;
   o.resume = rest.resume;
   o.checkpointDirectory = rest.checkpointDirectory;
@@ -173,19 +128,8 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   Rest rest;
   rest.model = o.model.string();
   po::options_description all(kLineLength);
-  all.add(describeTraining(o, rest)).add(describeData(o, rest)).add(describeFiles(o, rest));
-  po::variables_map given;
-  try {
-    const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    const auto parsed = po::command_line_parser(argc, argv).options(all).style(style).run();
-    for (const auto& option : parsed.options)
-      require(option.position_key < 0, "unexpected argument \"{}\"; --help lists the options",
-              fmt::join(option.value, " "));
-    po::store(parsed, given);
-    po::notify(given);
-  } catch (const po::error& error) {
-    throw muster::InvalidArgument(fmt::format("{}; --help lists the options", error.what()));
-  }
+  all.add(describeTraining(o, rest)).add(describeData(o.data)).add(describeFiles(o, rest));
+  const auto given = parseCommandLine(argc, argv, all);
   if (given.count("help") > 0) {
     std::cout << kIntroduction << all;
     return std::nullopt;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "examples/support/data_sets.h"
 #include "muster/core/device/device.h"
 #include "muster/core/optim/updater.h"
 
@@ -29,9 +30,7 @@ struct Options {
   std::int64_t prefetch = 24;
   std::vector<muster::Device> devices = {muster::Device::cpu()};
 
-  std::string data;  ///< "mnist", "fashion" or "generated"; empty: MNIST where it is to be had
-  std::filesystem::path dataDirectory;
-  std::optional<std::int64_t> examples;  ///< only the first of them
+  DataChoice data;
 
   std::filesystem::path model = "mnist-convnet.safetensors";
   std::filesystem::path resume;

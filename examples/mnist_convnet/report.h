@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "examples/mnist_convnet/data_sets.h"
+#include "examples/support/data_sets.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "examples/mnist_convnet/data_sets.h"
 #include "examples/mnist_convnet/options.h"
+#include "examples/support/data_sets.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/listeners/evaluation_listener.h"

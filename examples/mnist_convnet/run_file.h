@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
-#include "examples/mnist_convnet/data_sets.h"
 #include "examples/mnist_convnet/options.h"
+#include "examples/support/data_sets.h"
 #include "muster/core/nn/multi_layer_network.h"
 
 namespace example {

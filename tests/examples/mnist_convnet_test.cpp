@@ -2,7 +2,7 @@
 
 #include <boost/json.hpp>
 
-#include "examples/mnist_convnet/data_sets.h"
+#include "examples/support/data_sets.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/generated_digits.h"

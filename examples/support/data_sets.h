@@ -1,18 +1,26 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "examples/mnist_convnet/options.h"
 #include "muster/datasets/image_set_iterator.h"
 
 namespace example {
 
 /// What generated digits are drawn from: not --seed, as other weights should be tried on the same digits.
 inline constexpr std::uint64_t kDrawingSeed = 20;
+
+/// Which images are asked for.
+struct DataChoice {
+  std::string name = {};  ///< "mnist", "fashion" or "generated"; empty: MNIST where it is to be had
+  std::filesystem::path directory = {};       ///< where the files lie; empty: they are looked for
+  std::optional<std::int64_t> examples = {};  ///< only the first of them
+};
 
 /// The images to train and to test with.
 struct DataSets {
@@ -25,10 +33,11 @@ struct DataSets {
   std::unique_ptr<muster::ImageSetIterator> test = {};
 };
 
-/// Reads, fetches or draws what `--data` says. Where it says nothing and there is no `--data-dir`: MNIST, or
-/// generated digits if that can neither be found nor fetched.
+/// Reads, fetches or draws what is asked for. Without a name and a directory: MNIST, or generated digits if
+/// that can neither be found nor fetched.
+/// @param batch  examples a batch.  @param seed  of the order of the examples.
 /// @throws muster::FileError for a missing directory or a broken file, muster::DownloadError where the data
 /// asked for are not to be had.
-DataSets loadData(const Options& options);
+DataSets loadData(const DataChoice& choice, std::int64_t batch, std::int64_t seed);
 
 }  // namespace example

@@ -1,0 +1,37 @@
+#include "examples/support/data_options.h"
+
+#include <string>
+
+#include "examples/support/command_line.h"
+
+namespace example {
+
+namespace po = boost::program_options;
+
+po::options_description describeData(DataChoice& choice) {
+  po::options_description data("Data", kLineLength);
+  data.add_options()  //
+      ("data", value(choice.name, "NAME"),
+       "mnist, fashion or generated. Without a word: MNIST if it is found or can be fetched, otherwise "
+       "digits drawn by this program")  //
+      ("data-dir", po::value<std::string>()->value_name("DIR")->notifier([&](const std::string& directory) {
+        choice.directory = directory;
+      }),
+       "where the data set's files lie. Otherwise looked for in MUSTER_DATA_DIR and in the cache, then "
+       "fetched")  //
+      ("examples",
+       po::value<std::int64_t>()->value_name("N")->notifier([&](std::int64_t n) { choice.examples = n; }),
+       "only the first N images to train with, and N to test with");
+  return data;
+}
+
+void checkData(const DataChoice& choice) {
+  muster::require(
+      choice.name.empty() || choice.name == "mnist" || choice.name == "fashion" || choice.name == "generated",
+      "--data must be mnist, fashion or generated, got {}", choice.name);
+  if (choice.examples) requireAtLeast<std::int64_t>("examples", *choice.examples, 1);
+  muster::require(choice.directory.empty() || choice.name != "generated",
+                  "--data-dir is no use with --data generated, which reads no files");
+}
+
+}  // namespace example

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <boost/program_options.hpp>
+
+#include "examples/support/data_sets.h"
+
+namespace example {
+
+/// The options `--data`, `--data-dir` and `--examples`, whose values go to `choice`.
+boost::program_options::options_description describeData(DataChoice& choice);
+
+/// @throws muster::InvalidArgument naming the option that is out of range or has no effect.
+void checkData(const DataChoice& choice);
+
+}  // namespace example

@@ -1,0 +1,99 @@
+#include "examples/support/data_sets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "muster/core/base/error.h"
+#include "muster/datasets/cache.h"
+#include "muster/datasets/generated_digits.h"
+#include "muster/datasets/mnist.h"
+
+namespace example {
+namespace {
+
+using namespace muster;
+using namespace std::chrono_literals;
+
+constexpr std::int64_t kTrainingDigits = 60000;
+constexpr std::int64_t kTestDigits = 10000;
+
+/// What is asked for, with how it is dealt out.
+struct Request {
+  DataChoice choice;
+  std::int64_t batch;
+  std::uint64_t seed;  // of the order of the examples
+};
+
+template <typename Iterator>
+DataSets published(std::string name, std::string title, const Request& request, DataOptions from) {
+  from.directory = request.choice.directory;
+  if (request.choice.examples) from.limit = *request.choice.examples;
+  DataSets data{.name = std::move(name), .title = std::move(title)};
+  data.train = std::make_unique<Iterator>(request.batch, true, request.seed, from);
+  data.test = std::make_unique<Iterator>(request.batch, false, request.seed, from);
+  data.origin = data.train->set()->origin().parent_path().string();
+  return data;
+}
+
+DataSets mnist(const Request& request, const DataOptions& from = {}) {
+  return published<MnistDataSetIterator>("mnist", "MNIST", request, from);
+}
+
+DataSets fashion(const Request& request) {
+  auto data = published<FashionMnistDataSetIterator>("fashion", "Fashion-MNIST", request, {});
+  data.classNames = FashionMnistDataSetIterator::kClassNames;
+  return data;
+}
+
+DataSets generated(const Request& request) {
+  const auto count = [&](std::int64_t most) {
+    return std::min(most, request.choice.examples.value_or(most));
+  };
+  const GeneratedDigitsIterator train(request.batch, count(kTrainingDigits), kDrawingSeed, true);
+  const GeneratedDigitsIterator test(request.batch, count(kTestDigits), kDrawingSeed, false);
+  DataSets data{.name = "generated", .title = "generated digits (not MNIST)", .origin = "this program"};
+  data.train = std::make_unique<ImageSetIterator>(train.set(), request.batch, request.seed);
+  data.test = std::make_unique<ImageSetIterator>(test.set(), request.batch);
+  return data;
+}
+
+/// Whether an error is about data that the user has provided, and not about the place for downloads.
+bool isAboutGivenData(const FileError& error) {
+  const auto given = pathFromEnvironment("MUSTER_DATA_DIR").string();
+  return !given.empty() && error.path().string().starts_with(given);
+}
+
+DataSets mnistOrGenerated(const Request& request) {
+  DataOptions from;
+  from.download.attempts = 2;  // somebody without a network should not wait long for the other digits
+  from.download.connectTimeout = 5000ms;
+  std::string reason;
+  try {
+    return mnist(request, from);
+  } catch (const DownloadError& error) {
+    reason = error.what();
+  } catch (const InvalidArgument& error) {  // there is no place for downloads
+    reason = error.what();
+  } catch (const FileError& error) {
+    if (isAboutGivenData(error)) throw;
+    reason = error.what();
+  }
+  auto data = generated(request);
+  data.notice =
+      fmt::format("MNIST is not to be had, so this trains on digits that the program draws ({})", reason);
+  return data;
+}
+
+}  // namespace
+
+DataSets loadData(const DataChoice& choice, std::int64_t batch, std::int64_t seed) {
+  const Request request{choice, batch, static_cast<std::uint64_t>(seed)};
+  if (choice.name == "generated") return generated(request);
+  if (choice.name == "fashion") return fashion(request);
+  if (choice.name == "mnist" || !choice.directory.empty()) return mnist(request);
+  return mnistOrGenerated(request);
+}
+
+}  // namespace example

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+namespace example {
+
+/// Runs a program's `main` and returns its exit status: what `body` returns, or, with one sentence on
+/// standard error, 2 for an option that cannot be (muster::InvalidArgument) and 1 for any other failure.
+int runProgram(std::string_view name, const std::function<int()>& body);
+
+}  // namespace example
