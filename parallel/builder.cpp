@@ -8,6 +8,22 @@ constexpr int kMostWorkers = 1024;
 constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
 constexpr std::int64_t kMostPrefetched = 1 << 20;
 
+/// Options that mean something with averaging only.
+void requireNoAveragingOptions(const ParallelOptions& o) {
+  const std::string_view mode = o.trainingMode == TrainingMode::SynchronousGradients
+                                    ? "with synchronous gradients workers meet every iteration"
+                                    : "with shared gradients workers meet every iteration";
+  require(o.averagingFrequency == 1, "averagingFrequency({}): {}, so it must be 1", o.averagingFrequency,
+          mode);
+  require(o.synchronousUntil == 0, "synchronousUntil({}): {} for ever, so it has no meaning",
+          o.synchronousUntil, mode);
+  if (o.trainingMode != TrainingMode::SynchronousGradients) return;
+  require(o.averageUpdaters,
+          "averageUpdaters(false): with synchronous gradients the updaters' states are equal anyway");
+  require(!o.measureDivergence,
+          "measureDivergence(true): with synchronous gradients the replicas are equal, bit for bit");
+}
+
 }  // namespace
 
 using Builder = ParallelWrapper::Builder;
@@ -16,6 +32,21 @@ Builder::Builder(Model& model) : model_(model) {}
 
 Builder& Builder::workers(int count) {
   options_.workers = count;
+  return *this;
+}
+
+Builder& Builder::trainingMode(TrainingMode mode) {
+  options_.trainingMode = mode;
+  return *this;
+}
+
+Builder& Builder::synchronousUntil(std::int64_t iteration) {
+  options_.synchronousUntil = iteration;
+  return *this;
+}
+
+Builder& Builder::measureDivergence(bool measure) {
+  options_.measureDivergence = measure;
   return *this;
 }
 
@@ -66,6 +97,10 @@ ParallelWrapper Builder::build() {
   require(o.averagingFrequency >= 1, "averagingFrequency must be at least 1, got {}", o.averagingFrequency);
   require(o.averagingFrequency <= kMostIterations, "averagingFrequency must be at most {}, got {}",
           kMostIterations, o.averagingFrequency);
+  if (o.trainingMode == TrainingMode::SharedGradients)
+    throw InvalidArgument("trainingMode: shared gradients are not built yet");
+  require(o.synchronousUntil >= 0, "synchronousUntil cannot be negative, got {}", o.synchronousUntil);
+  if (o.trainingMode != TrainingMode::Averaging) requireNoAveragingOptions(o);
   require(o.prefetchBuffer >= 0 && o.prefetchBuffer <= kMostPrefetched,
           "prefetchBuffer must be between 0 and {} batches, got {}", kMostPrefetched, o.prefetchBuffer);
   require(o.threadsPerWorker >= 1 && o.threadsPerWorker <= kMostWorkers,

@@ -5,6 +5,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/parallel/averaging/periodic_averaging.h"
+#include "muster/parallel/averaging/synchronous_gradients.h"
 #include "muster/parallel/detail/stall_patience.h"
 #include "muster/parallel/worker/dispatcher.h"
 #include "muster/parallel/worker/replica_set.h"
@@ -33,6 +34,18 @@ std::optional<std::int64_t> batchesPerEpoch(const DataSetIterator& data) {
     throw TrainingError(fmt::format("the data iterator failed to tell its size: {}", describe(cause)), -1,
                         cause);
   }
+}
+
+std::unique_ptr<Strategy> makeStrategy(const ParallelOptions& options) {
+  switch (options.trainingMode) {
+    case TrainingMode::SynchronousGradients:
+      return std::make_unique<SynchronousGradients>();
+    case TrainingMode::SharedGradients:
+    case TrainingMode::Averaging:
+      break;
+  }
+  return std::make_unique<PeriodicAveraging>(options.averagingFrequency, options.synchronousUntil,
+                                             options.measureDivergence);
 }
 
 }  // namespace
@@ -86,7 +99,7 @@ struct ParallelWrapper::Impl final : Trainer {
 
   Model& model_;
   Listeners all_;  // the user's and our own
-  PeriodicAveraging strategy_;
+  const std::unique_ptr<Strategy> strategy_;
   const std::vector<Placement> placements_;  // [worker]
   std::vector<std::unique_ptr<Batch>> batches_;
   std::atomic<bool> stop_{false};
@@ -103,10 +116,11 @@ ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
     : options_(std::move(options)),
       model_(model),
       all_(options_.listeners),
-      strategy_(options_.averagingFrequency),
+      strategy_(makeStrategy(options_)),
       placements_(placeWorkers(options_.workers, options_.devices, options_.threadsPerWorker,
                                options_.pinThreads, availableCores())),
-      replicas_(model, placements_, options_.threadsPerWorker, options_.averageUpdaters),
+      replicas_(model, placements_, options_.threadsPerWorker, options_.averageUpdaters,
+                strategy_->localWork()),
       watch_(everybody(), detail::stallPatience()) {
   if (options_.reportScoreAfterAveraging) all_.push_back(std::make_shared<ReportListener>());
   for (std::int64_t i = 0; i < options_.prefetchBuffer + options_.workers; ++i)
@@ -123,7 +137,7 @@ std::vector<StallWatch::Subject> ParallelWrapper::Impl::everybody() const {
 std::string ParallelWrapper::Impl::plan() const {
   const auto batches = options_.averagingFrequency * options_.workers;
   return fmt::format("{}, {}: {} batch{} a round", describe(placements_, options_.threadsPerWorker),
-                     strategy_.describe(), batches, batches == 1 ? "" : "es");
+                     strategy_->describe(), batches, batches == 1 ? "" : "es");
 }
 
 Model& ParallelWrapper::Impl::model() {
@@ -176,6 +190,7 @@ void ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data) {
     }
     caller_.set(Activity::Kind::WaitingForWorkers);
     replicas_.make();
+    strategy_->prepare(replicas_.collective());
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
   replicas_.spread();
@@ -183,7 +198,7 @@ void ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data) {
 }
 
 void ParallelWrapper::Impl::run(DataSetIterator& data, std::int64_t epochs) {
-  FitRun run(options_.workers, batches_, strategy_, stop_, !listenersOf(ListenerScope::Merged).empty(),
+  FitRun run(options_.workers, batches_, *strategy_, stop_, !listenersOf(ListenerScope::Merged).empty(),
              model_.iteration(), model_.epoch());
   filledMeetings_ = 0;
   const FitEvent start{*this, model_.epoch(), epochs, batchesPerEpoch(data)};
@@ -245,7 +260,9 @@ bool ParallelWrapper::Impl::joinMeeting(const FitRun& run, std::int64_t lastEpoc
                            .batchesInEpoch = meeting.batchesInEpoch,
                            .examples = meeting.examples,
                            .score = meeting.score,
-                           .mergeTime = run.mergeTime()};
+                           .mergeTime = run.mergeTime(),
+                           .bytes = run.exchangedBytes(),
+                           .divergence = run.divergence()};
     for (const auto& listener : all_)
       if (listener->scope() == ListenerScope::Merged) tell(*listener, [&](Listener& l) { l.onMerge(event); });
   }
@@ -261,10 +278,10 @@ bool ParallelWrapper::Impl::joinMeeting(const FitRun& run, std::int64_t lastEpoc
 }
 
 void ParallelWrapper::Impl::fillModel(const FitRun& run) {
-  if (filledMeetings_ == run.meetings()) return;
-  filledMeetings_ = run.meetings();
-  const auto& meeting = run.meeting();
-  replicas_.fill();
+  if (filledMeetings_ == run.settledMeetings()) return;
+  filledMeetings_ = run.settledMeetings();
+  const auto& meeting = run.settledMeeting();
+  if (!replicas_.fill()) return;
   model_.setCounters(meeting.iteration, meeting.epoch + (meeting.verdict == Verdict::EpochOver ? 1 : 0));
   if (meeting.merges > 0) model_.setScore(meeting.score);
 }

@@ -8,16 +8,20 @@
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/model.h"
+#include "muster/parallel/training_mode.h"
 
 namespace muster {
 
 /// Everything that a ParallelWrapper can be told, as the Builder collects it.
 struct ParallelOptions {
   int workers = 1;
+  TrainingMode trainingMode = TrainingMode::Averaging;
   std::int64_t averagingFrequency = 1;
+  std::int64_t synchronousUntil = 0;
   bool averageUpdaters = true;
   std::int64_t prefetchBuffer = 16;
   bool reportScoreAfterAveraging = false;
+  bool measureDivergence = false;
   std::vector<Device> devices = {Device::cpu()};
   int threadsPerWorker = 1;
   bool pinThreads = true;
@@ -84,8 +88,13 @@ class ParallelWrapper::Builder {
 
   /// Threads, each with a replica. Default: 1 on the CPU. 1 to 1024.
   Builder& workers(int count);
-  /// Iterations of each worker between merges. Default 1. 1 to 2^40.
+  /// How workers learn from each other. Default: averaging.
+  Builder& trainingMode(TrainingMode mode);
+  /// Iterations of each worker between merges. Default 1. 1 to 2^40. With averaging only.
   Builder& averagingFrequency(std::int64_t iterations);
+  /// Merge every iteration until the model has finished this many, and only then at the frequency. Default 0.
+  /// With averaging only. Source: Lin et al. 2020 (post-local SGD).
+  Builder& synchronousUntil(std::int64_t iteration);
   /// Whether the updater's state (momentum) is averaged with the parameters. Default true.
   Builder& averageUpdaters(bool average);
   /// Batches read ahead, over all workers together. Default 16. 0: a batch is read when a worker is free for
@@ -93,6 +102,9 @@ class ParallelWrapper::Builder {
   Builder& prefetchBuffer(std::int64_t batches);
   /// Logs the mean score and the time of each merge. Default false.
   Builder& reportScoreAfterAveraging(bool report);
+  /// Measures before each merge how far the replicas are from their mean (MergeEvent::divergence): a pass
+  /// more over the parameters. Default false. Not with synchronous gradients, where they are equal.
+  Builder& measureDivergence(bool measure);
   /// Worker i runs on device i mod D. Default: the CPU.
   Builder& devices(std::vector<Device> devices);
   /// Threads that one worker's operations use on the CPU. Default 1. 1 to 1024.

@@ -67,7 +67,7 @@ struct IterationEvent {
   double score = 0;
 };
 
-/// The replicas have been merged.
+/// The replicas have been merged, or their gradients and all updated by these.
 struct MergeEvent {
   Trainer& trainer;
   std::int64_t epoch = 0;
@@ -76,6 +76,12 @@ struct MergeEvent {
   std::int64_t examples = 0;        ///< trained since the last merge, by all workers
   double score = 0;                 ///< mean over those examples
   std::chrono::nanoseconds mergeTime{0};
+  /// That one worker would have to send to the others for it: the bytes of what was merged (encoded, with
+  /// shared gradients), on average over those that contributed; 0 with one worker.
+  std::int64_t bytes = 0;
+  /// How far the replicas were from their mean before: sqrt(sum_w p_w |x_w - m|^2) / |m| over the parameters,
+  /// p_w each one's share. 0 unless `measureDivergence(true)`.
+  double divergence = 0;
 };
 
 /// Per worker: called on that worker's thread with its index. Merged: called after a merge, on the thread

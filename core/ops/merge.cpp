@@ -54,6 +54,21 @@ void weightedMean(std::span<const Tensor> replicas, std::span<const double> weig
   cpu::weightedMean(replicas, weights, shadow, begin, end, context);
 }
 
+double relativeDistance(std::span<const Spread> slices) {
+  Spread total;
+  for (const auto& slice : slices) {
+    total.distance += slice.distance;
+    total.norm += slice.norm;
+  }
+  return total.norm > 0 ? std::sqrt(total.distance / total.norm) : 0;
+}
+
+Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
+                      std::int64_t end) {
+  check(replicas, weights, Tensor(), begin, end, 1, "weightedSpread");
+  return cpu::weightedSpread(replicas, weights, begin, end);
+}
+
 void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
                      std::int64_t begin, std::int64_t end, Context& context) {
   check(replicas, weights, shadow, begin, end, 2, "weightedMoments");

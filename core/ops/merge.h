@@ -27,7 +27,25 @@ void weightedMean(std::span<const Tensor> replicas, std::span<const double> weig
 void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
                      std::int64_t begin, std::int64_t end, Context& context);
 
+/// Sums of squares that say how far replicas are from their mean m.
+struct Spread {
+  double distance = 0;  ///< sum_w weights[w] |x_w - m|^2 / sum_w weights[w]
+  double norm = 0;      ///< |m|^2
+};
+
+/// sqrt(sum of distances / sum of norms) over slices, in their order; 0 where the mean is 0.
+double relativeDistance(std::span<const Spread> slices);
+
+/// The spread of elements [begin, end) of the replicas about their weighted mean, in float64 and in a fixed
+/// order. Replicas of weight 0 do not count. Changes nothing.
+/// @param replicas  float32 or float64, all of one type and size, on the CPU.
+/// @throws InvalidArgument as `weightedMean`. Several threads may each take a slice.
+Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
+                      std::int64_t end);
+
 namespace cpu {
+Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
+                      std::int64_t end);
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
                   std::int64_t begin, std::int64_t end, Context& context);
 void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,

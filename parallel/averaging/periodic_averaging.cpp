@@ -4,22 +4,42 @@
 
 namespace muster {
 
-PeriodicAveraging::PeriodicAveraging(std::int64_t frequency) : frequency_(frequency) {
+PeriodicAveraging::PeriodicAveraging(std::int64_t frequency, std::int64_t synchronousUntil,
+                                     bool measureDivergence)
+    : frequency_(frequency), synchronousUntil_(synchronousUntil), measureDivergence_(measureDivergence) {
   require(frequency >= 1, "averagingFrequency must be at least 1, got {}", frequency);
+  require(synchronousUntil >= 0, "synchronousUntil cannot be negative, got {}", synchronousUntil);
 }
 
-std::int64_t PeriodicAveraging::iterationsUntilMeeting(const MeetingInfo&) {
-  return frequency_;
+void PeriodicAveraging::prepare(const Collective& collective) {
+  spreads_.resize(collective.participants());
 }
 
-void PeriodicAveraging::meet(int participant, Collective& collective, std::span<const double> weights,
-                             Context& context) {
-  for (const auto& block : collective.blocks()) collective.merge(participant, block, weights, context);
+std::int64_t PeriodicAveraging::iterationsUntilMeeting(const MeetingInfo& info) {
+  return info.iteration < synchronousUntil_ ? 1 : frequency_;
+}
+
+std::int64_t PeriodicAveraging::meet(int participant, const Round& round, Collective& collective,
+                                     Context& context) {
+  std::int64_t bytes = 0;
+  for (const auto& block : collective.blocks()) {
+    if (block.kind == BlockKind::Gradients) continue;
+    if (measureDivergence_ && block.kind == BlockKind::Parameters)
+      spreads_[participant] = collective.spread(participant, block, round.weights);
+    bytes += collective.merge(participant, block, round.weights, context);
+  }
+  return bytes;
+}
+
+double PeriodicAveraging::divergence() const {
+  return relativeDistance(spreads_);
 }
 
 std::string PeriodicAveraging::describe() const {
-  return frequency_ == 1 ? "averaging every iteration"
-                         : fmt::format("averaging every {} iterations", frequency_);
+  const auto every =
+      frequency_ == 1 ? std::string("every iteration") : fmt::format("every {} iterations", frequency_);
+  if (synchronousUntil_ == 0 || frequency_ == 1) return "averaging " + every;
+  return fmt::format("averaging every iteration up to iteration {}, then {}", synchronousUntil_, every);
 }
 
 }  // namespace muster

@@ -16,18 +16,39 @@ struct MeetingInfo {
   double score = 0;            ///< mean since the meeting before
 };
 
-/// Decides when replicas meet and by which rule their states are joined. Moving the numbers is the
+/// What everybody has brought to a meeting.
+struct Round {
+  std::span<const double> weights;  ///< [worker] loss normaliser since the last meeting; not all 0
+  std::int64_t iteration = 0;       ///< finished
+  bool last = false;                ///< of its epoch, or the run stops after it
+};
+
+/// What a worker does with a batch between meetings.
+enum class LocalWork {
+  Step,     ///< a whole step; the collective's shadow holds the state of the last meeting
+  Gradient  ///< the gradient alone; the meeting ends with every replica updating itself by what was reduced
+};
+
+/// Decides when replicas meet, for what, and by which rule it is joined. Moving the numbers is the
 /// collective's affair.
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// Local iterations of each worker until the next meeting, at least 1. Asked by one thread, before the
-  /// first meeting of an epoch and after each.
+  /// Makes what the strategy needs beside the replicas. Called once, when these are made.
+  virtual void prepare(const Collective&) {}
+  virtual LocalWork localWork() const { return LocalWork::Step; }
+  /// Local iterations of each worker until the next meeting, at least 1; 1 where local work is a gradient.
+  /// Asked by one thread, before the first meeting of an epoch and after each.
   virtual std::int64_t iterationsUntilMeeting(const MeetingInfo& info) = 0;
+  /// Prepares what a participant that has trained brings to the meeting, on its own thread; waits for nobody.
+  virtual void contribute(int /*participant*/, Collective&, Context&) {}
   /// One participant's part in a meeting, on its own thread, while all others do theirs. Scores are finite.
-  /// @param weights  [worker] loss normaliser of what each has processed since the last meeting; not all 0.
-  virtual void meet(int participant, Collective& collective, std::span<const double> weights,
-                    Context& context) = 0;
+  /// @return the bytes that this participant would have to send to the others, each counted once.
+  virtual std::int64_t meet(int participant, const Round& round, Collective& collective,
+                            Context& context) = 0;
+  /// How far the replicas were from their mean before the last meeting joined them, where it was measured:
+  /// sqrt(sum_w weights[w] |x_w - m|^2 / sum_w weights[w]) / |m|. Asked when everybody has met.
+  virtual double divergence() const { return 0; }
   /// Whether the same run gives the same bits, however threads are scheduled.
   virtual bool reproducible() const { return true; }
   /// For the line that tells the plan, as in "averaging every 3 iterations".

@@ -5,18 +5,28 @@
 #include <vector>
 
 #include "muster/core/device/context.h"
+#include "muster/core/ops/merge.h"
 #include "muster/core/optim/state_block.h"
 
 namespace muster {
 
-/// One state block as all replicas hold it, and the shadow that keeps its last merged value.
+/// One block as all replicas hold it, and the shadow that keeps its last merged value.
 struct SharedBlock {
   std::string name;
   BlockKind kind = BlockKind::Parameters;
   MergeRule rule = MergeRule::Average;
   std::vector<Tensor> replicas;  // [worker]
-  Tensor shadow;
+  Tensor shadow;                 ///< none of gradients
 };
+
+/// Elements [begin, end) of a block.
+struct Slice {
+  std::int64_t begin = 0, end = 0;
+};
+
+/// The slice of a block that one of the participants reduces: about as long as the others', and begun on a
+/// cache line of its own.
+Slice sliceOf(std::int64_t elements, int participant, int participants);
 
 /// Moves and reduces numbers between replicas; what is reduced and when is the strategy's affair.
 ///
@@ -31,8 +41,12 @@ class Collective {
   /// Replaces `block` in all replicas and its shadow by its merged value under the block's own rule,
   /// weighted.
   /// @param weights  [worker], >= 0, not all 0.
-  virtual void merge(int participant, const SharedBlock& block, std::span<const double> weights,
-                     Context& context) = 0;
+  /// @return the bytes that the participant would have to send to the others: those of its replica of the
+  ///         block, or 0 where nothing need travel.
+  virtual std::int64_t merge(int participant, const SharedBlock& block, std::span<const double> weights,
+                             Context& context) = 0;
+  /// How far the replicas of `block` are from their weighted mean; this participant's share of the sums.
+  virtual Spread spread(int participant, const SharedBlock& block, std::span<const double> weights) = 0;
 };
 
 }  // namespace muster

@@ -21,6 +21,7 @@ HostCollective::HostCollective(const std::vector<std::vector<StateBlock*>>& stat
     const StateBlock& first = *states.front()[b];
     SharedBlock shared{
         .name = first.name, .kind = first.kind, .rule = first.merge, .replicas = {}, .shadow = {}};
+    if (first.kind == BlockKind::Gradients) shared.rule = MergeRule::Average;
     if (first.kind == BlockKind::UpdaterState && !averageUpdaters) shared.rule = MergeRule::Keep;
     for (std::size_t w = 0; w < states.size(); ++w) {
       const StateBlock& block = *states[w][b];
@@ -29,22 +30,27 @@ HostCollective::HostCollective(const std::vector<std::vector<StateBlock*>>& stat
               block.values.shape().toString(), w, first.name, first.values.shape().toString());
       shared.replicas.push_back(block.values);
     }
-    shared.shadow = Tensor::zeros(first.values.shape(), first.values.dtype());
+    if (first.kind != BlockKind::Gradients)
+      shared.shadow = Tensor::zeros(first.values.shape(), first.values.dtype());
     blocks_.push_back(std::move(shared));
   }
 }
 
-void HostCollective::merge(int participant, const SharedBlock& block, std::span<const double> weights,
-                           Context& context) {
-  if (block.rule == MergeRule::Keep) return;
-  const bool moments = block.rule == MergeRule::Moments;
-  const std::int64_t elements = block.shadow.elements() / (moments ? 2 : 1);
+Slice sliceOf(std::int64_t elements, int participant, int participants) {
   const std::int64_t units = (elements + kSliceAlignment - 1) / kSliceAlignment;
-  const auto boundary = [&](int p) {
-    return std::min(elements, units * p / participants_ * kSliceAlignment);
-  };
-  const std::int64_t begin = boundary(participant), end = boundary(participant + 1);
-  if (begin == end) return;
+  const auto boundary = [&](int p) { return std::min(elements, units * p / participants * kSliceAlignment); };
+  return {boundary(participant), boundary(participant + 1)};
+}
+
+std::int64_t HostCollective::merge(int participant, const SharedBlock& block, std::span<const double> weights,
+                                   Context& context) {
+  if (block.rule == MergeRule::Keep) return 0;
+  const bool moments = block.rule == MergeRule::Moments;
+  const Tensor& own = block.replicas[participant];
+  const auto [begin, end] = sliceOf(own.elements() / (moments ? 2 : 1), participant, participants_);
+  const bool travels = participants_ > 1 && weights[participant] > 0 && block.rule != MergeRule::Reset;
+  const std::int64_t bytes = travels ? static_cast<std::int64_t>(own.bytes()) : 0;
+  if (begin == end) return bytes;
   Tensor shadow = block.shadow;
   if (block.rule == MergeRule::Reset) {
     const auto zero = [&](const Tensor& t) {
@@ -57,6 +63,12 @@ void HostCollective::merge(int participant, const SharedBlock& block, std::span<
   } else {
     weightedMean(block.replicas, weights, shadow, begin, end, context);
   }
+  return bytes;
+}
+
+Spread HostCollective::spread(int participant, const SharedBlock& block, std::span<const double> weights) {
+  const auto [begin, end] = sliceOf(block.replicas[participant].elements(), participant, participants_);
+  return weightedSpread(block.replicas, weights, begin, end);
 }
 
 }  // namespace muster

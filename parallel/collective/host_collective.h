@@ -10,14 +10,17 @@ namespace muster {
 /// replicas in worker order, so the bits do not depend on who is faster, and the work is shared.
 class HostCollective final : public Collective {
  public:
-  /// @param states  [worker] the blocks to merge of each replica, alike in number, names and sizes.
+  /// @param states  [worker] the blocks of each replica that are reduced or merged, alike in number, names
+  /// and
+  ///                sizes.
   /// @param averageUpdaters  false: the updater's state stays each worker's own.
   HostCollective(const std::vector<std::vector<StateBlock*>>& states, bool averageUpdaters);
 
   int participants() const override { return participants_; }
   std::span<const SharedBlock> blocks() const override { return blocks_; }
-  void merge(int participant, const SharedBlock& block, std::span<const double> weights,
-             Context& context) override;
+  std::int64_t merge(int participant, const SharedBlock& block, std::span<const double> weights,
+                     Context& context) override;
+  Spread spread(int participant, const SharedBlock& block, std::span<const double> weights) override;
 
  private:
   int participants_;

@@ -16,12 +16,14 @@ FitRun::FitRun(int workers, std::span<const std::unique_ptr<Batch>> batches, Str
       firstEpoch_(firstEpoch),
       free_(batches.size()),
       gather_(workers),
+      reduced_(workers),
       mergedAlone_(workers),
       merged_(workers + 1),
       resumed_(workers + 1),
       contributions_(workers),
       weights_(workers),
       mergeTimes_(workers),
+      bytes_(workers),
       epoch_(firstEpoch),
       epochFirstIteration_(firstIteration) {
   for (const auto& batch : batches) free_.push(batch.get());
@@ -55,6 +57,7 @@ void FitRun::plan() {
   // Steps whose examples were all masked still moved the parameters (decay, momentum): they count by batches.
   for (std::size_t w = 0; w < weights_.size(); ++w)
     weights_[w] = weight > 0 ? contributions_[w].weight : static_cast<double>(contributions_[w].batches);
+  next.weight = weight;
   next.merging = batches > 0;
   next.merges = meeting_.merges + (next.merging ? 1 : 0);
   next.score = weight > 0 ? scoreSum / weight : next.merging ? 0 : meeting_.score;
@@ -69,36 +72,68 @@ void FitRun::plan() {
     ++epoch_;
     epochFirstIteration_ = next.iteration;
   }
+  previous_ = meeting_;
   meeting_ = next;
+  settled_ = !next.merging || strategy_.localWork() == LocalWork::Step;
   quota_ = strategy_.iterationsUntilMeeting(
       {.epoch = epoch_, .iteration = next.iteration, .meetings = ++meetings_, .score = next.score});
 }
 
-Verdict FitRun::meet(int worker, const Contribution& contribution, Collective& collective, Context& context,
-                     TimeSheet& times, Activity& activity) {
-  activity.set(Activity::Kind::WaitingForWorkers);
+bool FitRun::gather(const Participant& who, const Contribution& contribution) {
+  who.activity.set(Activity::Kind::WaitingForWorkers);
   const auto arrived = Clock::now();
-  contributions_[worker] = contribution;
-  if (!gather_.arrive([this] { plan(); })) return Verdict::Aborted;
-  const auto gathered = Clock::now();
-  times.own.waitingForWorkers += gathered - arrived;
-  if (meeting_.merging) {
-    activity.set(Activity::Kind::Merging);
-    strategy_.meet(worker, collective, weights_, context);
-    activity.set(Activity::Kind::WaitingForWorkers);
-  }
-  const auto reduced = Clock::now();
-  mergeTimes_[worker] = reduced - gathered;
-  times.own.merging += reduced - gathered;
-  times.publish();  // listeners of this meeting see them
+  contributions_[who.worker] = contribution;
+  const bool together = gather_.arrive([this] { plan(); });
+  who.times.own.waitingForWorkers += Clock::now() - arrived;
+  return together;
+}
+
+void FitRun::reduce(const Participant& who) {
+  who.activity.set(Activity::Kind::Merging);
+  const auto begin = Clock::now();
+  const Round round{
+      .weights = weights_, .iteration = meeting_.iteration, .last = meeting_.verdict != Verdict::Continue};
+  bytes_[who.worker] = strategy_.meet(who.worker, round, who.collective, who.context);
+  mergeTimes_[who.worker] = Clock::now() - begin;
+  who.times.own.merging += mergeTimes_[who.worker];
+}
+
+bool FitRun::awaitReduced(const Participant& who) {
+  who.activity.set(Activity::Kind::WaitingForWorkers);
+  const auto begin = Clock::now();
+  // From here on every replica is updated, whatever happens to the others.
+  const bool together = reduced_.arrive([this] { settled_ = true; });
+  who.times.own.waitingForWorkers += Clock::now() - begin;
+  return together;
+}
+
+void FitRun::addPenalty(double penalty) {
+  meeting_.score += penalty;
+  meeting_.scoreSumInEpoch += penalty * meeting_.weight;
+}
+
+Verdict FitRun::part(const Participant& who) {
+  who.activity.set(Activity::Kind::WaitingForWorkers);
+  const auto begin = Clock::now();
+  who.times.publish();  // listeners of this meeting see them
   const bool together =
       meeting_.joinedByCoordinator ? merged_.arrive() && resumed_.arrive() : mergedAlone_.arrive();
-  times.own.waitingForWorkers += Clock::now() - reduced;
+  who.times.own.waitingForWorkers += Clock::now() - begin;
   return together ? meeting_.verdict : Verdict::Aborted;
 }
 
 std::chrono::nanoseconds FitRun::mergeTime() const {
   return *std::ranges::max_element(mergeTimes_);
+}
+
+std::int64_t FitRun::exchangedBytes() const {
+  std::int64_t bytes = 0, contributors = 0;
+  for (std::size_t w = 0; w < bytes_.size(); ++w) {
+    if (weights_[w] == 0) continue;
+    bytes += bytes_[w];
+    ++contributors;
+  }
+  return contributors > 0 ? bytes / contributors : 0;
 }
 
 void FitRun::end(std::exception_ptr failure) noexcept {
@@ -107,7 +142,7 @@ void FitRun::end(std::exception_ptr failure) noexcept {
     if (!failure_) failure_ = std::move(failure);
     failed_ = true;
   }
-  for (auto* barrier : {&gather_, &mergedAlone_, &merged_, &resumed_}) barrier->abort();
+  for (auto* barrier : {&gather_, &reduced_, &mergedAlone_, &merged_, &resumed_}) barrier->abort();
   closeQueues();
 }
 

@@ -29,6 +29,15 @@ struct Contribution {
   bool ended = false;                ///< it has had its last batch of the epoch
 };
 
+/// A worker as it comes to a meeting.
+struct Participant {
+  int worker = 0;
+  Collective& collective;
+  Context& context;
+  TimeSheet& times;
+  Activity& activity;
+};
+
 /// How a meeting ends for everyone.
 enum class Verdict { Continue, EpochOver, Stop, Aborted };
 
@@ -52,8 +61,26 @@ class FitRun {
   std::int64_t quota() const { return quota_; }
 
   /// A worker's part in a meeting: waits for the others, merges its share, waits again.
-  Verdict meet(int worker, const Contribution& contribution, Collective& collective, Context& context,
-               TimeSheet& times, Activity& activity);
+  /// @param settle  `double settle(const Meeting&)`: where local work is a gradient, called in a meeting that
+  ///                merges, once all is reduced; updates the worker's replica. @return the penalty, alike for
+  ///                all workers.
+  template <typename Settle>
+  Verdict meet(const Participant& who, const Contribution& contribution, Settle settle) {
+    if (!gather(who, contribution)) return Verdict::Aborted;
+    if (meeting_.merging) {
+      reduce(who);
+      if (strategy_.localWork() == LocalWork::Gradient) {
+        if (!awaitReduced(who)) return Verdict::Aborted;
+        const double penalty = settle(meeting_);
+        if (who.worker == 0) addPenalty(penalty);
+      }
+    }
+    return part(who);
+  }
+
+  LocalWork localWork() const { return strategy_.localWork(); }
+  /// Prepares what a worker brings, once it has trained.
+  void contribute(const Participant& who) { strategy_.contribute(who.worker, who.collective, who.context); }
 
   /// The coordinator waits for the next meeting that needs it. @return false if the run was aborted.
   bool awaitMeeting() { return merged_.arrive(); }
@@ -70,12 +97,20 @@ class FitRun {
     std::int64_t batchesInEpoch = 0, examplesInEpoch = 0;
     double scoreSumInEpoch = 0, weightInEpoch = 0;
     std::int64_t examples = 0;  // since the last merge
+    double weight = 0;          // likewise
     double score = 0;           // likewise; where nothing was trained since, that of the last merge
     std::int64_t merges = 0;    // in this run, this one included
   };
   const Meeting& meeting() const { return meeting_; }
-  std::int64_t meetings() const { return meetings_; }
   std::chrono::nanoseconds mergeTime() const;
+  /// Bytes that a contributor had to send, on average.
+  std::int64_t exchangedBytes() const;
+  double divergence() const { return strategy_.divergence(); }
+
+  /// The last meeting whose result the replicas or the shadow hold, and how many there were: an abort may
+  /// come between the reduction of gradients and the update. Like `meeting`, or after all threads have ended.
+  const Meeting& settledMeeting() const { return settled_ ? meeting_ : previous_; }
+  std::int64_t settledMeetings() const { return settled_ ? meetings_ : meetings_ - 1; }
 
   /// Ends the run: the first failure is kept, and everyone is woken. Thread-safe.
   /// @param worker  -1 for the iterator, a merged listener or the coordinator.
@@ -97,7 +132,14 @@ class FitRun {
   void rethrow() const;
 
  private:
+  // The parts of a meeting, in their order.
+  bool gather(const Participant& who, const Contribution& contribution);
   void plan();
+  void reduce(const Participant& who);
+  bool awaitReduced(const Participant& who);
+  void addPenalty(double penalty);  // worker 0 only
+  Verdict part(const Participant& who);
+
   void end(std::exception_ptr failure) noexcept;
 
   Strategy& strategy_;
@@ -107,12 +149,14 @@ class FitRun {
   BoundedQueue<Batch*> free_;
   std::vector<std::unique_ptr<BoundedQueue<Batch*>>> queues_;  // [worker]
 
-  Barrier gather_, mergedAlone_;                      // the workers
+  Barrier gather_, reduced_, mergedAlone_;            // the workers
   Barrier merged_, resumed_;                          // the workers and the coordinator
   std::vector<Contribution> contributions_;           // [worker] written by its worker before gather_
   std::vector<double> weights_;                       // [worker] written in gather_
   std::vector<std::chrono::nanoseconds> mergeTimes_;  // [worker] written by its worker before merged_
-  Meeting meeting_;                                   // written in gather_
+  std::vector<std::int64_t> bytes_;                   // [worker] likewise
+  Meeting meeting_, previous_;                        // written in gather_; scores by worker 0 before merged_
+  bool settled_ = true;                               // written in gather_ and reduced_
   std::int64_t quota_;                                // likewise
   std::int64_t meetings_ = 0;                         // likewise
   std::int64_t epoch_, epochFirstIteration_;          // likewise

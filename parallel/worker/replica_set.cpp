@@ -8,12 +8,10 @@
 namespace muster {
 namespace {
 
-/// What replicas have in common: all but gradients, and counters, which a meeting gives to each.
+/// What meetings may be about: all but counters, which a meeting gives to each.
 std::vector<StateBlock*> sharedState(Model& model) {
   auto state = model.state();
-  std::erase_if(state, [](const StateBlock* b) {
-    return b->kind == BlockKind::Gradients || b->kind == BlockKind::Counters;
-  });
+  std::erase_if(state, [](const StateBlock* b) { return b->kind == BlockKind::Counters; });
   return state;
 }
 
@@ -34,8 +32,8 @@ void checkCopy(Model& replica, Model& other, std::string_view whose) {
 }  // namespace
 
 ReplicaSet::ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
-                       bool averageUpdaters)
-    : model_(model), averageUpdaters_(averageUpdaters) {
+                       bool averageUpdaters, LocalWork localWork)
+    : model_(model), averageUpdaters_(averageUpdaters), localWork_(localWork) {
   for (std::size_t w = 0; w < placements.size(); ++w)
     workers_.push_back(std::make_unique<Worker>(static_cast<int>(w), placements[w], threadsPerWorker));
 }
@@ -99,6 +97,7 @@ void ReplicaSet::spread() {
   const auto blocks = collective_->blocks();
   const auto load = [&](std::size_t w, Model& replica, Context& context) {
     for (std::size_t b = 0; b < blocks.size(); ++b) {
+      if (blocks[b].kind == BlockKind::Gradients) continue;
       if (trained_ && blocks[b].rule == MergeRule::Keep) continue;
       Tensor target = blocks[b].replicas[w];
       copy(values.at(b), target, context);
@@ -113,17 +112,32 @@ void ReplicaSet::spread() {
   await(loaded, "take the model's state");
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     Tensor shadow = blocks[b].shadow;
-    copy(values.at(b), shadow, model_.context());
+    if (shadow.defined()) copy(values.at(b), shadow, model_.context());
   }
 }
 
-void ReplicaSet::fill() {
+bool ReplicaSet::fill() {
+  for (const auto& block : collective_->blocks())
+    if (block.rule == MergeRule::Keep && trained_) takeMeanOfKept(block);
+  const auto merged = mergedValues();
+  if (merged.empty()) return false;
   auto values = sharedValues();
-  const auto blocks = collective_->blocks();
-  for (std::size_t b = 0; b < blocks.size(); ++b) {
-    if (blocks[b].rule == MergeRule::Keep && trained_) takeMeanOfKept(blocks[b]);
-    copy(blocks[b].shadow, values.at(b), model_.context());
+  for (std::size_t b = 0; b < merged.size(); ++b)
+    if (merged[b].defined()) copy(merged[b], values.at(b), model_.context());
+  return true;
+}
+
+std::vector<Tensor> ReplicaSet::mergedValues() const {
+  const auto whole = std::ranges::find_if(workers_, [](const auto& worker) { return worker->whole(); });
+  const bool ofReplica = localWork_ == LocalWork::Gradient;
+  if (ofReplica && whole == workers_.end()) return {};
+  std::vector<Tensor> values;
+  for (const auto& block : collective_->blocks()) {
+    // Forward passes move a replica's statistics between meetings: as merged, they lie in the shadow.
+    const bool updated = block.kind == BlockKind::Parameters || block.kind == BlockKind::UpdaterState;
+    values.push_back(ofReplica && updated ? block.replicas[whole - workers_.begin()] : block.shadow);
   }
+  return values;
 }
 
 void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {

@@ -14,8 +14,9 @@ namespace muster {
 class ReplicaSet {
  public:
   /// Starts the workers; `model` must outlive them.
+  /// @param localWork  with a gradient the replicas hold the merged state themselves, else the shadow does.
   ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
-             bool averageUpdaters);
+             bool averageUpdaters, LocalWork localWork);
 
   std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }  // [worker]
   /// Thread-safe.
@@ -33,7 +34,8 @@ class ReplicaSet {
   void spread();
   /// Copies what was merged last to the user's model. What workers keep for themselves is there the mean,
   /// weighted by the examples each has trained since `resetTimes`.
-  void fill();
+  /// @return false where nobody holds it: the only replica failed in its update. The model is then as before.
+  bool fill();
   /// After a training: whether what workers keep is theirs from now on (or is to come from the user's model
   /// again).
   void setTrained(bool trained) { trained_ = trained; }
@@ -47,10 +49,13 @@ class ReplicaSet {
   void checkCopies();
   /// The user's model's part of the blocks that are shared, in the collective's order.
   std::vector<Tensor> sharedValues();
+  /// Where the merged value of each block lies, in the collective's order; empty where nobody holds it.
+  std::vector<Tensor> mergedValues() const;
   void takeMeanOfKept(const SharedBlock& block);
 
   Model& model_;
   const bool averageUpdaters_;
+  const LocalWork localWork_;
   std::unique_ptr<HostCollective> collective_;  // none until the replicas are made
   bool trained_ = false;
   std::vector<std::unique_ptr<Worker>> workers_;  // last: threads end before what they use

@@ -78,9 +78,12 @@ void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Collective& collectiv
                          WorkerListeners& listeners) {
   for (std::int64_t e = 0; e < epochs; ++e) {
     contribution_ = {};
+    const Participant me{index_, collective, *context_, times_, activity_};
     for (Verdict verdict = Verdict::Continue; verdict != Verdict::EpochOver;) {
       if (!runRound(run, listeners)) return;
-      verdict = run.meet(index_, contribution_, collective, *context_, times_, activity_);
+      if (contribution_.batches > 0) run.contribute(me);
+      verdict = run.meet(me, contribution_,
+                         [&](const FitRun::Meeting& meeting) { return settle(meeting, listeners); });
       if (verdict == Verdict::Aborted) return;
       const bool over = verdict == Verdict::EpochOver;
       replica_->setCounters(run.meeting().iteration, run.meeting().epoch + (over ? 1 : 0));
@@ -102,7 +105,7 @@ bool Worker::runRound(FitRun& run, WorkerListeners& listeners) {
       break;
     }
     // A stop while it waited: no other batch is begun.
-    if (!run.stopping()) step(**batch, listeners);
+    if (!run.stopping()) work(**batch, run, listeners);
     if (!run.freeBatches().push(*batch)) return false;
   }
   if (run.stopping()) giveBackBatches(run);
@@ -114,28 +117,50 @@ void Worker::giveBackBatches(FitRun& run) {
     if (*batch) run.freeBatches().push(*batch);
 }
 
-void Worker::step(Batch& batch, WorkerListeners& listeners) {
+void Worker::work(Batch& batch, FitRun& run, WorkerListeners& listeners) {
+  const bool gradientAlone = run.localWork() == LocalWork::Gradient;
   current_ = batch.stamp;
   activity_.set(Activity::Kind::Computing, batch.stamp.sequence);
   const auto begin = Clock::now();
-  const StepScore score = replica_->step(batch).wait();
+  const StepScore score = (gradientAlone ? replica_->gradient(batch, {}) : replica_->step(batch)).wait();
   requireFinite(score, batch.stamp);
   require(std::isfinite(score.weight) && score.weight >= 0,
           "a step's weight must be finite and not negative, got {}", score.weight);
   times_.own.computing += Clock::now() - begin;
-  const std::int64_t examples = batch.examples();
+  currentScore_ = score.score;
+  currentExamples_ = batch.examples();
   ++times_.own.batches;
-  times_.own.examples += examples;
+  times_.own.examples += currentExamples_;
   contribution_.scoreSum += score.score * score.weight;
   contribution_.weight += score.weight;
-  contribution_.examples += examples;
+  contribution_.examples += currentExamples_;
   ++contribution_.batches;
   ++contribution_.epochIterations;
+  if (!gradientAlone) tell(listeners, currentScore_);
+}
+
+double Worker::settle(const FitRun::Meeting& meeting, WorkerListeners& listeners) {
+  const bool trained = contribution_.batches > 0;
+  if (!trained) current_ = {.epoch = meeting.epoch, .iteration = meeting.iteration - 1};
+  activity_.set(Activity::Kind::Computing, current_.sequence);
+  const auto begin = Clock::now();
+  whole_ = false;
+  const double penalty = replica_->update(current_);
+  whole_ = true;
+  times_.own.computing += Clock::now() - begin;
+  if (trained) {
+    requireFinite({.score = currentScore_ + penalty}, current_);
+    tell(listeners, currentScore_ + penalty);
+  }
+  return penalty;
+}
+
+void Worker::tell(WorkerListeners& listeners, double score) {
   if (listeners.listeners.empty()) return;
-  const IterationEvent event{listeners.trainer, index_, batch.stamp, examples, score.score};
   activity_.set(Activity::Kind::WaitingForWorkers);  // another one's listener may be running
   std::scoped_lock lock(listeners.mutex);
-  activity_.set(Activity::Kind::InListener, batch.stamp.sequence);
+  activity_.set(Activity::Kind::InListener, current_.sequence);
+  const IterationEvent event{listeners.trainer, index_, current_, currentExamples_, score};
   for (const auto& listener : listeners.listeners) listener->onIteration(event);
 }
 

@@ -38,6 +38,8 @@ class Worker {
 
   /// The replica; while no task runs, or from the worker's thread.
   Model& replica() { return *replica_; }
+  /// Whether the replica's parameters are those of a finished update. While no task runs.
+  bool whole() const { return whole_; }
   const Activity& activity() const { return activity_; }
   /// Since the last `resetTimes`, as of the last meeting. Thread-safe.
   WorkerTimes times() const { return times_.published(); }
@@ -48,7 +50,11 @@ class Worker {
   void trainEpochs(FitRun& run, std::int64_t epochs, Collective& collective, WorkerListeners& listeners);
   /// Steps until the quota is done, the epoch ends or the run stops. @return false if the run was aborted.
   bool runRound(FitRun& run, WorkerListeners& listeners);
-  void step(Batch& batch, WorkerListeners& listeners);
+  /// The worker's work with a batch: a step, or the gradient alone.
+  void work(Batch& batch, FitRun& run, WorkerListeners& listeners);
+  /// The update that follows a meeting about gradients. @return the penalty.
+  double settle(const FitRun::Meeting& meeting, WorkerListeners& listeners);
+  void tell(WorkerListeners& listeners, double score);
   /// After a stop: a reader that waits for a free batch must not wait for ever.
   void giveBackBatches(FitRun& run);
   /// What the thread was doing when it failed.
@@ -60,7 +66,10 @@ class Worker {
   std::unique_ptr<Context> context_;  // worker's thread only
   std::unique_ptr<Model> replica_;    // likewise, but see replica()
   Contribution contribution_;         // worker's thread only
-  BatchStamp current_;                // likewise: the batch in progress, for messages
+  BatchStamp current_;                // likewise: the batch in progress or the last one
+  double currentScore_ = 0;           // likewise: its score, and its examples
+  std::int64_t currentExamples_ = 0;  // likewise
+  bool whole_ = true;                 // likewise, but see whole()
   TimeSheet times_;
   Activity activity_;
   TaskThread thread_;  // last: everything above outlives it

@@ -32,9 +32,10 @@ struct Replicas {
         blocks.push_back(block);
       };
       add("parameters", BlockKind::Parameters, MergeRule::Average);
-      add("gradients", BlockKind::Gradients, MergeRule::Keep);
+      add("own", BlockKind::Statistics, MergeRule::Keep);
       add("velocity", BlockKind::UpdaterState, MergeRule::Average);
       add("residual", BlockKind::Statistics, MergeRule::Reset);
+      add("gradients", BlockKind::Gradients, MergeRule::Keep);  // averaged by whoever asks for it
     }
     for (auto& blocks : owned) {
       states.emplace_back();
@@ -80,7 +81,8 @@ TEST_CASE("every element of every block is merged, by whatever number of partici
           good = good && std::abs(replicas.values(w, 0)[i] - expected) <= 1e-7 * (1 + expected);
           same = same && replicas.values(w, 0)[i] == replicas.values(0, 0)[i] &&
                  collective.blocks()[0].shadow.data<float>()[i] == replicas.values(0, 0)[i] &&
-                 replicas.values(w, 2)[i] == replicas.values(0, 0)[i];
+                 replicas.values(w, 2)[i] == replicas.values(0, 0)[i] &&
+                 replicas.values(w, 4)[i] == replicas.values(0, 0)[i];
           untouched = untouched && replicas.values(w, 1)[i] == static_cast<float>(w + i % 1000);
           reset = reset && replicas.values(w, 3)[i] == 0;
         }
@@ -136,5 +138,41 @@ TEST_CASE("replicas that are not alike are refused, naming the block") {
   fewer.pop_back();
   CHECK(thrown<InvalidArgument>([&] {
           HostCollective({large.states[0], fewer}, true);
-        }) == "collective: worker 1 has 3 state blocks, worker 0 has 4");
+        }) == "collective: worker 1 has 4 state blocks, worker 0 has 5");
+}
+
+TEST_CASE("gradients have no shadow; bytes are those of a contributor's replica, none where none travel") {
+  Replicas replicas(2, 100);
+  HostCollective collective(replicas.states, true);
+  CHECK_FALSE(collective.blocks()[4].shadow.defined());
+  Context context;
+  const std::vector<double> weights = {1, 0};
+  const auto bytes = [&](int participant, std::size_t block) {
+    return collective.merge(participant, collective.blocks()[block], weights, context);
+  };
+  CHECK(bytes(0, 0) == 400);
+  CHECK(bytes(1, 0) == 0);  // it contributes nothing
+  CHECK(bytes(0, 1) == 0);  // each keeps its own
+  CHECK(bytes(0, 3) == 0);  // zero needs no message
+  Replicas alone(1, 100);
+  HostCollective single(alone.states, true);
+  CHECK(single.merge(0, single.blocks()[0], std::vector<double>{1}, context) == 0);
+}
+
+TEST_CASE("the spread of all slices together is the replicas' distance from their mean") {
+  // Elements w + i with weights 1, 1, 2: mean 1.25 + i; distance per element (1.25^2 + 0.25^2 + 2 0.75^2)
+  // / 4.
+  constexpr std::int64_t kElements = 100;
+  Replicas replicas(3, kElements);
+  HostCollective collective(replicas.states, true);
+  const std::vector<double> weights = {1, 1, 2};
+  double distance = 0, norm = 0, expectedNorm = 0;
+  for (int p = 0; p < 3; ++p) {
+    const Spread spread = collective.spread(p, collective.blocks()[0], weights);
+    distance += spread.distance;
+    norm += spread.norm;
+  }
+  for (std::int64_t i = 0; i < kElements; ++i) expectedNorm += (1.25 + i) * (1.25 + i);
+  CHECK(distance == doctest::Approx(kElements * (1.5625 + 0.0625 + 2 * 0.5625) / 4));
+  CHECK(norm == doctest::Approx(expectedNorm));
 }

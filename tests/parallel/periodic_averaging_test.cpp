@@ -14,14 +14,21 @@ namespace {
 /// Writes down what it is asked to merge.
 class RecordingCollective final : public Collective {
  public:
-  RecordingCollective() : blocks_(2) {
+  RecordingCollective() : blocks_(3) {
+    blocks_[2].name = "gradients";
+    blocks_[2].kind = BlockKind::Gradients;
     blocks_[0].name = "parameters";
     blocks_[1].name = "velocity";
   }
   int participants() const override { return 3; }
   std::span<const SharedBlock> blocks() const override { return blocks_; }
-  void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context&) override {
+  std::int64_t merge(int participant, const SharedBlock& block, std::span<const double> weights,
+                     Context&) override {
     merged += fmt::format("{} {} {};", participant, block.name, weights[2]);
+    return 100;
+  }
+  Spread spread(int participant, const SharedBlock&, std::span<const double>) override {
+    return {.distance = 1.0 + participant, .norm = 8};
   }
   std::string merged;
 
@@ -47,6 +54,31 @@ TEST_CASE("at a meeting each block is merged, with the weights as they are") {
   RecordingCollective collective;
   Context context;
   const std::vector<double> weights = {1, 0, 2.5};
-  strategy.meet(2, collective, weights, context);
+  CHECK(strategy.meet(2, {.weights = weights}, collective, context) == 200);
   CHECK(collective.merged == "2 parameters 2.5;2 velocity 2.5;");
+}
+
+TEST_CASE("post-local: every iteration until one, then at the frequency") {
+  PeriodicAveraging strategy(8, 100);
+  CHECK(strategy.iterationsUntilMeeting({.iteration = 0}) == 1);
+  CHECK(strategy.iterationsUntilMeeting({.iteration = 99}) == 1);
+  CHECK(strategy.iterationsUntilMeeting({.iteration = 100}) == 8);
+  CHECK(strategy.describe() == "averaging every iteration up to iteration 100, then every 8 iterations");
+  CHECK(PeriodicAveraging(1, 100).describe() == "averaging every iteration");
+  CHECK(thrown<InvalidArgument>([] { PeriodicAveraging(2, -1); }) ==
+        "synchronousUntil cannot be negative, got -1");
+}
+
+TEST_CASE("the divergence is measured where that is asked for, over all slices of the parameters") {
+  PeriodicAveraging measuring(1, 0, true), plain(1);
+  RecordingCollective collective;
+  Context context;
+  const std::vector<double> weights = {1, 0, 2.5};
+  for (auto* strategy : {&measuring, &plain}) {
+    strategy->prepare(collective);
+    for (int participant = 0; participant < 3; ++participant)
+      strategy->meet(participant, {.weights = weights}, collective, context);
+  }
+  CHECK(measuring.divergence() == 0.5);  // sqrt((1 + 2 + 3) / (3 * 8))
+  CHECK(plain.divergence() == 0);
 }

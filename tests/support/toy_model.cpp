@@ -99,6 +99,11 @@ StepTicket ToyModel::gradient(const Batch& batch, const GradientReady&) {
   return StepTicket({.score = score, .weight = weight});
 }
 
+double ToyModel::update(const BatchStamp& stamp) {
+  if (control_->onUpdate) control_->onUpdate(*this, stamp);
+  return Model::update(stamp);
+}
+
 void ToyModel::takeStatistics(const Tensor& x) {
   float* mean = blocks_[2].segment("mean").data<float>();
   float* variance = blocks_[2].segment("variance").data<float>();

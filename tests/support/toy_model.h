@@ -24,10 +24,11 @@ struct ToyStep {
 /// What a toy model and all its replicas share: the test's hooks and the record of what happened.
 struct ToyControl {
   // Set by the test before it trains; called by workers, several at a time.
-  std::function<void(const Batch&)> onStep;                   ///< begins a step; may throw or sleep
-  std::function<double(const Batch&, double)> reportedScore;  ///< replaces a score; NaN, for instance
-  std::function<void(int)> onReplicate;                       ///< with the number of the replica, from 0
-  std::function<double(const Batch&)> reportedWeight;         ///< replaces a weight
+  std::function<void(const Batch&)> onStep;                       ///< begins a step; may throw or sleep
+  std::function<void(const Model&, const BatchStamp&)> onUpdate;  ///< begins an update; likewise
+  std::function<double(const Batch&, double)> reportedScore;      ///< replaces a score; NaN, for instance
+  std::function<void(int)> onReplicate;                           ///< with the number of the replica, from 0
+  std::function<double(const Batch&)> reportedWeight;             ///< replaces a weight
   bool shareMemory = false;  ///< the classic mistake: a replica's blocks are handles
   bool replicateNothing = false;
   std::int64_t replicaSize = 0;  ///< of replicas, where they are to differ
@@ -62,6 +63,7 @@ class ToyModel final : public Model {
 
   std::unique_ptr<Model> replicate(Context& context) const override;
   StepTicket gradient(const Batch& batch, const GradientReady& onReady) override;
+  double update(const BatchStamp& stamp) override;
   std::span<StateBlock> blocks() override { return blocks_; }
   /// The parameters, for each example of the batch.
   void output(const Batch& batch, Tensor& out) override;

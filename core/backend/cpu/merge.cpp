@@ -5,6 +5,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -140,7 +141,42 @@ void storeEverywhere(std::span<const Tensor> replicas, const Tensor& shadow, std
   if (shadow.defined()) shadow.data<float>()[i] = value;
 }
 
+/// Adds the spread of elements [begin, begin + n), n <= kBlock, to `spread`.
+template <typename T>
+void addSpreadOfBlock(std::span<const Tensor> replicas, const Contributors& contributors, std::int64_t begin,
+                      std::int64_t n, Spread& spread) {
+  std::array<double, kBlock> means{};
+  const auto eachContributor = [&](auto use) {
+    for (std::size_t replica = contributors.first; replica <= contributors.last; ++replica)
+      if (contributors.weights[replica] != 0)
+        use(contributors.share(replica), replicas[replica].data<T>() + begin);
+  };
+  eachContributor([&](double share, const T* x) {
+    for (std::int64_t i = 0; i < n; ++i) means[i] += share * static_cast<double>(x[i]);
+  });
+  eachContributor([&](double share, const T* x) {
+    double squares = 0;
+    for (std::int64_t i = 0; i < n; ++i) squares += (x[i] - means[i]) * (x[i] - means[i]);
+    spread.distance += share * squares;
+  });
+  for (std::int64_t i = 0; i < n; ++i) spread.norm += means[i] * means[i];
+}
+
 }  // namespace
+
+Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
+                      std::int64_t end) {
+  const Contributors contributors(weights);
+  Spread spread;
+  for (std::int64_t at = begin; at < end; at += kBlock) {
+    const std::int64_t n = std::min(kBlock, end - at);
+    if (replicas[0].dtype() == DType::Float64)
+      addSpreadOfBlock<double>(replicas, contributors, at, n, spread);
+    else
+      addSpreadOfBlock<float>(replicas, contributors, at, n, spread);
+  }
+  return spread;
+}
 
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
                   std::int64_t begin, std::int64_t end, Context& context) {

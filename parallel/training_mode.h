@@ -1,0 +1,19 @@
+#pragma once
+
+namespace muster {
+
+/// How the workers of a ParallelWrapper learn from each other.
+enum class TrainingMode {
+  /// Each worker takes whole steps on its replica; every `averagingFrequency` iterations the replicas are
+  /// replaced by their mean. Source: McDonald et al. 2010; Stich 2019 (local SGD).
+  Averaging,
+  /// Every iteration the workers' gradients are averaged, weighted by the loss normaliser, and every replica
+  /// applies the same update: one worker on the joined batch, to rounding, with any updater. Clipping comes
+  /// after the averaging.
+  SynchronousGradients,
+  /// Every iteration each worker sends the large elements of its update, as plus or minus a threshold, and
+  /// keeps the rest for later: a sixteenth of the bytes at most. Source: Strom 2015.
+  SharedGradients
+};
+
+}  // namespace muster

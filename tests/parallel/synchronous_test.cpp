@@ -1,0 +1,291 @@
+// TrainingMode::SynchronousGradients with models whose numbers can be worked out.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "tests/support/failure.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::int64_t kWidth = 37;
+
+ParallelWrapper::Builder synchronous(Model& model, int workers) {
+  return toyWrapper(model, workers).trainingMode(TrainingMode::SynchronousGradients);
+}
+
+std::vector<TrainingOptions> everyTraining() {
+  return {{.updater = Sgd{.learningRate = 0.3}, .weightDecay = 0.01},
+          {.updater = Nesterovs{.learningRate = 0.1, .momentum = 0.9}, .l2 = 0.01, .clipValue = 0.3},
+          {.updater = Nesterovs{.learningRate = StepSchedule{.initial = 0.2, .decay = 0.5, .every = 4}},
+           .clipNorm = 0.5},
+          {.updater = Adam{.learningRate = CosineSchedule{.initial = 0.1, .iterations = 20}}},
+          {.updater = AdamW{.learningRate = 0.05}},
+          {.updater = RmsProp{.learningRate = WarmUpSchedule{.iterations = 6, .then = 0.05}}, .l1 = 0.001},
+          {.updater = AdaGrad{.learningRate = 0.1}}};
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - b[i], 2);
+    norm += std::pow(static_cast<double>(b[i]), 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
+// With learning rate 0.5 two workers on {2} and {6} go half the way to 4: 2, 3, 3.5, 3.75.
+constexpr float kAfter[] = {0, 2, 3, 3.5, 3.75};
+
+}  // namespace
+
+TEST_CASE("workers(1) equals model.fit() bit for bit") {
+  for (const auto& training : everyTraining()) {
+    CAPTURE(training.updater.type());
+    const ToyOptions options{.size = kWidth, .training = training, .statistics = true};
+    ToyIterator data(randomBatches(3, 8, 5, kWidth, true), kWidth);
+    ToyModel alone(options), wrapped(options);
+    auto wrapper = synchronous(wrapped, 1).build();
+    for (const std::int64_t epochs : {2, 1}) {
+      alone.fit(data, epochs);
+      wrapper.fit(data, epochs);
+    }
+    CHECK(alone.allBits() == wrapped.allBits());
+  }
+}
+
+// The gradients of float32 differ by rounding, 1e-7, and no step of these trainings makes more of it than it
+// is; the exact statement, to 1e-12, is the float64 model's.
+TEST_CASE("W workers equal one on the joined batches, with every updater, regularisation and clipping") {
+  for (const auto& training : everyTraining())
+    for (const int workers : {2, 3, 4})
+      for (const bool ragged : {false, true}) {
+        CAPTURE(training.updater.type());
+        CAPTURE(workers);
+        CAPTURE(ragged);
+        const ToyOptions options{.size = kWidth, .training = training, .statistics = true};
+        const auto batches = randomBatches(6, 26, 4, kWidth, ragged);  // a partial round for 3 and 4
+        ToyIterator small(batches, kWidth);
+        ToyIterator large(joined(batches, static_cast<std::size_t>(workers)), kWidth);
+        ToyModel many(options), one(options);
+        synchronous(many, workers).build().fit(small, 3);
+        one.fit(large, 3);
+        CHECK(distance(many.parameters(), one.parameters()) < 1e-5);
+        CHECK(distance(many.statistics(), one.statistics()) < 1e-5);
+        CHECK(many.iteration() == one.iteration());
+        CHECK(many.epoch() == one.epoch());
+        CHECK(many.score() == doctest::Approx(one.score()));
+      }
+}
+
+TEST_CASE("before every step all replicas hold the same bits") {
+  ToyModel model({.size = kWidth, .training = {.updater = Adam{.learningRate = 0.05}, .clipNorm = 1}});
+  ToyIterator data(randomBatches(6, 26, 4, kWidth, true), kWidth);
+  synchronous(model, 4).build().fit(data, 2);
+  std::map<std::int64_t, std::vector<float>> first;
+  int compared = 0;
+  for (const auto& step : model.control().steps())
+    if (const auto [known, added] = first.emplace(step.stamp.iteration, step.before); !added) {
+      CHECK(known->second == step.before);
+      ++compared;
+    }
+  CHECK(first.size() == 14);
+  CHECK(compared == 52 - 14);
+}
+
+TEST_CASE("the same bits however the threads are delayed") {
+  const auto train = [](int workers, std::uint64_t seed) {
+    ToyModel model({.size = 301, .training = {.updater = Adam{.learningRate = 0.05}}, .statistics = true});
+    ToyIterator data(randomBatches(11, 13, 6, 301, true), 301);
+    RandomDelays sleep(seed, 400us);
+    if (seed > 0) {
+      model.control().onStep = [&](const Batch&) { sleep(); };
+      model.control().onUpdate = [&](const Model&, const BatchStamp&) { sleep(); };
+    }
+    auto wrapper = synchronous(model, workers).build();
+    wrapper.fit(data, 2);
+    wrapper.fit(data);
+    return model.allBits();
+  };
+  for (int workers = 1; workers <= 4; ++workers) {
+    const auto calm = train(workers, 0);
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) CHECK(train(workers, seed) == calm);
+  }
+  CHECK(train(1, 0) != train(2, 0));
+}
+
+TEST_CASE("an idle worker takes part in the update; gradients weigh by examples") {
+  // Round 1: {0, 0, 6} and {2}: mean of 4 examples 2, p = 1. Round 2: {3} alone: p = 2.
+  ToyIterator data({{{0, 0, 6}}, {{2}}, {{3}}});
+  ToyModel model;
+  auto wrapper = synchronous(model, 2).build();
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == 2);
+  wrapper.fit(data);  // the idle worker's replica was updated, too: (2 + 2) / 2 = 2, then 2.5
+  CHECK(model.parameters()[0] == 2.5);
+}
+
+TEST_CASE("a worker's listener hears of an update when it is done, before the merged one, penalty included") {
+  // Weights 3: penalty 0.5 l2 9. Scores of {2} and {6} at p = 3: 0.5 and 4.5.
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}, .l2 = 0.25}});
+  model.setParameters({3});
+  auto perWorker = std::make_shared<RecordingListener>(ListenerScope::Worker);
+  auto merged = std::make_shared<RecordingListener>(
+      ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
+        if (call.event != "merge") return;
+        CHECK(perWorker->calls("iteration").size() == static_cast<std::size_t>(2 * call.iteration));
+        CHECK(dynamic_cast<ToyModel&>(trainer.model()).parameters()[0] ==
+              doctest::Approx(call.iteration == 1 ? 3 - 0.5 * (3 - 4 + 0.75)
+                                                  : 3.125 - 0.5 * (3.125 - 4 + 0.78125)));
+        CHECK(trainer.model().iteration() == call.iteration);
+      });
+  auto data = ToyIterator::ofValues({2, 6, 2, 6});
+  synchronous(model, 2).listeners({perWorker, merged}).build().fit(data);
+  CHECK(merged->order() == "fitStart epochStart merge merge epochEnd fitEnd");
+  const auto steps = perWorker->calls("iteration");
+  REQUIRE(steps.size() == 4);
+  for (std::size_t i = 0; i < 2; ++i)
+    CHECK(steps[i].score == doctest::Approx((steps[i].worker == 0 ? 0.5 : 4.5) + 1.125));
+  const auto merges = merged->calls("merge");
+  CHECK(merges[0].score == doctest::Approx(2.5 + 1.125));
+  CHECK(merges[0].examples == 2);
+  const double second = 0.25 * (1.125 * 1.125 + 2.875 * 2.875) + 0.125 * 3.125 * 3.125;
+  CHECK(merges[1].score == doctest::Approx(second));
+  CHECK(merged->calls("epochEnd")[0].score == doctest::Approx((2.5 + 1.125 + second) / 2));
+  CHECK(model.score() == doctest::Approx(second));
+}
+
+TEST_CASE("a merge tells the bytes of a gradient; one worker sends none") {
+  struct Bytes final : Listener {
+    void onMerge(const MergeEvent& event) override { last = event.bytes; }
+    std::int64_t last = -1;
+  };
+  for (const int workers : {1, 2}) {
+    ToyModel model({.size = 32});
+    ToyIterator data(randomBatches(6, 4, 4, 32), 32);
+    auto bytes = std::make_shared<Bytes>();
+    synchronous(model, workers).listeners({bytes}).build().fit(data);
+    CHECK(bytes->last == (workers == 1 ? 0 : 32 * 4));
+  }
+}
+
+TEST_CASE("a step that fails: the model holds the last update of all") {
+  for (const std::int64_t batch : {0, 1, 4, 7}) {
+    CAPTURE(batch);
+    ToyModel model;
+    model.control().onStep = [&](const Batch& b) {
+      if (b.stamp.sequence == batch) boom();
+    };
+    auto data = twosAndSixes();
+    auto wrapper = synchronous(model, 2).build();
+    const auto failure = failureOf(wrapper, data);
+    CHECK(failure.text ==
+          fmt::format("worker {} on cpu failed in batch {} of epoch 0: boom", batch % 2, batch));
+    CHECK(model.parameters()[0] == kAfter[batch / 2]);
+    CHECK(model.iteration() == batch / 2);
+    checkTrainsAgain(wrapper, model);
+  }
+}
+
+TEST_CASE("an update that fails: the model comes from a replica that has finished it") {
+  for (const int failing : {0, 1}) {
+    CAPTURE(failing);
+    ToyModel model;
+    std::atomic<const Model*> unlucky{nullptr};
+    model.control().onStep = [&](const Batch& b) {
+      if (b.stamp.sequence == 4 + failing) unlucky = model.control().steps().back().model;
+    };
+    model.control().onUpdate = [&](const Model& replica, const BatchStamp& stamp) {
+      if (stamp.iteration == 2 && &replica == unlucky) boom();
+    };
+    auto data = twosAndSixes();
+    auto wrapper = synchronous(model, 2).build();
+    const auto failure = failureOf(wrapper, data);
+    CHECK(failure.cause == "boom");
+    CHECK(failure.worker == failing);
+    CHECK(model.parameters()[0] == kAfter[3]);
+    CHECK(model.iteration() == 3);
+    model.control().onUpdate = {};
+    checkTrainsAgain(wrapper, model);
+  }
+}
+
+TEST_CASE("the only replica fails in its update: the model stays what it was") {
+  ToyModel model;
+  model.setParameters({1});
+  model.control().onUpdate = [](const Model&, const BatchStamp& stamp) {
+    if (stamp.iteration == 1) boom();
+  };
+  auto data = twosAndSixes();
+  auto wrapper = synchronous(model, 1).build();
+  failureOf(wrapper, data);
+  CHECK(model.parameters()[0] == 1);
+  CHECK(model.iteration() == 0);
+  model.control().onUpdate = {};
+  checkTrainsAgain(wrapper, model);
+}
+
+TEST_CASE("an iterator that fails while workers meet leaves whole rounds, whatever the moment") {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    CAPTURE(seed);
+    ToyModel model;
+    RandomDelays sleep(seed, 200us);
+    model.control().onStep = [&](const Batch&) { sleep(); };
+    model.control().onUpdate = [&](const Model&, const BatchStamp&) { sleep(); };
+    auto data = twosAndSixes();
+    data.onNext = [&](std::int64_t, std::int64_t batch) {
+      sleep();
+      if (batch == 6) boom();
+    };
+    auto wrapper = synchronous(model, 2).build();
+    const auto failure = failureOf(wrapper, data);
+    CHECK(failure.cause == "boom");
+    REQUIRE(model.iteration() <= 3);
+    CHECK(model.parameters()[0] == kAfter[model.iteration()]);
+  }
+}
+
+TEST_CASE("a stop loses nothing: what was computed is applied") {
+  ToyModel model;
+  ParallelWrapper* running = nullptr;
+  model.control().onStep = [&](const Batch& b) {
+    if (b.stamp.sequence == 5) running->stopFit();
+  };
+  auto data = ToyIterator::ofValues(std::vector<float>(1000, 4.0f));
+  auto wrapper = synchronous(model, 2).build();
+  running = &wrapper;
+  wrapper.fit(data);
+  CHECK(model.epoch() == 0);
+  const auto rounds = model.iteration();
+  REQUIRE(rounds >= 3);
+  REQUIRE(rounds <= 4);
+  CHECK(model.parameters()[0] == doctest::Approx(4 - 4 * std::pow(0.5, static_cast<double>(rounds))));
+}
+
+TEST_CASE("what makes no sense with synchronous gradients is refused") {
+  ToyModel model;
+  const auto refusal = [&](auto set) {
+    return thrown<InvalidArgument>([&] {
+      auto builder = synchronous(model, 2);
+      set(builder);
+      builder.build();
+    });
+  };
+  CHECK(refusal([](auto& b) { b.averagingFrequency(3); }) ==
+        "averagingFrequency(3): with synchronous gradients workers meet every iteration, so it must be 1");
+  CHECK(refusal([](auto& b) { b.synchronousUntil(3); }) ==
+        "synchronousUntil(3): with synchronous gradients workers meet every iteration for ever, so it has no "
+        "meaning");
+  CHECK(refusal([](auto& b) { b.averageUpdaters(false); }) ==
+        "averageUpdaters(false): with synchronous gradients the updaters' states are equal anyway");
+  CHECK(refusal([](auto& b) { b.measureDivergence(true); }) ==
+        "measureDivergence(true): with synchronous gradients the replicas are equal, bit for bit");
+  CHECK(
+      synchronous(model, 2).build().plan() ==
+      "2 workers on cpu (1 thread each, not pinned), averaging gradients every iteration: 2 batches a round");
+}
