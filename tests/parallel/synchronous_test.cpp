@@ -198,7 +198,8 @@ TEST_CASE("an update that fails: the model comes from a replica that has finishe
     ToyModel model;
     std::atomic<const Model*> unlucky{nullptr};
     model.control().onStep = [&](const Batch& b) {
-      if (b.stamp.sequence == 4 + failing) unlucky = model.control().steps().back().model;
+      for (const auto& step : model.control().steps())
+        if (step.stamp.sequence == b.stamp.sequence && b.stamp.sequence == 4 + failing) unlucky = step.model;
     };
     model.control().onUpdate = [&](const Model& replica, const BatchStamp& stamp) {
       if (stamp.iteration == 2 && &replica == unlucky) boom();
