@@ -6,7 +6,7 @@
 namespace muster {
 
 /// Writes float32 activation `x` [N, C, H, W] into `y` of the same shape in `y`'s layout, padding zero. Equal
-/// layouts copy, for any shape.
+/// layouts copy, for any shape; nothing is done where `y` is `x` itself.
 /// @throws InvalidArgument if shapes differ, or if a layout other than RowMajor is asked for another rank
 /// than 4.
 void reorder(const Tensor& x, Tensor& y, Context& context);

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "muster/core/base/error.h"
+#include "muster/core/ops/detail/expect.h"
 
 namespace muster {
 namespace {
@@ -46,6 +47,13 @@ double updateSgd(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges
                  Context& context) {
   check(blocks, 0, ranges, clip, "updateSgd");
   return cpu::updateSgd(blocks, ranges, clip, context);
+}
+
+void updateSgd(Tensor& parameters, const Tensor& gradients, float learningRate, Context& context) {
+  detail::expectTensor("updateSgd", "gradients", gradients,
+                       {.shape = parameters.shape(), .device = parameters.device()});
+  const UpdateRange all{.end = parameters.elements(), .learningRate = learningRate};
+  updateSgd({.parameters = parameters, .gradients = gradients, .state = {}}, {&all, 1}, {}, context);
 }
 
 double updateNesterovs(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,

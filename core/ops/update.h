@@ -40,6 +40,11 @@ struct GradientClip {
 double updateSgd(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
                  Context& context);
 
+/// Plain SGD on one tensor of any shape: parameters -= learningRate * gradients, the same arithmetic as
+/// above.
+/// @throws InvalidArgument unless both are float32, row-major and of one shape on one device.
+void updateSgd(Tensor& parameters, const Tensor& gradients, float learningRate, Context& context);
+
 /// v = momentum v + g;  w -= lr (g + momentum v). The learning rate stands outside the velocity, as in
 /// PyTorch (Sutskever et al. 2013, in the form of Bengio et al. 2013).
 double updateNesterovs(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,

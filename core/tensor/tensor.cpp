@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "muster/core/base/error.h"
 
@@ -126,9 +127,32 @@ void setZero(Tensor& tensor, Context&) {
 }
 
 Tensor cloneTensor(const Tensor& source) {
-  Tensor result = Tensor::empty(source.shape(), source.dtype(), source.device(), source.layout());
+  return copyTo(source, source.device());
+}
+
+Tensor copyTo(const Tensor& source, Device device) {
+  require(source.defined(), "copyTo: the tensor is undefined");
+  Tensor result = Tensor::empty(source.shape(), source.dtype(), device, source.layout());
   copy(source, result);
   return result;
+}
+
+std::vector<Tensor> copyTo(std::span<const Tensor> sources, Device device) {
+  std::vector<Tensor> copies;
+  copies.reserve(sources.size());
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    require(sources[i].defined(), "copyTo: tensor {} is undefined", i);
+    copies.push_back(copyTo(sources[i], device));
+  }
+  return copies;
+}
+
+bool shareMemory(const Tensor& a, const Tensor& b) {
+  if (a.bytes() == 0 || b.bytes() == 0) return false;
+  const std::less<const std::byte*> before;  // orders pointers into different arrays, too
+  const auto* const beginA = static_cast<const std::byte*>(a.raw());
+  const auto* const beginB = static_cast<const std::byte*>(b.raw());
+  return a.device() == b.device() && before(beginA, beginB + b.bytes()) && before(beginB, beginA + a.bytes());
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "muster/core/base/dtype.h"
 #include "muster/core/base/shape.h"
@@ -95,5 +96,16 @@ void setZero(Tensor& tensor, Context& context);
 
 /// An owning copy in the same layout on the same device.
 Tensor cloneTensor(const Tensor& source);
+
+/// An owning copy in the same layout on `device`, which may be the source's own: what is written to the copy
+/// never shows in the source. Done on return.
+/// @throws InvalidArgument for an undefined tensor; DeviceUnavailable where this build cannot use `device`.
+Tensor copyTo(const Tensor& source, Device device);
+
+/// The same of each tensor, in order: a replica's own parameters, say. [source]
+std::vector<Tensor> copyTo(std::span<const Tensor> sources, Device device);
+
+/// Whether two tensors view at least one common byte of one device's memory.
+bool shareMemory(const Tensor& a, const Tensor& b);
 
 }  // namespace muster

@@ -257,6 +257,22 @@ TEST_CASE("nothing to update: no ranges, empty ranges") {
   CHECK(blocks.parameters.data<float>()[1] == 2);
 }
 
+TEST_CASE("updateSgd of one tensor: the bits of the range update, in any shape") {
+  Context context;
+  const std::int64_t n = 1009;
+  Tensor parameters = randomTensor(2 * n, "parameters").reshape({2, n});
+  const Tensor gradients = randomTensor(2 * n, "gradients").reshape({2, n});
+  const UpdateBlocks blocks{cloneTensor(parameters), gradients, {}};
+  const UpdateRange range{.begin = 0, .end = 2 * n, .learningRate = 0.3f};
+  updateSgd(blocks, {&range, 1}, {}, context);
+  updateSgd(parameters, gradients, 0.3f, context);
+  CHECK(std::ranges::equal(parameters.span<float>(), blocks.parameters.span<float>()));
+  Tensor flat = parameters.reshape({2 * n});
+  CHECK_THROWS_WITH_AS(updateSgd(flat, gradients, 0.3f, context),
+                       "updateSgd: gradients is float32 [2, 1009] on cpu, expected float32 [2018] on cpu",
+                       InvalidArgument);
+}
+
 TEST_CASE("updates refuse what does not fit, naming it") {
   Context context;
   const Tensor three = Tensor::zeros({3}), two = Tensor::zeros({2});

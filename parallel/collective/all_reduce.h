@@ -1,0 +1,28 @@
+#pragma once
+
+#include <span>
+
+#include "muster/core/device/context.h"
+#include "muster/core/tensor/tensor.h"
+
+namespace muster {
+
+/// Replaces every tensor's elements by the sum of all tensors, element by element: afterwards all hold the
+/// same bits. For training loops of one's own, to add up the gradients that each device has computed:
+///
+///     allReduce(std::array{replicas[0].gradW, replicas[1].gradW}, context);
+///
+/// It writes in place, into the memory that the tensors view, so that all who view that memory (a layer, an
+/// update) see the sum. An all-reduce that assigns handles instead, as in `gradients[1] = total`, reaches
+/// nobody else, and one device trains on alone without an error. Here the handles are const; and tensors that
+/// share memory, as after such an assignment, are refused.
+///
+/// @param tensors  at least one, [device]; float32 or float64, alike in shape, element type and layout, no
+///                 two sharing memory.
+/// @param context  does the sums, on its threads where that pays. Nobody else may use the tensors meanwhile.
+/// @throws InvalidArgument naming the tensors that differ or share memory.
+/// Adds in float64 in the order of the tensors and rounds once (see `sum`): same inputs, same bits. On the
+/// CPU done on return; allocates nothing.
+void allReduce(std::span<const Tensor> tensors, Context& context);
+
+}  // namespace muster

@@ -1,0 +1,75 @@
+#include "muster/parallel/split_and_load.h"
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+struct Rows {
+  std::int64_t begin, end;
+};
+
+/// Which rows each device gets, [device].
+std::vector<Rows> split(std::int64_t rows, std::span<const Device> devices, bool evenSplit) {
+  const auto count = static_cast<std::int64_t>(devices.size());
+  require(count > 0, "splitAndLoad: there are no devices");
+  require(rows > 0, "splitAndLoad: there are no rows to split");
+  const std::int64_t each = rows / count, larger = rows % count;
+  require(larger == 0 || !evenSplit,
+          "splitAndLoad: {} rows do not divide by {} devices; evenSplit = false allows pieces that differ by "
+          "one",
+          rows, count);
+  std::vector<Rows> pieces;
+  for (std::int64_t begin = 0; begin < rows; begin = pieces.back().end) {
+    const bool isLarger = static_cast<std::int64_t>(pieces.size()) < larger;
+    pieces.push_back({begin, begin + each + (isLarger ? 1 : 0)});
+  }
+  return pieces;
+}
+
+Tensor load(const Tensor& tensor, Rows rows, Device device) {
+  const Tensor piece = tensor.rows(rows.begin, rows.end);
+  return piece.device() == device ? piece : copyTo(piece, device);
+}
+
+void requireRows(const std::vector<NamedTensor>& tensors, std::int64_t rows) {
+  for (const auto& [name, value] : tensors)
+    if (!value.defined() || value.shape().rank() == 0 || value.shape()[0] != rows)
+      throw InvalidArgument(
+          fmt::format("splitAndLoad: the batch has {} examples, but its tensor \"{}\" is {}", rows, name,
+                      value.toString()));
+}
+
+std::vector<NamedTensor> load(const std::vector<NamedTensor>& tensors, Rows rows, Device device) {
+  std::vector<NamedTensor> pieces;
+  for (const auto& [name, value] : tensors) pieces.push_back({name, load(value, rows, device)});
+  return pieces;
+}
+
+}  // namespace
+
+std::vector<Tensor> splitAndLoad(const Tensor& tensor, std::span<const Device> devices, bool evenSplit) {
+  require(tensor.defined() && tensor.shape().rank() > 0, "splitAndLoad: {} has no rows", tensor.toString());
+  const auto parts = split(tensor.shape()[0], devices, evenSplit);
+  std::vector<Tensor> pieces;
+  for (std::size_t d = 0; d < parts.size(); ++d) pieces.push_back(load(tensor, parts[d], devices[d]));
+  return pieces;
+}
+
+std::vector<Batch> splitAndLoad(const Batch& batch, std::span<const Device> devices, bool evenSplit) {
+  const auto parts = split(batch.examples(), devices, evenSplit);
+  for (const auto* tensors : {&batch.features, &batch.labels, &batch.masks})
+    requireRows(*tensors, batch.examples());
+  std::vector<Batch> pieces;
+  for (std::size_t d = 0; d < parts.size(); ++d) {
+    Batch piece{.features = load(batch.features, parts[d], devices[d]),
+                .labels = load(batch.labels, parts[d], devices[d]),
+                .masks = load(batch.masks, parts[d], devices[d]),
+                .stamp = batch.stamp};
+    piece.stamp.firstExample += parts[d].begin;
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+}  // namespace muster

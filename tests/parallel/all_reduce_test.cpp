@@ -1,0 +1,110 @@
+#include "muster/parallel/collective/all_reduce.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/random.h"
+#include "tests/support/allocations.h"
+
+using namespace muster;
+
+namespace {
+
+bool sameBits(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() && (a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
+}
+
+std::vector<Tensor> gradients(int devices, std::int64_t n) {
+  std::vector<Tensor> all;
+  for (int d = 0; d < devices; ++d) {
+    const RandomStream random(5, "gradient", d);
+    all.push_back(Tensor::empty({n}));
+    for (std::int64_t i = 0; i < n; ++i)
+      all.back().data<float>()[i] = static_cast<float>(random.normal(static_cast<std::uint64_t>(i)));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("allReduce: the sum known in closed form, over devices and sizes") {
+  Context context;
+  for (const int devices : {1, 2, 3, 4, 8})
+    for (const std::int64_t n : {0, 1, 7, 1009, 40009}) {
+      CAPTURE(devices);
+      CAPTURE(n);
+      std::vector<Tensor> tensors;
+      for (int d = 0; d < devices; ++d) {
+        tensors.push_back(Tensor::empty({n}));
+        for (std::int64_t i = 0; i < n; ++i)
+          tensors[static_cast<std::size_t>(d)].data<float>()[i] = static_cast<float>(i % 89 + d);
+      }
+      allReduce(tensors, context);
+      Tensor expected = Tensor::empty({n});
+      for (std::int64_t i = 0; i < n; ++i)
+        expected.data<float>()[i] = static_cast<float>(devices * (i % 89) + devices * (devices - 1) / 2);
+      for (const auto& tensor : tensors) CHECK(sameBits(tensor, expected));
+    }
+}
+
+TEST_CASE("allReduce writes where everybody looks, not into other handles") {
+  Context context;
+  const Tensor blocks[] = {Tensor::of({1, 2, 3, 4}, {4}), Tensor::of({10, 20, 30, 40}, {4})};
+  // Only the temporary handles are given; the views held elsewhere see the sum.
+  allReduce(std::vector{blocks[0].slice(1, {2}), blocks[1].slice(1, {2})}, context);
+  CHECK(sameBits(blocks[0], Tensor::of({1, 22, 33, 4}, {4})));
+  CHECK(sameBits(blocks[1], Tensor::of({10, 22, 33, 40}, {4})));
+}
+
+TEST_CASE("allReduce: same bits whatever the threads, and run after run") {
+  std::vector<Tensor> expected;
+  for (const int threads : {1, 1, 2, 3}) {
+    Context context(Device::cpu(), {.threads = threads});
+    const auto tensors = gradients(3, 100003);
+    allReduce(tensors, context);
+    if (expected.empty()) expected = tensors;
+    for (const auto& tensor : tensors) CHECK(sameBits(tensor, expected[0]));
+  }
+}
+
+TEST_CASE("allReduce of float64") {
+  Context context;
+  std::vector<Tensor> tensors;
+  for (const double value : {0.1, 0.2, 0.3}) {
+    tensors.push_back(Tensor::empty({2}, DType::Float64));
+    for (double& x : tensors.back().span<double>()) x = value;
+  }
+  allReduce(tensors, context);
+  for (const auto& tensor : tensors)
+    for (const double x : tensor.span<double>()) CHECK(x == 0.1 + 0.2 + 0.3);
+}
+
+TEST_CASE("allReduce allocates nothing") {
+  Context context;
+  const auto tensors = gradients(4, 1009);
+  const long before = test::allocations();
+  allReduce(tensors, context);
+  CHECK(test::allocations() == before);
+}
+
+TEST_CASE("allReduce refuses handles to one memory, and what cannot be added") {
+  Context context;
+  auto tensors = gradients(3, 6);
+  const Tensor before = cloneTensor(tensors[0]);
+  tensors[2] = tensors[0];  // what should have been a copy of the elements
+  CHECK_THROWS_WITH_AS(
+      allReduce(tensors, context),
+      "allReduce: tensors 0 and 2 share memory; each device needs memory of its own, as copyTo gives it",
+      InvalidArgument);
+  CHECK(sameBits(tensors[0], before));
+  const Tensor block = Tensor::zeros({9});
+  CHECK_THROWS_AS(allReduce(std::vector{block.slice(0, {5}), block.slice(4, {5})}, context), InvalidArgument);
+  CHECK_NOTHROW(allReduce(std::vector{block.slice(0, {4}), block.slice(4, {4})}, context));
+  CHECK_THROWS_WITH_AS(allReduce({}, context), "allReduce: there are no tensors", InvalidArgument);
+  CHECK_THROWS_WITH_AS(allReduce(std::vector{Tensor::zeros({4}), Tensor::zeros({2, 2})}, context),
+                       "allReduce: tensor 1 is float32 [2, 2] on cpu, tensor 0 is float32 [4] on cpu",
+                       InvalidArgument);
+}
