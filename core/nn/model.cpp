@@ -66,6 +66,19 @@ double Model::score(const Batch&) {
   throw InvalidArgument("model: this model has no score()");
 }
 
+void Model::forward(const Tensor&, Tensor&, const ForwardPass&) {
+  throw InvalidArgument("model: this model has no forward()");
+}
+
+void Model::forward(const Tensor& input, Tensor& output) {
+  forward(input, output, {.call = passes_});
+  ++passes_;
+}
+
+void Model::backward(const Tensor&, Tensor*) {
+  throw InvalidArgument("model: this model has no backward()");
+}
+
 std::vector<StateBlock*> Model::state() {
   std::vector<StateBlock*> all;
   for (auto& b : blocks()) all.push_back(&b);

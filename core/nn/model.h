@@ -34,8 +34,16 @@ class StepTicket {
 /// gradient block are complete once the event is.
 using GradientReady = std::function<void(std::span<const Segment>, const Event&)>;
 
-/// All that `parallel/` knows of a network. A model of one's own writes `replicate`, `gradient` and `blocks`;
-/// the rest has defaults. A model is used by one thread at a time.
+/// How a network is run forward by hand, without a loss.
+struct ForwardPass {
+  bool training = true;           ///< dropout acts, statistics move; `backward` may follow either way
+  std::int64_t call = 0;          ///< number of the pass: each draws random numbers of its own
+  std::int64_t firstExample = 0;  ///< position in the whole batch of the input's first example
+};
+
+/// All that `parallel/` knows of a network. A model of one's own writes `replicate`, `gradient` and `blocks`
+/// (`forward` and `backward` for DataParallel); the rest has defaults. A model is used by one thread at a
+/// time.
 class Model {
  public:
   /// @param options  how it is trained.
@@ -67,6 +75,16 @@ class Model {
   virtual void output(const Batch& batch, Tensor& out);
   /// The mean loss of a batch, without training and without penalty. Same default.
   virtual double score(const Batch& batch);
+
+  /// Runs the network on `input` without a loss and keeps what `backward` needs. `output` is resized, and
+  /// lies on the CPU. Same default.
+  virtual void forward(const Tensor& input, Tensor& output, const ForwardPass& pass);
+  /// The same in training, each call the next pass, numbered from 0 over the life of this object.
+  void forward(const Tensor& input, Tensor& output);
+  /// Behind `forward`: overwrites the gradient block, given `gradOutput` = d loss / d output, and writes
+  /// d loss / d input to `gradInput`, which is resized, unless it is null. May be called again for the same
+  /// pass. Same default.
+  virtual void backward(const Tensor& gradOutput, Tensor* gradInput);
 
   /// All blocks: `blocks()`, the updater's state and the counters, in a fixed order.
   std::vector<StateBlock*> state();
@@ -105,6 +123,7 @@ class Model {
   Listeners listeners_;
   std::atomic<bool> stopRequested_{false};
   double lastScore_ = 0;
+  std::int64_t passes_ = 0;  // by forward(input, output)
 };
 
 /// Throws NonFiniteScore, naming the batch and its place in the epoch, unless the score is finite.

@@ -31,7 +31,7 @@ struct ParameterSpec {
 struct StepInfo {
   BatchStamp stamp;
   std::uint64_t seed = 0;
-  bool training = true;  ///< dropout acts, statistics move
+  bool training = true;  ///< dropout acts, statistics move; a backward pass may follow either way
 };
 
 /// What a module is compiled for. Tensors stay where they are for the program's life.

@@ -6,6 +6,8 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/detail/chain_program.h"
+#include "muster/core/ops/detail/expect.h"
+#include "muster/core/ops/reorder.h"
 
 namespace muster {
 
@@ -82,8 +84,6 @@ void validate(const MultiLayerConfiguration& configuration) {
       throw InvalidArgument(fmt::format("layer {}: {}", i, error.what()));
     }
     const bool last = i + 1 == configuration.layers.size();
-    require(!last || module.lossHead(), "network: the last layer must be an output, got {} (layer {})",
-            module.type(), i);
     require(last || !module.lossHead(), "network: an output must be the last layer, got one as layer {}", i);
   }
 }
@@ -99,12 +99,14 @@ struct MultiLayerNetwork::Impl {
   void draw();
   detail::ChainProgram& program(std::int64_t batch, bool training, Context& context);
   void requireFit(const Tensor& features) const;
+  /// None where the last layer is not an output.
+  std::optional<LossHead> findHead() const { return configuration.layers.back().module().lossHead(); }
+  /// @throws InvalidArgument where there is none.
+  LossHead head() const;
 
   MultiLayerConfiguration configuration;
   std::vector<detail::ChainLayer> chain;  // empty until initialised
   std::vector<StateBlock> blocks;         // parameters, gradients, and statistics where there are any
-  LossHead head;
-
   struct CachedProgram {
     std::int64_t batch;
     bool training;
@@ -113,11 +115,14 @@ struct MultiLayerNetwork::Impl {
   };
   std::vector<CachedProgram> programs;
   std::uint64_t uses = 0;
+
+  /// What `forward` ran last, as long as its activations are there for `backward`.
+  detail::ChainProgram* forwardProgram = nullptr;
+  StepInfo forwardInfo;
 };
 
 void MultiLayerNetwork::Impl::allocate() {
   chain = layOut(configuration);
-  head = *chain.back().module->lossHead();
   const std::shared_ptr<const SegmentTable> parameters = segmentTable(chain, &Module::parameters);
   const std::shared_ptr<const SegmentTable> statistics = segmentTable(chain, &Module::statistics);
   blocks.clear();
@@ -157,14 +162,26 @@ detail::ChainProgram& MultiLayerNetwork::Impl::program(std::int64_t batch, bool 
   const auto wanted = [&](const CachedProgram& p) { return p.batch == batch && p.training == training; };
   auto found = std::ranges::find_if(programs, wanted);
   if (found == programs.end()) {
-    if (programs.size() == kProgramCacheSize)
-      programs.erase(std::ranges::min_element(programs, {}, &CachedProgram::lastUse));
+    if (programs.size() == kProgramCacheSize) {
+      const auto oldest = std::ranges::min_element(programs, {}, &CachedProgram::lastUse);
+      if (oldest->program.get() == forwardProgram) forwardProgram = nullptr;
+      programs.erase(oldest);
+    }
     programs.push_back(
         {batch, training, 0, std::make_unique<detail::ChainProgram>(chain, batch, training, context)});
     found = std::prev(programs.end());
   }
+  if (found->program.get() == forwardProgram) forwardProgram = nullptr;  // it will hold another pass
   found->lastUse = ++uses;
   return *found->program;
+}
+
+LossHead MultiLayerNetwork::Impl::head() const {
+  if (const auto found = findHead()) return *found;
+  throw InvalidArgument(
+      fmt::format("network: it has no loss, as its last layer is {}, not an output; run it by forward() and "
+                  "backward()",
+                  configuration.layers.back().module().type()));
 }
 
 void MultiLayerNetwork::Impl::requireFit(const Tensor& features) const {
@@ -251,6 +268,7 @@ Tensor maskOf(const Batch& batch) {
 }  // namespace
 
 StepTicket MultiLayerNetwork::gradient(const Batch& batch, const GradientReady& onReady) {
+  const LossHead head = impl_->head();
   const Tensor& features = firstOf(batch.features, "features");
   const Tensor& labels = firstOf(batch.labels, "labels");
   impl_->requireFit(features);
@@ -259,7 +277,7 @@ StepTicket MultiLayerNetwork::gradient(const Batch& batch, const GradientReady& 
   const StepInfo info{.stamp = batch.stamp, .seed = impl_->configuration.seed, .training = true};
   const Tensor& predictions = program.forward(features, info);
   const LossValue value =
-      loss(impl_->head.loss, predictions, labels, maskOf(batch), program.lossGradient(), 0, context());
+      loss(head.loss, predictions, labels, maskOf(batch), program.outputGradient(), 0, context());
   program.backward(info, onReady);
   return StepTicket({.score = value.weight > 0 ? value.sum / value.weight : 0, .weight = value.weight});
 }
@@ -273,10 +291,40 @@ void MultiLayerNetwork::output(const Batch& batch, Tensor& out) {
       program.forward(features, {.stamp = batch.stamp, .seed = impl_->configuration.seed, .training = false});
   if (!out.defined() || out.shape() != predictions.shape() || out.dtype() != DType::Float32)
     out = Tensor::empty(predictions.shape());
-  if (impl_->head.loss == Loss::MeanSquaredError)
+  const auto head = impl_->findHead();
+  if (!head || head->loss == Loss::MeanSquaredError)
     copy(predictions, out, context());
   else
-    activationForward(impl_->head.activation, predictions, out, context());
+    activationForward(head->activation, predictions, out, context());
+}
+
+void MultiLayerNetwork::forward(const Tensor& input, Tensor& output, const ForwardPass& pass) {
+  impl_->requireFit(input);
+  ContextScope scope(context());
+  // The activations are kept in evaluation, too: a backward pass may follow.
+  auto& program = impl_->program(input.shape()[0], true, context());
+  const StepInfo info{.stamp = {.epoch = pass.call, .firstExample = pass.firstExample},
+                      .seed = impl_->configuration.seed,
+                      .training = pass.training};
+  const Tensor& result = program.forward(input, info);
+  output.resize(result.shape(), DType::Float32);
+  copy(result, output, context());
+  impl_->forwardProgram = &program;
+  impl_->forwardInfo = info;
+}
+
+void MultiLayerNetwork::backward(const Tensor& gradOutput, Tensor* gradInput) {
+  require(impl_->forwardProgram != nullptr,
+          "network: backward() needs the activations of a forward() before it, and no step, gradient or many "
+          "other batch sizes since");
+  auto& program = *impl_->forwardProgram;
+  ContextScope scope(context());
+  detail::expectLike("network", "gradOutput", gradOutput, program.outputGradient());
+  copy(gradOutput, program.outputGradient(), context());
+  program.backward(impl_->forwardInfo, {}, gradInput != nullptr);
+  if (!gradInput) return;
+  gradInput->resize(program.inputGradient().shape(), DType::Float32);
+  reorder(program.inputGradient(), *gradInput, context());
 }
 
 Tensor MultiLayerNetwork::output(const Tensor& features) {
@@ -288,6 +336,7 @@ Tensor MultiLayerNetwork::output(const Tensor& features) {
 }
 
 double MultiLayerNetwork::score(const Batch& batch) {
+  const LossHead head = impl_->head();
   const Tensor& features = firstOf(batch.features, "features");
   impl_->requireFit(features);
   ContextScope scope(context());
@@ -296,7 +345,7 @@ double MultiLayerNetwork::score(const Batch& batch) {
       program.forward(features, {.stamp = batch.stamp, .seed = impl_->configuration.seed, .training = false});
   Tensor none;
   const LossValue value =
-      loss(impl_->head.loss, predictions, firstOf(batch.labels, "labels"), maskOf(batch), none, 0, context());
+      loss(head.loss, predictions, firstOf(batch.labels, "labels"), maskOf(batch), none, 0, context());
   return value.weight > 0 ? value.sum / value.weight : 0;
 }
 

@@ -7,7 +7,7 @@ namespace muster::cpu {
 namespace {
 
 /// Inputs of so few channels stay row-major before blocks of channels: oneDNN reads them so, and a block of
-/// sixteen would be mostly padding. They are a network's input, whose gradient nobody asks for.
+/// sixteen would be mostly padding. They are a network's input, whose gradient is seldom asked for.
 constexpr std::int64_t kFewChannels = 3;
 
 bool isFirstLayer(const Conv2dShape& shape) {

@@ -114,12 +114,13 @@ Tensor& ChainProgram::forward(const Tensor& features, const StepInfo& info) {
   return edges_.back().value;
 }
 
-void ChainProgram::backward(const StepInfo& info, const GradientReady& onReady) {
-  for (std::size_t i = nodes_.size(); i-- > 0 && nodes_[i].runsBackward;) {
+void ChainProgram::backward(const StepInfo& info, const GradientReady& onReady, bool withInputGradient) {
+  for (std::size_t i = nodes_.size(); i-- > 0 && (nodes_[i].runsBackward || withInputGradient);) {
     auto& node = nodes_[i];
     if (node.program->aliasesInput()) continue;
+    const bool wanted = node.needsInputGradient || withInputGradient;
     node.program->backward(edges_[i].value, edges_[i + 1].value, edges_[i + 1].gradient,
-                           node.needsInputGradient ? edges_[i].gradient : none_, info);
+                           wanted ? edges_[i].gradient : none_, info);
     if (onReady && !node.segments.empty()) onReady(node.segments, Event{});
   }
 }

@@ -29,12 +29,15 @@ class ChainProgram {
  public:
   ChainProgram(std::span<const ChainLayer> layers, std::int64_t batch, bool training, Context& context);
 
-  /// Runs the chain on features [N, ...]. @return the last layer's output, RowMajor [N, F].
+  /// Runs the chain on features [N, ...]. @return the last layer's output, RowMajor [N, ...].
   Tensor& forward(const Tensor& features, const StepInfo& info);
 
-  /// Where the loss writes its derivative before `backward`; the shape of `forward`'s result.
-  Tensor& lossGradient() { return edges_.back().gradient; }
-  void backward(const StepInfo& info, const GradientReady& onReady);
+  /// Where the derivative by the output is written before `backward`; the shape of `forward`'s result.
+  Tensor& outputGradient() { return edges_.back().gradient; }
+  /// Writes the parameters' gradients, and `inputGradient` only where it is asked for.
+  void backward(const StepInfo& info, const GradientReady& onReady, bool withInputGradient = false);
+  /// The derivative by the features, in the first layer's layout.
+  const Tensor& inputGradient() const { return edges_.front().gradient; }
 
   /// Bytes of activations and gradients.
   std::size_t bytes() const { return activations_.bytes() + gradients_.bytes(); }

@@ -33,7 +33,8 @@ class DropoutProgram final : public ModuleProgram {
     info.training ? apply(x, y, info) : copy(x, y, context_);
   }
   void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo& info) override {
-    if (gradX.defined()) apply(gradY, gradX, info);
+    if (!gradX.defined()) return;
+    info.training ? apply(gradY, gradX, info) : copy(gradY, gradX, context_);
   }
 
  private:
