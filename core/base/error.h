@@ -65,14 +65,15 @@ class NonFiniteScore : public Error {
   using Error::Error;
 };
 
-/// What `ParallelWrapper::fit` throws when a part of it failed: names the part, and for a worker its index,
-/// device and batch. `cause()` is the original exception.
+/// What `ParallelWrapper::fit` and `DataParallel` throw when a part of them failed: names the part, and for a
+/// worker (a replica) its index and device, for a worker its batch, too. `cause()` is the original exception.
 class TrainingError : public Error {
  public:
   TrainingError(const std::string& text, int worker, std::exception_ptr cause)
       : Error(text), worker_(worker), cause_(std::move(cause)) {}
 
-  /// Index of the worker that failed, or -1 where it was the iterator, a merged listener or the coordinator.
+  /// Index of the worker or replica that failed, or -1 where it was the iterator, a merged listener or the
+  /// coordinator.
   int worker() const { return worker_; }
   const std::exception_ptr& cause() const { return cause_; }
 

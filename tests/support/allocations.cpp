@@ -10,12 +10,21 @@
 namespace {
 
 std::atomic<long> count{0};
+std::atomic<long> live{0};
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
   if (!muster::detail::VendorCall::active()) ++count;
   const std::size_t rounded = (bytes + alignment) / alignment * alignment;
-  if (void* memory = std::aligned_alloc(alignment, rounded)) return memory;
-  throw std::bad_alloc();
+  void* memory = std::aligned_alloc(alignment, rounded);
+  if (!memory) throw std::bad_alloc();
+  ++live;
+  return memory;
+}
+
+void release(void* memory) {
+  if (!memory) return;
+  --live;
+  std::free(memory);
 }
 
 }  // namespace
@@ -27,22 +36,26 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<std::size_t>(alignment));
 }
 void operator delete(void* memory) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
+  release(memory);
 }
 
 namespace muster::test {
 
 long allocations() {
   return count;
+}
+
+long liveObjects() {
+  return live;
 }
 
 }  // namespace muster::test

@@ -7,4 +7,7 @@ namespace muster::test {
 /// gets counting allocation functions; all others keep the usual ones.
 long allocations();
 
+/// How many of the objects from operator new are still there, whoever allocated them.
+long liveObjects();
+
 }  // namespace muster::test

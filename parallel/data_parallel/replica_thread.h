@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "muster/core/nn/model.h"
+#include "muster/parallel/data_parallel/split.h"
+#include "muster/parallel/worker/placement.h"
+#include "muster/parallel/worker/task_thread.h"
+
+namespace muster {
+
+/// The blocks of a model that replicas have in common: parameters and statistics, and its gradients.
+struct ModelBlocks {
+  ModelBlocks() = default;
+  /// @throws InvalidArgument without parameters, or gradients of their size and element type.
+  explicit ModelBlocks(Model& model);
+
+  std::vector<Tensor> state;       // parameters and statistics, in the order of blocks()
+  std::vector<Tensor> statistics;  // these alone
+  Tensor gradients;
+};
+
+/// A thread with a device, a context and a replica, all made and destroyed on that thread, and the replica's
+/// parts of a pass. While no task runs its members are the caller's.
+struct ReplicaThread {
+  ReplicaThread(int number, Placement where);
+
+  /// As in "replica 1 on cpu".
+  std::string name() const;
+  /// Takes parameters and statistics from the user's model.
+  void load(const ModelBlocks& truth);
+
+  const int index;
+  const Placement placement;
+  std::unique_ptr<Context> context;
+  std::unique_ptr<Model> model;
+  ModelBlocks blocks;
+  bool stale = true;  // the user's model has other parameters
+  Part inputPart, outputPart;
+  Tensor input, output, gradOutput, gradInput;
+  TaskThread thread;  // last: everything above outlives it
+};
+
+/// Throws InvalidArgument unless `replica` has the blocks and segments of `other`, in memory of its own.
+/// @param whose  of the other, as in "the model's".
+void requireCopy(Model& replica, Model& other, std::string_view whose);
+
+}  // namespace muster

@@ -1,0 +1,326 @@
+#include "tests/parallel/data_parallel.h"
+
+#include <filesystem>
+#include <set>
+#include <thread>
+
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/allocations.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+template <typename T>
+constexpr double kTolerance = sizeof(T) == 4 ? 1e-5 : 1e-12;
+
+/// One pass, forward and backward, of the model alone and of the replicas.
+template <typename T>
+void checkPass(Model& alone, Model& model, DataParallel& parallel, const Tensor& input) {
+  Tensor output, gradInput;
+  alone.forward(input, output);
+  const Tensor gradOutput = randomTensor<T>(output.shape(), 2);
+  alone.backward(gradOutput, &gradInput);
+  parallel.zeroGradients();
+  CHECK(distance<T>(parallel.forward(input), output) < kTolerance<T>);
+  CHECK(distance<T>(parallel.backward(gradOutput), gradInput) < kTolerance<T>);
+  CHECK(distance<T>(gradients(model), gradients(alone)) < kTolerance<T>);
+}
+
+MultiLayerNetwork smoothChain(double rate = 0.4) {
+  return MultiLayerNetwork(
+      {.seed = 5,
+       .inputShape = {2, 8, 7},
+       .layers = {Conv2d{.outChannels = 4, .kernel = {3, 3}, .activation = Activation::Tanh}, AveragePool2d{},
+                  Dropout{.rate = rate}, Dense{.units = 9, .activation = Activation::Tanh},
+                  Dense{.units = 3}}});
+}
+
+/// Live objects once all threads are at rest: a thread clears its task away after its end was heard of.
+long objectsAtRest() {
+  long last = liveObjects();
+  for (int same = 0; same < 10;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    same = liveObjects() == last ? same + 1 : 0;
+    last = liveObjects();
+  }
+  return last;
+}
+
+std::ptrdiff_t threads() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                       std::filesystem::directory_iterator());
+}
+
+std::string describe(const std::vector<ReplicaShapes>& shapes) {
+  std::string text;
+  for (const auto& s : shapes)
+    text +=
+        fmt::format("{} {} {} {}; ", s.replica, s.device.toString(), s.input.toString(), s.output.toString());
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("outputs and gradients are the model's own, along either dimension", T, float, double) {
+  for (const bool timeMajor : {false, true})
+    for (int replicas = 1; replicas <= 4; ++replicas) {
+      SequenceModel<T> alone({.timeMajor = timeMajor}), model({.timeMajor = timeMajor});
+      DataParallel parallel(model, cpus(replicas), timeMajor ? 1 : 0, unpinned());
+      for (std::int64_t n = 1; n <= 33; ++n) {
+        CAPTURE(timeMajor);
+        CAPTURE(replicas);
+        CAPTURE(n);
+        const Shape shape = timeMajor ? Shape{4, n, 3} : Shape{n, 4, 3};
+        checkPass<T>(alone, model, parallel, randomTensor<T>(shape, static_cast<std::uint64_t>(n)));
+      }
+    }
+}
+
+TEST_CASE("the same of a convolutional network with dropout, pass after pass") {
+  for (int replicas = 1; replicas <= 4; ++replicas) {
+    auto alone = smoothChain(), model = smoothChain();
+    alone.init();
+    model.init();
+    DataParallel parallel(model, cpus(replicas), 0, unpinned());
+    for (std::int64_t n = 1; n <= 33; ++n) {
+      CAPTURE(replicas);
+      CAPTURE(n);
+      checkPass<float>(alone, model, parallel,
+                       randomTensor<float>({n, 2, 8, 7}, static_cast<std::uint64_t>(n)));
+    }
+  }
+}
+
+TEST_CASE("a split of uneven and of too small inputs") {
+  SequenceModel<float> model;
+  const auto split = [&](int replicas, std::int64_t n) {
+    DataParallel parallel(model, cpus(replicas), 0, unpinned());
+    parallel.forward(randomTensor<float>({n, 1, 3}, 1));
+    return describe(parallel.shapes());
+  };
+  CHECK(split(3, 30) ==
+        "0 cpu [10, 1, 3] [10, 1, 2]; 1 cpu [10, 1, 3] [10, 1, 2]; 2 cpu [10, 1, 3] [10, 1, 2]; ");
+  CHECK(
+      split(4, 10) ==
+      "0 cpu [3, 1, 3] [3, 1, 2]; 1 cpu [3, 1, 3] [3, 1, 2]; 2 cpu [2, 1, 3] [2, 1, 2]; 3 cpu [2, 1, 3] [2, "
+      "1, 2]; ");
+  CHECK(split(4, 2) == "0 cpu [1, 1, 3] [1, 1, 2]; 1 cpu [1, 1, 3] [1, 1, 2]; ");
+}
+
+TEST_CASE("gradients add up over backward calls until they are zeroed") {
+  SequenceModel<double> alone, model;
+  DataParallel parallel(model, cpus(3), 0, unpinned());
+  Tensor output;
+  Tensor expected = Tensor::zeros(gradients(alone).shape(), DType::Float64);
+  for (const std::uint64_t seed : {1, 2}) {
+    const Tensor input = randomTensor<double>({7, 2, 3}, seed),
+                 gradOutput = randomTensor<double>({7, 2, 2}, seed);
+    alone.forward(input, output);
+    alone.backward(gradOutput, nullptr);
+    for (std::int64_t i = 0; i < expected.elements(); ++i)
+      expected.data<double>()[i] += gradients(alone).data<double>()[i] * (seed == 2 ? 2 : 1);
+    parallel.forward(input);
+    parallel.backward(gradOutput);
+    if (seed == 2) parallel.backward(gradOutput, nullptr);  // again for the same pass
+  }
+  CHECK(distance<double>(gradients(model), expected) < 1e-12);
+  parallel.zeroGradients();
+  CHECK(sameBits(gradients(model), Tensor::zeros(expected.shape(), DType::Float64)));
+}
+
+TEST_CASE_TEMPLATE("updateParameters takes a step on the model, which the next forward sees", T, float,
+                   double) {
+  SequenceModel<T> model;
+  auto table = *model.block(BlockKind::Parameters).segments;
+  table.segments[1].learningRateScale = 0.5;
+  table.segments[2].frozen = true;
+  model.block(BlockKind::Parameters).segments = std::make_shared<SegmentTable>(table);
+  model.control().onReplicate = [&](int, Context& context) {
+    auto replica = std::make_unique<SequenceModel<T>>(SequenceOptions{}, nullptr, &context);
+    replica->block(BlockKind::Parameters).segments = model.block(BlockKind::Parameters).segments;
+    return replica;
+  };
+  const Tensor before = cloneTensor(parameters(model));
+  DataParallel parallel(model, cpus(2), 0, unpinned());
+  const Tensor input = randomTensor<T>({5, 2, 3}, 1);
+  parallel.backward(parallel.forward(input));
+  parallel.updateParameters(0.125);
+  for (const auto& segment : table.segments) {
+    const double rate = segment.frozen ? 0 : 0.125 * segment.learningRateScale;
+    for (std::int64_t i = segment.offset; i < segment.offset + segment.shape.elements(); ++i)
+      CHECK(parameters(model).template data<T>()[i] ==
+            static_cast<T>(before.data<T>()[i] - rate * gradients(model).template data<T>()[i]));
+  }
+  SequenceModel<T> alone;
+  copy(parameters(model), parameters(alone));
+  Tensor expected;
+  alone.forward(input, expected);
+  CHECK(distance<T>(parallel.forward(input), expected) < kTolerance<T>);
+}
+
+TEST_CASE("replicas take the parameters when they have changed, or on demand") {
+  SequenceModel<double> model;
+  DataParallel parallel(model, cpus(3), 0, unpinned());
+  parallel.syncParameters();  // nothing to do yet
+  const Tensor input = randomTensor<double>({6, 2, 3}, 1), two = randomTensor<double>({2, 2, 3}, 1);
+  const Tensor first = parallel.forward(input);
+  setZero(parameters(model), model.context());
+  CHECK(sameBits(parallel.forward(input), first));  // nobody has told it
+  parallel.syncParameters();
+  CHECK(sameBits(parallel.forward(input), Tensor::zeros(first.shape(), DType::Float64)));
+
+  // A replica that sits out a small input takes them later.
+  parallel.zeroGradients();
+  parallel.forward(input);
+  std::ranges::fill(gradients(model).span<double>(), -0.25);
+  parallel.updateParameters(1);
+  parallel.forward(two);
+  SequenceModel<double> alone;
+  copy(parameters(model), parameters(alone));
+  Tensor expected;
+  alone.forward(input, expected);
+  CHECK(distance<double>(parallel.forward(input), expected) < 1e-12);
+}
+
+TEST_CASE("evaluate() turns dropout off, training() on; passes of evaluation do not count") {
+  auto model = smoothChain(), alone = smoothChain();
+  model.init();
+  alone.init();
+  const Tensor input = randomTensor<float>({9, 2, 8, 7}, 1);
+  DataParallel parallel(model, cpus(2), 0, unpinned());
+  Tensor first, second;
+  alone.forward(input, first);
+  alone.forward(input, second);
+  CHECK(distance<float>(parallel.forward(input), first) < 1e-5);
+  parallel.evaluate();
+  const Tensor evaluated = parallel.forward(input);
+  CHECK(distance<float>(evaluated, model.output(input)) < 1e-5);
+  CHECK(sameBits(parallel.forward(input), evaluated));
+  CHECK(parallel.backward(evaluated).shape() == input.shape());
+  parallel.training();
+  CHECK(distance<float>(parallel.forward(input), second) < 1e-5);
+}
+
+TEST_CASE(
+    "a network whose input shape is open takes it from the first input; zeroing before it is no error") {
+  MultiLayerNetwork model({.layers = {Dense{.units = 3}}});
+  DataParallel parallel(model, cpus(2), 0, unpinned());
+  parallel.zeroGradients();
+  CHECK(parallel.forward(randomTensor<float>({5, 4}, 1)).shape() == Shape{5, 3});
+  CHECK(model.configuration().inputShape == Shape{4});
+}
+
+TEST_CASE("statistics are those of replica 0, and reach the others") {
+  SequenceModel<double> model({.statistics = true});
+  std::mutex mutex;
+  std::set<double> seen;  // by replicas before a pass
+  DataParallel parallel(model, cpus(3), 0, unpinned());
+  model.control().onForward = [&](const Model* replica, const ForwardPass&) {
+    std::scoped_lock lock(mutex);
+    seen.insert(const_cast<Model*>(replica)->block(BlockKind::Statistics).values.data<double>()[0]);
+  };
+  const auto statistic = [&] { return model.block(BlockKind::Statistics).values.data<double>()[0]; };
+  const Tensor input = randomTensor<double>({6, 1, 3}, 1);
+  parallel.forward(input);
+  CHECK(statistic() == 100);
+  seen.clear();
+  parallel.forward(input);
+  CHECK(statistic() == 200);
+  CHECK(seen == std::set<double>{100});
+  parallel.evaluate();
+  parallel.forward(input);
+  CHECK(statistic() == 200);
+}
+
+TEST_CASE("the same bits on every run, for one to four replicas and two threads a replica") {
+  for (const int replicas : {1, 2, 3, 4})
+    for (const int threadsPerReplica : {1, 2}) {
+      CAPTURE(replicas);
+      const auto train = [&] {
+        auto model = smoothChain();
+        model.init();
+        DataParallel parallel(model, cpus(replicas), 0,
+                              {.threadsPerReplica = threadsPerReplica, .pinThreads = false});
+        for (std::uint64_t step = 0; step < 10; ++step) {
+          parallel.zeroGradients();
+          Tensor output = parallel.forward(randomTensor<float>({11, 2, 8, 7}, step));
+          parallel.backward(output);
+          parallel.updateParameters(0.01);
+        }
+        return cloneTensor(parameters(model));
+      };
+      const Tensor first = train();
+      for (int run = 0; run < 3; ++run) CHECK(sameBits(train(), first));
+    }
+}
+
+TEST_CASE("each replica has a thread of its own, in which init runs first") {
+  SequenceModel<float> model;
+  std::mutex mutex;
+  std::vector<std::thread::id> threadOf(3);
+  std::set<std::thread::id> used;
+  model.control().onForward = [&](const Model*, const ForwardPass& pass) {
+    std::scoped_lock lock(mutex);
+    CHECK(threadOf[static_cast<std::size_t>(pass.firstExample / 2)] == std::this_thread::get_id());
+    used.insert(std::this_thread::get_id());
+  };
+  DataParallel parallel(model, cpus(3), 0, unpinned([&](int replica) {
+                          threadOf.at(static_cast<std::size_t>(replica)) = std::this_thread::get_id();
+                          CHECK(model.control().replicated == 0);
+                        }));
+  for (int call = 0; call < 5; ++call) parallel.forward(randomTensor<float>({6, 2, 3}, 1));
+  CHECK(used == std::set(threadOf.begin(), threadOf.end()));
+  CHECK(used.size() == 3);
+  CHECK_FALSE(used.contains(std::this_thread::get_id()));
+}
+
+TEST_CASE("memory and threads are flat over many calls, and given back") {
+  auto model = smoothChain();
+  model.init();
+  std::vector<Tensor> inputs;
+  for (const std::int64_t n : {8, 3, 1}) inputs.push_back(randomTensor<float>({n, 2, 8, 7}, 1));
+  const auto calls = [&](DataParallel& parallel, int count) {
+    for (int call = 0; call < count; ++call) {
+      parallel.zeroGradients();
+      for (const auto& input : inputs) parallel.backward(parallel.forward(input));
+      parallel.updateParameters(0.01);
+    }
+    return objectsAtRest();
+  };
+  const auto once = [&] {
+    DataParallel parallel(model, cpus(3), 0, unpinned());
+    calls(parallel, 3);
+  };
+  once();
+  const auto threadsBefore = threads();
+  const long objectsBefore = objectsAtRest();
+  {
+    DataParallel parallel(model, cpus(3), 0, unpinned());
+    calls(parallel, 5);
+    const long settled = calls(parallel, 5);
+    CHECK(threads() == threadsBefore + 3);
+    CHECK(calls(parallel, 200) == settled);
+    CHECK(threads() == threadsBefore + 3);
+  }
+  CHECK(threads() == threadsBefore);
+  CHECK(objectsAtRest() == objectsBefore);
+  SequenceModel<float> counted;
+  { DataParallel(counted, cpus(2), 0, unpinned()).forward(randomTensor<float>({4, 2, 3}, 1)); }
+  CHECK(counted.control().alive == 1);
+}
+
+TEST_CASE("outputs stay as they are when the next ones are computed; those given are filled again") {
+  SequenceModel<float> model;
+  DataParallel parallel(model, cpus(2), 0, unpinned());
+  const Tensor a = randomTensor<float>({4, 2, 3}, 1), b = randomTensor<float>({4, 2, 3}, 2);
+  const Tensor first = parallel.forward(a), copyOfFirst = cloneTensor(first);
+  Tensor second;
+  parallel.forward(b, second);
+  CHECK(sameBits(first, copyOfFirst));
+  const void* place = second.raw();
+  parallel.forward(a, second);
+  CHECK(second.raw() == place);
+  CHECK(sameBits(second, first));
+}
