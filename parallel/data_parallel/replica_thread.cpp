@@ -53,7 +53,7 @@ void requireCopy(Model& replica, Model& other, std::string_view whose) {
             "its block {}, {}, differs from {} {}, {}", mine[b].name, x.toString(), whose, theirs[b].name,
             y.toString());
     requireSameSegments(mine[b], theirs[b], whose);
-    require(x.raw() != y.raw(), "its block {} lies in the memory of {}; replicate() must make a copy",
+    require(!shareMemory(x, y), "its block {} lies in the memory of {}; replicate() must make a copy",
             mine[b].name, whose);
   }
 }
