@@ -1,11 +1,10 @@
 #include "examples/mnist_convnet/output_paths.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <system_error>
 
+#include "examples/support/output_file.h"
 #include "muster/core/base/error.h"
 
 namespace example {
@@ -13,15 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using muster::FileError;
-
-void checkFile(const fs::path& file) {
-  if (file.empty()) return;
-  if (fs::is_directory(file)) throw FileError(file, "cannot be written: it is a directory");
-  const fs::path directory = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  if (::access(directory.c_str(), W_OK | X_OK) != 0)
-    throw FileError(
-        file, fmt::format("cannot be written: its directory: {}", std::generic_category().message(errno)));
-}
 
 void makeDirectory(const fs::path& directory) {
   if (directory.empty()) return;
@@ -33,8 +23,8 @@ void makeDirectory(const fs::path& directory) {
 }  // namespace
 
 void checkOutputPaths(const Options& options) {
-  checkFile(options.model);
-  checkFile(options.json);
+  checkOutputFile(options.model);
+  checkOutputFile(options.json);
   makeDirectory(options.report);
   makeDirectory(options.checkpointDirectory);
 }

@@ -1,0 +1,180 @@
+// Trains LeNet on several devices with the parts of data-parallel training in the program's own hands, as
+// "multi-GPU from scratch" of MXNet does: no model class, no ParallelWrapper. `trainBatch` is the story; the
+// network, written with operations alone, is in lenet_from_scratch/lenet.cpp.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <deque>
+#include <future>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "examples/lenet_from_scratch/lenet.h"
+#include "examples/lenet_from_scratch/options.h"
+#include "examples/support/data_sets.h"
+#include "examples/support/epoch_progress.h"
+#include "examples/support/output_file.h"
+#include "examples/support/program.h"
+#include "muster/core/base/error.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/io/safetensors.h"
+#include "muster/core/ops/update.h"
+#include "muster/parallel/collective/all_reduce.h"
+#include "muster/parallel/split_and_load.h"
+
+using namespace muster;
+
+namespace {
+
+using example::LeNet;
+using example::Options;
+
+/// What one device holds: parameters and gradients of its own, and LeNet planned for each size of batch that
+/// it has met.
+class Replica {
+ public:
+  Replica(std::span<const Tensor> initialParameters, Device device)
+      : parameters(copyTo(initialParameters, device)),
+        gradients(copyTo(initialParameters, device)),
+        context(device) {}
+
+  const Tensor& forward(const Batch& batch) {
+    const ContextScope scope(context);
+    return network(batch).forward(batch.features[0].value, parameters);
+  }
+
+  /// The gradients of the loss of this piece of a batch, whose examples are `examples` in all: divided by
+  /// that number, so that the sum over the pieces is the gradient of the whole batch's mean loss.
+  /// @return the summed loss of the piece.
+  double computeGradients(const Batch& piece, std::int64_t examples) {
+    forward(piece);
+    const ContextScope scope(context);
+    return network(piece).backward(piece.labels[0].value, static_cast<double>(examples), parameters,
+                                   gradients);
+  }
+
+  /// For a batch of so few examples that this device gets none.
+  void clearGradients() {
+    for (Tensor& gradient : gradients) setZero(gradient, context);
+  }
+
+  void update(double learningRate) {
+    for (std::size_t p = 0; p < parameters.size(); ++p)
+      updateSgd(parameters[p], gradients[p], static_cast<float>(learningRate), context);
+  }
+
+  std::vector<Tensor> parameters, gradients;  // [Parameter]
+  Context context;
+
+ private:
+  LeNet& network(const Batch& batch) {
+    return networks_.try_emplace(batch.examples(), batch.examples(), context).first->second;
+  }
+
+  std::map<std::int64_t, LeNet> networks_;  // [examples a batch]
+};
+
+using Replicas = std::deque<Replica>;  // [device]; they stay where they are, for networks know their context
+
+Replicas makeReplicas(const Options& options) {
+  const auto parameters = example::initialParameters(static_cast<std::uint64_t>(options.seed));
+  Replicas replicas;
+  for (int d = 0; d < options.devices; ++d) replicas.emplace_back(parameters, Device::cpu());
+  return replicas;
+}
+
+/// Adds up the gradients of all devices; all hold the sum then.
+void sumGradients(Replicas& replicas) {
+  for (std::size_t p = 0; p < example::kParameters; ++p) {
+    std::vector<Tensor> gradients;  // [device]
+    for (const Replica& replica : replicas) gradients.push_back(replica.gradients[p]);
+    allReduce(gradients, replicas.front().context);
+  }
+}
+
+/// One step on all devices: the step that one device would take on the whole batch, but for rounding. The
+/// parameters are the same on all of them before and after. @return the summed loss.
+double trainBatch(const Batch& batch, Replicas& replicas, double learningRate) {
+  std::vector<Device> devices;
+  for (const Replica& replica : replicas) devices.push_back(replica.context.device());
+  const auto pieces = splitAndLoad(batch, devices, /*evenSplit=*/false);
+
+  std::vector<std::future<double>> losses;  // [piece]
+  for (std::size_t d = 0; d < pieces.size(); ++d)
+    losses.push_back(std::async(
+        std::launch::async, [&, d] { return replicas[d].computeGradients(pieces[d], batch.examples()); }));
+  double lossSum = 0;
+  for (auto& loss : losses) lossSum += loss.get();
+  for (std::size_t d = pieces.size(); d < replicas.size(); ++d) replicas[d].clearGradients();
+
+  sumGradients(replicas);
+  for (Replica& replica : replicas) replica.update(learningRate);
+  return lossSum;
+}
+
+struct EpochResult {
+  double loss = 0;     // mean over the examples
+  double seconds = 0;  // of the training, without the validation
+};
+
+EpochResult trainEpoch(std::int64_t epoch, DataSetIterator& data, Replicas& replicas,
+                       const Options& options) {
+  const std::int64_t batches = (*data.examples() + options.batch - 1) / options.batch;
+  example::EpochProgress progress(epoch + 1, options.epochs, batches);
+  data.reset(epoch);
+  for (Batch batch; data.next(batch);) {
+    const double lossSum = trainBatch(batch, replicas, options.learningRate);
+    if (!std::isfinite(lossSum))
+      throw NonFiniteScore(fmt::format("epoch {}: the loss became {}; a smaller --lr than {} may help",
+                                       epoch + 1, lossSum, options.learningRate));
+    progress.add(batch.examples(), lossSum);
+  }
+  return {progress.loss(), progress.elapsed().count()};
+}
+
+/// The share of the images that the first device reads right; all devices would read the same.
+double validate(DataSetIterator& data, Replica& first) {
+  Evaluation evaluation(LeNet::kClasses);
+  data.reset(0);
+  for (Batch batch; data.next(batch);) evaluation.add(first.forward(batch), batch.labels[0].value);
+  return evaluation.accuracy();
+}
+
+void save(const Replica& replica, const std::filesystem::path& path) {
+  Safetensors file;
+  for (std::size_t p = 0; p < example::kParameters; ++p)
+    file.add(std::string(example::kParameterNames[p]), copyTo(replica.parameters[p], Device::cpu()));
+  file.metadata["format"] = "pt";  // what PyTorch's loader asks for
+  writeSafetensors(path, file);
+  fmt::print("saved: {}\n", path.string());
+}
+
+int run(const Options& options) {
+  example::checkOutputFile(options.model);
+  const auto data = example::loadData(options.data, options.batch, options.seed);
+  if (!data.notice.empty()) fmt::print("{}\n", data.notice);
+  fmt::print("data: {}, {} images to train with and {} to validate with, from {}\n", data.title,
+             *data.train->examples(), *data.test->examples(), data.origin);
+  fmt::print("plan: {} device{}, {} examples a batch over all, SGD with learning rate {}\n", options.devices,
+             options.devices == 1 ? "" : "s", options.batch, options.learningRate);
+
+  Replicas replicas = makeReplicas(options);
+  for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    const EpochResult result = trainEpoch(epoch, *data.train, replicas, options);
+    fmt::print("epoch {}/{}: loss {:.4f}, {:.2f} s, validation accuracy {:.4f}\n", epoch + 1, options.epochs,
+               result.loss, result.seconds, validate(*data.test, replicas.front()));
+  }
+  if (!options.model.empty()) save(replicas.front(), options.model);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return example::runProgram("lenet_from_scratch", [&] {
+    const auto options = example::readOptions(argc, argv);
+    return options ? run(*options) : 0;
+  });
+}

@@ -1,0 +1,25 @@
+#include "examples/support/output_file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "muster/core/base/error.h"
+
+namespace example {
+
+namespace fs = std::filesystem;
+using muster::FileError;
+
+void checkOutputFile(const fs::path& file) {
+  if (file.empty()) return;
+  if (fs::is_directory(file)) throw FileError(file, "cannot be written: it is a directory");
+  const fs::path directory = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  if (::access(directory.c_str(), W_OK | X_OK) != 0)
+    throw FileError(
+        file, fmt::format("cannot be written: its directory: {}", std::generic_category().message(errno)));
+}
+
+}  // namespace example

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/examples/program.h"
+#include "tests/support/temporary_directory.h"
+
+namespace muster::test {
+
+/// An example program in an empty directory of its own, where no data set is to be had: nothing in the
+/// cache, and nobody listens where it would fetch from.
+class Sandbox {
+ public:
+  explicit Sandbox(std::string executable) : executable_(std::move(executable)) {}
+
+  Launch launch(std::vector<std::string> arguments) const {
+    const std::string nobody = "http://127.0.0.1:1/";
+    return {.directory = directory.path(),
+            .arguments = std::move(arguments),
+            .environment = {{"MUSTER_DATA_DIR", ""},
+                            {"MUSTER_CACHE_DIR", cache.path().string()},
+                            {"MUSTER_MNIST_URL", nobody},
+                            {"MUSTER_FASHION_MNIST_URL", nobody},
+                            {"no_proxy", "127.0.0.1"}}};
+  }
+  Outcome run(std::vector<std::string> arguments) const {
+    return runProgram(executable_, launch(std::move(arguments)));
+  }
+
+  TemporaryDirectory directory;
+  TemporaryDirectory cache;
+
+ private:
+  std::string executable_;
+};
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace muster::test
