@@ -70,7 +70,8 @@ class LeNet {
   muster::Context& context_;
   ConvolutionBlock block1_, block2_;
   std::unique_ptr<muster::DensePlan> dense1_, dense2_;
-  // What layers hand on, and its gradients; `maps` is the output of block 2, `flat_` the same as rows.
+  // What layers hand on, and its gradients. `maps_` is block 2's output row-major, `flat_` the same memory as
+  // one row an image.
   muster::Tensor images_, input2_, maps_, flat_, hidden_, logits_;
   muster::Tensor gradInput2_, gradMaps_, gradFlat_, gradHidden_, gradLogits_;
 };
