@@ -1,0 +1,148 @@
+// Compares model averaging with synchronous training over a grid of ways to train, with several seeds.
+// `compare_convergence --help` lists what it can be told.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "examples/compare_convergence/arm_run.h"
+#include "examples/compare_convergence/grid.h"
+#include "examples/compare_convergence/grid_progress.h"
+#include "examples/compare_convergence/interrupt.h"
+#include "examples/compare_convergence/names.h"
+#include "examples/compare_convergence/number_text.h"
+#include "examples/compare_convergence/options.h"
+#include "examples/compare_convergence/output_files.h"
+#include "examples/compare_convergence/results_file.h"
+#include "examples/compare_convergence/summary.h"
+#include "examples/compare_convergence/tables.h"
+#include "examples/support/command_line.h"
+#include "examples/support/data_sets.h"
+#include "examples/support/program.h"
+#include "muster/datasets/directory_lock.h"
+
+using namespace convergence;
+
+namespace {
+
+Setting settingOf(const Options& options, const example::DataSets& data) {
+  const auto examples = *data.train->examples();
+  return {.trainingImages = data.train->set(),
+          .testImages = data.test->set(),
+          .trainingExamples = examples,
+          .testExamples = *data.test->examples(),
+          .epochs = options.epochs,
+          .testEvery = options.testEvery.value_or(std::max<std::int64_t>(1, examples / 10)),
+          .momentum = options.momentum,
+          .l2 = options.l2,
+          .pinThreads = options.pinThreads};
+}
+
+/// What is known before the first run.
+Comparison comparisonOf(const Options& options, const example::DataSets& data, const Setting& setting,
+                        const Recipe& recipe, const Grid& grid, const std::vector<RunRecord>& runs) {
+  const auto count = [](std::int64_t n) { return groupedNumber(static_cast<double>(n)); };
+  Comparison comparison{.grid = grid, .runs = runs, .target = options.target, .link = options.link};
+  comparison.data = fmt::format("Data: {}, {} images to train with and {} to test with, from {}.", data.title,
+                                count(setting.trainingExamples), count(setting.testExamples), data.origin);
+  comparison.training = fmt::format(
+      "Every arm trains the same convolutional network (Deeplearning4j's acceptance test, 431,080 "
+      "parameters) "
+      "on the same {} samples, {} epoch{}, from the same first weights for a seed; each worker is one "
+      "thread.",
+      count(setting.samples()), setting.epochs, setting.epochs == 1 ? "" : "s");
+  comparison.testing = fmt::format(
+      "The merged model is tested at the first merge at or after each multiple of {} samples, and at the "
+      "end.",
+      count(setting.testEvery));
+  for (const auto& [option, value] : recipe)
+    comparison.recipe.push_back(fmt::format("--{} {}", option, value));
+  return comparison;
+}
+
+void summariseInto(Comparison& comparison) {
+  comparison.arms = summarise(comparison.grid, comparison.runs, comparison.target);
+}
+
+std::string lineOf(const RunRecord& run, const std::string& name) {
+  if (run.failed()) return fmt::format("{}: diverged", name);
+  const auto& end = run.points.back();
+  return fmt::format("{}: {:.2f} % after {} samples in {} s", name, end.testAccuracy * 100,
+                     groupedNumber(static_cast<double>(end.samples)), secondsDigits(end.seconds));
+}
+
+/// Trains what the results file does not hold yet, and brings the other files up to date after each run.
+/// @return false where it was interrupted.
+bool trainAll(const Setting& setting, const std::filesystem::path& out, Comparison& comparison,
+              ResultsFile& results) {
+  const Grid& grid = comparison.grid;
+  GridProgress progress(
+      {.runs = grid.runs(), .finished = results.runs().size(), .samplesPerRun = setting.samples()});
+  // All arms of a seed before the next seed, so that what is there can be compared.
+  for (const auto seed : grid.seeds)
+    for (const auto& arm : grid.arms) {
+      if (results.find(arm, seed) != nullptr) continue;
+      const auto name = fmt::format("{}, seed {}", armName(arm, grid), seed);
+      progress.begin(name);
+      auto run = runArm(
+          arm, seed, setting, [&](std::int64_t samples) { progress.advance(samples); }, interrupted);
+      if (!run.finished) return false;
+      writeMerges(out, run.record, run.merges);
+      const auto line = lineOf(run.record, name);
+      results.add(std::move(run.record));
+      summariseInto(comparison);
+      writeComparison(out, comparison);
+      progress.finish(line);
+      if (interrupted() && !comparison.complete()) return false;
+    }
+  return true;
+}
+
+void printTables(const Comparison& comparison) {
+  const auto printNotes = [](const std::vector<std::string>& notes) {
+    for (const auto& note : notes) fmt::print("{}", wrapped(note, example::kLineLength));
+  };
+  fmt::print("\n{}\n", textTable(summaryCells(comparison, Detail::Brief)));
+  printNotes(summaryNotes(comparison, Detail::Brief));
+  if (!comparison.link) return;
+  fmt::print("\nprojected on a link of {}:\n\n{}\n", describe(*comparison.link),
+             textTable(linkCells(comparison, Detail::Brief)));
+  printNotes(linkAssumptions());
+}
+
+int run(const Options& options) {
+  const Grid grid = expandGrid(options.lists);
+  const auto data = example::loadData(options.data, 1, 0);
+  if (!data.notice.empty()) fmt::print("{}\n", data.notice);
+  const muster::DirectoryLock lock(options.out);
+  const Setting setting = settingOf(options, data);
+  const Recipe recipe = recipeOf(options, data, setting.testEvery);
+  ResultsFile results(options.out / "results.jsonl", recipe);
+  Comparison comparison = comparisonOf(options, data, setting, recipe, grid, results.runs());
+  for (const auto& sentence : {comparison.data, comparison.training, comparison.testing})
+    fmt::print("{}", wrapped(sentence, example::kLineLength));
+  fmt::print("{} arms, {} seed{}: {} runs, {} of them in {} already\n", grid.arms.size(), grid.seeds.size(),
+             grid.seeds.size() == 1 ? "" : "s", grid.runs(), results.runs().size(), results.path().string());
+
+  noteInterrupts();
+  const bool complete = trainAll(setting, options.out, comparison, results);
+  summariseInto(comparison);
+  if (!results.runs().empty()) {
+    writeComparison(options.out, comparison);  // also where there was nothing to train: the target may be new
+    printTables(comparison);
+    fmt::print("\nreport: {}\n", (options.out / "report.html").string());
+  }
+  if (complete) return 0;
+  fmt::print("interrupted: {} of {} runs are in {}, and the same command goes on from there\n",
+             results.runs().size(), grid.runs(), results.path().string());
+  return kInterruptedExit;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return example::runProgram("compare_convergence", [&] {
+    const auto options = readOptions(argc, argv);
+    return options ? run(*options) : 0;
+  });
+}

@@ -1,0 +1,99 @@
+#include "examples/compare_convergence/arm_run.h"
+
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+#include "muster/core/device/device.h"
+#include "muster/parallel/parallel_wrapper.h"
+
+namespace convergence {
+namespace {
+
+using namespace muster;
+
+constexpr std::int64_t kTestBatch = 250;
+
+Updater updaterOf(const Arm& arm, const Setting& setting) {
+  if (arm.updater == Nesterovs::kType)
+    return Nesterovs{.learningRate = arm.learningRate, .momentum = setting.momentum};
+  return Updater::named(arm.updater, arm.learningRate);
+}
+
+TrainingMode trainingModeOf(Mode mode) {
+  if (mode == Mode::Synchronous) return TrainingMode::SynchronousGradients;
+  if (mode == Mode::Shared) return TrainingMode::SharedGradients;
+  return TrainingMode::Averaging;
+}
+
+/// One worker merges with nobody, but only at a merge can it be tested: ten times as often as it is, so that
+/// no test comes late, and not each time, which would cost it the copies.
+std::int64_t frequencyOf(const Arm& arm, const Setting& setting) {
+  if (arm.mode != Mode::Single) return arm.frequency;
+  return std::max<std::int64_t>(1, setting.testEvery / arm.batch / 10);
+}
+
+ParallelWrapper wrapperOf(const Arm& arm, const Setting& setting, Model& network, Listeners listeners) {
+  return ParallelWrapper::Builder(network)
+      .workers(static_cast<int>(arm.workers))
+      .trainingMode(trainingModeOf(arm.mode))
+      .averagingFrequency(frequencyOf(arm, setting))
+      .synchronousUntil(arm.synchronousUntil)
+      // Where all replicas take the same steps there is nothing to measure, and it costs time.
+      .measureDivergence(arm.mode == Mode::Averaging || arm.mode == Mode::Shared)
+      .pinThreads(setting.pinThreads)
+      .listeners(std::move(listeners))
+      .build();
+}
+
+bool isNonFinite(const std::exception_ptr& cause) {
+  try {
+    std::rethrow_exception(cause);
+  } catch (const NonFiniteScore&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+MultiLayerConfiguration networkOf(const Arm& arm, std::int64_t seed, const Setting& setting) {
+  return {.seed = static_cast<std::uint64_t>(seed),
+          .updater = updaterOf(arm, setting),
+          .l2 = setting.l2,
+          .inputShape = {1, 28, 28},
+          .layers = {Conv2d{.outChannels = 20, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
+                     Conv2d{.outChannels = 50, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
+                     Dense{.units = 500, .activation = Activation::ReLU}, Output{.classes = 10}}};
+}
+
+ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
+              const std::function<void(std::int64_t samples)>& progress, const std::function<bool()>& stop) {
+  Tester tester(ImageSetIterator(setting.testImages, kTestBatch, std::nullopt, setting.testExamples));
+  const auto recorder =
+      std::make_shared<Recorder>(RecorderOptions{.testEvery = setting.testEvery,
+                                                 .samples = setting.samples(),
+                                                 .test = [&](Model& model) { return tester.test(model); },
+                                                 .progress = progress,
+                                                 .stop = stop});
+  MultiLayerNetwork network(networkOf(arm, seed, setting));
+  network.init();
+  ImageSetIterator images(setting.trainingImages, arm.batch, static_cast<std::uint64_t>(seed),
+                          setting.trainingExamples);
+  ArmRun run{.record = {.arm = arm, .seed = seed, .points = {}, .cores = availableParallelism()},
+             .merges = {}};
+  try {
+    wrapperOf(arm, setting, network, {recorder}).fit(images, setting.epochs);
+    run.finished = !recorder->points().empty() && recorder->points().back().samples == setting.samples();
+  } catch (const TrainingError& error) {
+    if (!isNonFinite(error.cause())) throw;
+    run.record.failure = muster::describe(error.cause());
+    run.finished = true;
+  }
+  run.record.points = recorder->points();
+  run.record.computeSeconds = recorder->computeSeconds();
+  run.merges = recorder->merges();
+  return run;
+}
+
+}  // namespace convergence

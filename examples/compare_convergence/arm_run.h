@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "examples/compare_convergence/recorder.h"
+#include "examples/compare_convergence/run_record.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/datasets/image_set.h"
+
+namespace convergence {
+
+/// What all arms of a comparison have in common.
+struct Setting {
+  std::shared_ptr<const muster::ImageSet> trainingImages, testImages;
+  std::int64_t trainingExamples = 0, testExamples = 0;  ///< the first of each set
+  std::int64_t epochs = 1;
+  std::int64_t testEvery = 6000;  ///< samples
+  double momentum = 0.9;          ///< of nesterovs
+  double l2 = 5e-4;
+  bool pinThreads = true;
+
+  std::int64_t samples() const { return trainingExamples * epochs; }
+};
+
+struct ArmRun {
+  RunRecord record;
+  std::vector<Merge> merges;
+  bool finished = false;  ///< false where `stop` ended it: the record is not to be kept
+};
+
+/// The network that every arm trains: two convolutions, each with a pooling behind it, and two dense layers.
+muster::MultiLayerConfiguration networkOf(const Arm& arm, std::int64_t seed, const Setting& setting);
+
+/// Trains one arm from the beginning. Arms with the same seed start from the same parameters and see the
+/// images in the same order. A training whose loss is no number any more is finished, as a failure.
+/// @throws TrainingError for whatever else goes wrong.
+ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
+              const std::function<void(std::int64_t samples)>& progress, const std::function<bool()>& stop);
+
+}  // namespace convergence

@@ -1,0 +1,93 @@
+#include "examples/compare_convergence/csv.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "examples/compare_convergence/names.h"
+
+namespace convergence {
+namespace {
+
+constexpr const char* kArmColumns =
+    "arm,mode,workers,frequency,batch,updater,learning_rate,synchronous_until";
+
+std::string armFields(const Arm& arm, const Grid& grid) {
+  return fmt::format("{},{},{},{},{},{},{},{}", csvField(armName(arm, grid)), muster::nameOf(arm.mode),
+                     arm.workers, arm.frequency, arm.batch, arm.updater, arm.learningRate,
+                     arm.synchronousUntil);
+}
+
+/// Mean and deviation; two empty fields where there is nothing.
+std::string spreadFields(const Spread& spread) {
+  return spread.count == 0 ? "," : fmt::format("{},{}", spread.mean, spread.deviation);
+}
+
+}  // namespace
+
+std::string csvField(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string pointsCsv(const Comparison& comparison) {
+  auto csv = fmt::format(
+      "{},seed,samples,iterations,rounds,seconds,bytes_per_worker,training_loss,test_loss,test_accuracy,"
+      "distance,oversubscribed\n",
+      kArmColumns);
+  for (const auto& run : comparison.runs)
+    for (const auto& p : run.points)
+      fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                     armFields(run.arm, comparison.grid), run.seed, p.samples, p.iterations, p.rounds,
+                     p.seconds, p.bytes, p.trainingLoss, p.testLoss, p.testAccuracy, p.distance,
+                     run.oversubscribed());
+  return csv;
+}
+
+std::string summaryCsv(const Comparison& comparison) {
+  auto csv = fmt::format(
+      "{},runs,failures,final_accuracy,final_accuracy_sd,lowest_accuracy,highest_accuracy,target,"
+      "target_reached,samples_to_target,samples_to_target_sd,seconds_to_target,seconds_to_target_sd,"
+      "speed_up,seconds,seconds_sd,bytes_per_worker,rounds,compute_seconds,distance,oversubscribed\n",
+      kArmColumns);
+  for (const auto& arm : comparison.arms) {
+    const bool reached = arm.reachesTarget();
+    fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                   armFields(arm.arm, comparison.grid), arm.runs, arm.failures,
+                   spreadFields(arm.finalAccuracy), arm.worstAccuracy, arm.bestAccuracy, comparison.target,
+                   arm.target.reached, spreadFields(reached ? arm.target.samples : Spread{}),
+                   spreadFields(reached ? arm.target.seconds : Spread{}),
+                   arm.speedUp ? fmt::format("{}", *arm.speedUp) : "", spreadFields(arm.seconds),
+                   arm.bytes.mean, arm.cost.exchanges, arm.cost.computeSeconds, arm.distance.mean,
+                   arm.oversubscribed);
+  }
+  return csv;
+}
+
+std::string projectionCsv(const Comparison& comparison) {
+  auto csv = fmt::format("{},projected_workers,seconds,computing_share,samples_per_second,oversubscribed\n",
+                         kArmColumns);
+  if (!comparison.link) return csv;
+  for (const auto& arm : comparison.arms) {
+    if (arm.arm.mode == Mode::Single || arm.curve.empty()) continue;
+    for (const auto workers : projectedWorkers(comparison.grid)) {
+      const auto at = project(*comparison.link, arm.arm.mode, arm.cost, workers);
+      fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{}\n", armFields(arm.arm, comparison.grid),
+                     at.workers, at.seconds, at.computingShare, samplesPerSecond(arm, at),
+                     arm.oversubscribed);
+    }
+  }
+  return csv;
+}
+
+std::string mergesCsv(const std::vector<Merge>& merges) {
+  std::string csv = "samples,iterations,seconds,training_loss,distance,bytes_per_worker\n";
+  for (const auto& m : merges)
+    fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{}\n", m.samples, m.iterations, m.seconds, m.loss,
+                   m.distance, m.bytes);
+  return csv;
+}
+
+}  // namespace convergence

@@ -1,0 +1,98 @@
+#include "examples/compare_convergence/grid.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "muster/core/base/error.h"
+
+namespace convergence {
+namespace {
+
+using muster::require;
+
+template <typename T>
+void requireSome(const std::vector<T>& list, std::string_view option) {
+  require(!list.empty(), "the grid is empty, there is nothing to train: --{} names nothing", option);
+}
+
+void requireArms(const GridLists& lists) {
+  requireSome(lists.modes, "mode");
+  requireSome(lists.workers, "workers");
+  requireSome(lists.batches, "batch");
+  requireSome(lists.updaters, "updater");
+  requireSome(lists.scalings, "lr-scaling");
+  requireSome(lists.seeds, "seeds");
+  if (std::ranges::find(lists.modes, Mode::Averaging) == lists.modes.end()) return;
+  requireSome(lists.frequencies, "frequency");
+  requireSome(lists.synchronousUntil, "post-local");
+}
+
+/// The index of `arm` among the arms, where it is put if it is new.
+std::size_t indexOf(std::vector<Arm>& arms, const Arm& arm) {
+  const auto found = std::ranges::find(arms, arm);
+  const auto index = static_cast<std::size_t>(found - arms.begin());
+  if (found == arms.end()) arms.push_back(arm);
+  return index;
+}
+
+std::vector<Arm> armsOf(const Panel& panel, const GridLists& lists) {
+  Arm one{.batch = panel.batch, .updater = panel.updater.name, .learningRate = panel.updater.learningRate};
+  Arm whole = one;
+  whole.batch *= panel.workers;
+  whole.learningRate *= scalingFactor(panel.scaling, panel.workers);
+  std::vector<Arm> arms{one, whole};
+  for (const Mode mode : lists.modes) {
+    Arm arm = whole;
+    arm.mode = mode;
+    arm.workers = panel.workers;
+    arm.batch = panel.batch;
+    if (mode != Mode::Averaging) {
+      arms.push_back(arm);
+      continue;
+    }
+    for (const auto until : lists.synchronousUntil)
+      for (const auto frequency : lists.frequencies) {
+        arm.frequency = frequency;
+        arm.synchronousUntil = frequency == 1 ? 0 : until;
+        arms.push_back(arm);
+      }
+  }
+  return arms;
+}
+
+}  // namespace
+
+double scalingFactor(Scaling scaling, std::int64_t workers) {
+  if (scaling == Scaling::Linear) return static_cast<double>(workers);
+  if (scaling == Scaling::SquareRoot) return std::sqrt(static_cast<double>(workers));
+  return 1;
+}
+
+void Arm::fields(muster::Fields& f) {
+  f.field("mode", mode);
+  f.field("workers", workers);
+  f.field("frequency", frequency);
+  f.field("batch", batch);
+  f.field("updater", updater);
+  f.field("learningRate", learningRate);
+  f.field("synchronousUntil", synchronousUntil);
+}
+
+Grid expandGrid(const GridLists& lists) {
+  requireArms(lists);
+  Grid grid{.arms = {}, .panels = {}, .seeds = lists.seeds};
+  for (const auto& updater : lists.updaters)
+    for (const auto scaling : lists.scalings)
+      for (const auto batch : lists.batches)
+        for (const auto workers : lists.workers) {
+          Panel panel{.workers = workers, .batch = batch, .updater = updater, .scaling = scaling, .arms = {}};
+          for (const Arm& arm : armsOf(panel, lists)) {
+            const auto index = indexOf(grid.arms, arm);
+            if (std::ranges::find(panel.arms, index) == panel.arms.end()) panel.arms.push_back(index);
+          }
+          grid.panels.push_back(std::move(panel));
+        }
+  return grid;
+}
+
+}  // namespace convergence

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "muster/core/base/fields.h"
+
+namespace convergence {
+
+/// How the workers of an arm learn from each other.
+enum class Mode {
+  Single,  ///< one worker, there is nobody else
+  Averaging,
+  Synchronous,
+  Shared
+};
+
+/// What the learning rate is multiplied by where a step is taken for `n` times the examples.
+enum class Scaling {
+  None,        ///< 1
+  Linear,      ///< n. Source: Goyal et al. 2017
+  SquareRoot,  ///< the square root of n. Source: Krizhevsky 2014
+};
+
+double scalingFactor(Scaling scaling, std::int64_t workers);
+
+struct UpdaterChoice {
+  std::string name;
+  double learningRate = 0.01;  ///< of one worker
+  bool operator==(const UpdaterChoice&) const = default;
+};
+
+/// One way to train.
+struct Arm {
+  Mode mode = Mode::Single;
+  std::int64_t workers = 1;
+  std::int64_t frequency = 1;  ///< iterations between merges; 1 but for averaging
+  std::int64_t batch = 64;     ///< examples of one worker in an iteration
+  std::string updater = "nesterovs";
+  double learningRate = 0.01;         ///< as the updater gets it, scaled
+  std::int64_t synchronousUntil = 0;  ///< iterations that merge every time before `frequency` holds
+
+  bool operator==(const Arm&) const = default;
+  void fields(muster::Fields& f);
+};
+
+/// What is to be combined, each list in the order of the report.
+struct GridLists {
+  std::vector<Mode> modes;
+  std::vector<std::int64_t> workers;
+  std::vector<std::int64_t> frequencies;
+  std::vector<std::int64_t> batches;
+  std::vector<UpdaterChoice> updaters;
+  std::vector<Scaling> scalings;
+  std::vector<std::int64_t> synchronousUntil;
+  std::vector<std::int64_t> seeds;
+};
+
+/// Arms that are looked at together: the same workers, batch, updater and scaling, and one worker beside
+/// them.
+struct Panel {
+  std::int64_t workers = 2;
+  std::int64_t batch = 64;  ///< of each worker
+  UpdaterChoice updater;
+  Scaling scaling = Scaling::None;
+  std::vector<std::size_t> arms;  ///< indices into `Grid::arms`
+
+  bool operator==(const Panel&) const = default;
+};
+
+/// The arms of a comparison, each once; every arm is trained with every seed.
+struct Grid {
+  std::vector<Arm> arms;
+  std::vector<Panel> panels;
+  std::vector<std::int64_t> seeds;
+
+  std::size_t runs() const { return arms.size() * seeds.size(); }
+};
+
+/// Combines the lists. Each panel begins with one worker at the batch B and one at W B, the latter with the
+/// learning rate of the W workers. What would train the same twice is one arm: the frequency is of averaging
+/// only, and at frequency 1 averaging is synchronous from the beginning.
+/// @throws InvalidArgument where there is nothing to compare, naming the list that is empty.
+Grid expandGrid(const GridLists& lists);
+
+}  // namespace convergence
+
+namespace muster {
+
+template <>
+struct EnumNames<convergence::Mode> {
+  static constexpr std::array<std::pair<convergence::Mode, std::string_view>, 4> kNames{
+      {{convergence::Mode::Single, "single"},
+       {convergence::Mode::Averaging, "averaging"},
+       {convergence::Mode::Synchronous, "synchronous"},
+       {convergence::Mode::Shared, "shared"}}};
+};
+
+template <>
+struct EnumNames<convergence::Scaling> {
+  static constexpr std::array<std::pair<convergence::Scaling, std::string_view>, 3> kNames{
+      {{convergence::Scaling::None, "none"},
+       {convergence::Scaling::Linear, "linear"},
+       {convergence::Scaling::SquareRoot, "sqrt"}}};
+};
+
+}  // namespace muster

@@ -1,0 +1,73 @@
+#include "examples/compare_convergence/lists.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include "muster/core/optim/updater.h"
+
+namespace convergence {
+
+using muster::require;
+
+std::vector<std::string> parseWords(std::string_view option, std::string_view text) {
+  std::vector<std::string> words;
+  if (text.empty()) return words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find(',', begin), text.size());
+    std::string word(text.substr(begin, end - begin));
+    require(!word.empty(), "--{}: \"{}\" is no list as in a,b,c: a word is empty", option, text);
+    require(std::ranges::find(words, word) == words.end(), "--{}: {} stands there twice", option, word);
+    words.push_back(std::move(word));
+    begin = end + 1;
+  }
+  return words;
+}
+
+std::vector<std::int64_t> parseNumbers(std::string_view option, std::string_view text, std::int64_t least,
+                                       std::int64_t most) {
+  std::vector<std::int64_t> numbers;
+  for (const auto& word : parseWords(option, text)) {
+    std::int64_t number = 0;
+    const char* const end = word.data() + word.size();
+    const auto read = std::from_chars(word.data(), end, number);
+    require(read.ec == std::errc() && read.ptr == end, "--{}: \"{}\" is no whole number", option, word);
+    require(number >= least && number <= most, "--{}: each must be between {} and {}, got {}", option, least,
+            most, number);
+    require(std::ranges::find(numbers, number) == numbers.end(), "--{}: {} stands there twice", option,
+            number);
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+std::vector<UpdaterChoice> parseUpdaters(std::string_view option, std::string_view text) {
+  std::vector<UpdaterChoice> updaters;
+  for (const auto& word : parseWords(option, text)) {
+    const auto colon = word.find(':');
+    UpdaterChoice choice{.name = word.substr(0, colon)};
+    const bool adaptive = choice.name == "adam" || choice.name == "adamw" || choice.name == "rmsprop";
+    choice.learningRate = adaptive ? 0.001 : 0.01;
+    if (colon != std::string::npos) {
+      const std::string rate = word.substr(colon + 1);
+      char* end = nullptr;
+      choice.learningRate = std::strtod(rate.c_str(), &end);
+      require(!rate.empty() && *end == '\0' && std::isfinite(choice.learningRate) && choice.learningRate > 0,
+              "--{}: {}: the learning rate must be a positive number, got \"{}\"", option, word, rate);
+    }
+    muster::Updater::named(choice.name, choice.learningRate);  // refuses what there is not
+    require(std::ranges::find(updaters, choice) == updaters.end(), "--{}: {} stands there twice", option,
+            word);
+    updaters.push_back(std::move(choice));
+  }
+  return updaters;
+}
+
+std::vector<std::string> updaterTexts(const std::vector<UpdaterChoice>& updaters) {
+  std::vector<std::string> texts;
+  for (const auto& updater : updaters)
+    texts.push_back(fmt::format("{}:{}", updater.name, updater.learningRate));
+  return texts;
+}
+
+}  // namespace convergence

@@ -1,0 +1,66 @@
+#include "examples/compare_convergence/names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace convergence {
+namespace {
+
+/// Whether `member` differs among the arms that have several workers.
+template <typename T>
+bool varies(const Grid& grid, T Arm::*member) {
+  const Arm* first = nullptr;
+  for (const auto& arm : grid.arms) {
+    if (arm.mode == Mode::Single) continue;
+    if (first != nullptr && arm.*member != first->*member) return true;
+    if (first == nullptr) first = &arm;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string shortArmName(const Arm& arm) {
+  switch (arm.mode) {
+    case Mode::Single:
+      return fmt::format("one worker, batch {}", arm.batch);
+    case Mode::Synchronous:
+      return "synchronous";
+    case Mode::Shared:
+      return "shared gradients";
+    case Mode::Averaging:
+      break;
+  }
+  return fmt::format("averaging every {}{}", arm.frequency,
+                     arm.synchronousUntil > 0 ? fmt::format(" after {}", arm.synchronousUntil) : "");
+}
+
+std::string armName(const Arm& arm, const Grid& grid) {
+  std::string name = shortArmName(arm);
+  if (arm.mode != Mode::Single) {
+    name += fmt::format(", {} workers", arm.workers);
+    if (varies(grid, &Arm::batch)) name += fmt::format(", batch {}", arm.batch);
+  }
+  if (varies(grid, &Arm::updater)) name += ", " + arm.updater;
+  const auto otherRate = [&](const Arm& other) { return other.learningRate != arm.learningRate; };
+  if (std::ranges::any_of(grid.arms, otherRate)) name += fmt::format(", rate {:.4g}", arm.learningRate);
+  return name;
+}
+
+std::string panelName(const Panel& panel) {
+  const double factor = scalingFactor(panel.scaling, panel.workers);
+  const auto scaled =
+      panel.scaling == Scaling::None
+          ? std::string()
+          : fmt::format(" ({} scaling of {:.4g})", muster::nameOf(panel.scaling), panel.updater.learningRate);
+  return fmt::format("{} workers, batch {} each, {} at learning rate {:.4g}{}", panel.workers, panel.batch,
+                     panel.updater.name, panel.updater.learningRate * factor, scaled);
+}
+
+std::string runFileName(const Arm& arm, std::int64_t seed) {
+  return fmt::format("{}-w{}-f{}-b{}-{}-lr{}-u{}-seed{}", muster::nameOf(arm.mode), arm.workers,
+                     arm.frequency, arm.batch, arm.updater, arm.learningRate, arm.synchronousUntil, seed);
+}
+
+}  // namespace convergence

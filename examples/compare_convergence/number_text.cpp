@@ -1,0 +1,58 @@
+#include "examples/compare_convergence/number_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace convergence {
+namespace {
+
+struct Prefix {
+  double factor;
+  const char* name;
+};
+
+constexpr Prefix kPrefixes[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}};
+
+}  // namespace
+
+std::string shortNumber(double value) {
+  for (const auto& prefix : kPrefixes)
+    if (std::abs(value) >= prefix.factor * (1 - 1e-9))
+      return fmt::format("{:.4g}{}", value / prefix.factor, prefix.name);
+  return fmt::format("{:.4g}", value);
+}
+
+std::string groupedNumber(double value) {
+  const std::string digits = fmt::format("{:.0f}", value);
+  std::string grouped;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    const bool newGroup = (digits.size() - i) % 3 == 0 && !grouped.empty() && grouped.back() != '-';
+    if (newGroup) grouped += ',';
+    grouped += digits[i];
+  }
+  return grouped;
+}
+
+std::string byteText(double bytes) {
+  for (const auto& prefix : kPrefixes)
+    if (bytes >= prefix.factor) return fmt::format("{:.3g} {}B", bytes / prefix.factor, prefix.name);
+  return fmt::format("{:.3g} B", bytes);
+}
+
+std::string secondsDigits(double seconds) {
+  const int decimals = seconds >= 100 ? 0 : seconds >= 10 ? 1 : seconds >= 1 ? 2 : 3;
+  return fmt::format("{:.{}f}", seconds, decimals);
+}
+
+std::string percentText(double share) {
+  return fmt::format("{:.6g} %", share * 100);
+}
+
+std::string spreadText(const Spread& spread, double factor, int decimals) {
+  const auto mean = fmt::format("{:.{}f}", spread.mean * factor, decimals);
+  if (spread.count < 2) return mean;
+  return fmt::format("{} ± {:.{}f}", mean, spread.deviation * factor, decimals);
+}
+
+}  // namespace convergence

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "examples/compare_convergence/statistics.h"
+
+namespace convergence {
+
+/// Short, with a suffix of the thousands: `0.5`, `20k`, `1.5M`.
+std::string shortNumber(double value);
+/// Whole, in groups of three digits: `60,000`.
+std::string groupedNumber(double value);
+/// As in `1.72 MB`, by factors of 1000.
+std::string byteText(double bytes);
+/// As in `0.431`, `43.1` or `4310`.
+std::string secondsDigits(double seconds);
+/// `95 %`, `99.25 %`.
+std::string percentText(double share);
+/// `mean ± deviation`, each multiplied by `factor` and with `decimals`; without the deviation where there is
+/// only one number.
+std::string spreadText(const Spread& spread, double factor, int decimals);
+
+}  // namespace convergence

@@ -1,0 +1,129 @@
+#include "examples/compare_convergence/plots.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+namespace convergence {
+namespace {
+
+using Value = std::function<double(const CurvePoint&)>;
+
+double samplesAt(const CurvePoint& point) {
+  return point.samples;
+}
+double secondsAt(const CurvePoint& point) {
+  return point.seconds.mean;
+}
+double bytesAt(const CurvePoint& point) {
+  return point.bytes.mean;
+}
+
+const PlotAxis kSamples{"samples trained, all workers", ScaleKind::Linear};
+const PlotAxis kSeconds{"wall time of training, seconds", ScaleKind::Linear};
+const PlotAxis kBytes{"bytes sent by a worker (log)", ScaleKind::Log};
+const PlotAxis kAccuracy{"test accuracy (log of the error)", ScaleKind::Accuracy};
+const PlotAxis kTestLoss{"test loss, nats (log)", ScaleKind::Log};
+
+struct Request {
+  const char* title;
+  PlotAxis x;
+  Value xOf;
+  PlotAxis y;
+  Spread CurvePoint::*yOf;
+};
+
+Plot plotOf(const Request& request, const Panel& panel, const Comparison& comparison) {
+  Plot plot{.title = request.title, .x = request.x, .y = request.y, .lines = {}, .mark = {}};
+  if (request.y.scale == ScaleKind::Accuracy) plot.mark = comparison.target;
+  const auto styles = stylesOf(panel, comparison.grid);
+  for (std::size_t i = 0; i < panel.arms.size(); ++i) {
+    const auto& arm = comparison.arms[panel.arms[i]];
+    PlotLine line{arm.name, styles[i], {}};
+    for (const auto& point : arm.curve) {
+      const Spread& y = point.*request.yOf;
+      line.points.push_back({request.xOf(point), y.mean, y.mean - y.deviation, y.mean + y.deviation});
+    }
+    plot.lines.push_back(std::move(line));
+  }
+  return plot;
+}
+
+/// Where `value` stands among the different values of a list, from 0 to 1.
+double rank(std::int64_t value, std::vector<std::int64_t> all) {
+  std::ranges::sort(all);
+  all.erase(std::ranges::unique(all).begin(), all.end());
+  const auto index = std::ranges::find(all, value) - all.begin();
+  return all.size() < 2 ? 0 : static_cast<double>(index) / static_cast<double>(all.size() - 1);
+}
+
+}  // namespace
+
+std::vector<LineStyle> stylesOf(const Panel& panel, const Grid& grid) {
+  std::vector<std::int64_t> frequencies;
+  for (const auto index : panel.arms)
+    if (grid.arms[index].mode == Mode::Averaging) frequencies.push_back(grid.arms[index].frequency);
+  std::vector<LineStyle> styles;
+  for (const auto index : panel.arms) {
+    const Arm& arm = grid.arms[index];
+    // Mid-tones, which are seen on white and on black.
+    switch (arm.mode) {
+      case Mode::Single:
+        styles.push_back({"#7d8590", arm.batch == panel.batch ? "" : "2 3"});
+        break;
+      case Mode::Synchronous:
+        styles.push_back({"#d9730d", "10 4"});
+        break;
+      case Mode::Shared:
+        styles.push_back({"#1f9254", "4 3"});
+        break;
+      case Mode::Averaging:
+        styles.push_back({fmt::format("hsl({:.0f} 75% 55%)", 200 + 120 * rank(arm.frequency, frequencies)),
+                          arm.synchronousUntil > 0 ? "8 3 2 3" : ""});
+    }
+  }
+  return styles;
+}
+
+std::vector<Plot> plotsOf(const Panel& panel, const Comparison& comparison) {
+  const PlotAxis trainingLoss{"training loss, nats (log)", ScaleKind::Log};
+  const PlotAxis distance{"distance / norm of the mean (log)", ScaleKind::Log};
+  const std::vector<Request> requests{
+      {"Test accuracy by samples", kSamples, samplesAt, kAccuracy, &CurvePoint::testAccuracy},
+      {"Test accuracy by wall time", kSeconds, secondsAt, kAccuracy, &CurvePoint::testAccuracy},
+      {"Test accuracy by bytes sent", kBytes, bytesAt, kAccuracy, &CurvePoint::testAccuracy},
+      {"Test loss by samples", kSamples, samplesAt, kTestLoss, &CurvePoint::testLoss},
+      {"Test loss by wall time", kSeconds, secondsAt, kTestLoss, &CurvePoint::testLoss},
+      {"Test loss by bytes sent", kBytes, bytesAt, kTestLoss, &CurvePoint::testLoss},
+      {"Training loss of the replicas by samples", kSamples, samplesAt, trainingLoss,
+       &CurvePoint::trainingLoss},
+      {"Distance of the replicas from their mean by samples", kSamples, samplesAt, distance,
+       &CurvePoint::distance}};
+  std::vector<Plot> plots;
+  for (const auto& request : requests) plots.push_back(plotOf(request, panel, comparison));
+  return plots;
+}
+
+Plot linkPlotOf(const Panel& panel, const Comparison& comparison) {
+  Plot plot{.title = "Projected throughput by workers",
+            .x = {"workers (log)", ScaleKind::Log},
+            .y = {"samples a second, all workers (log)", ScaleKind::Log},
+            .lines = {},
+            .mark = {}};
+  const auto styles = stylesOf(panel, comparison.grid);
+  for (std::size_t i = 0; i < panel.arms.size(); ++i) {
+    const auto& arm = comparison.arms[panel.arms[i]];
+    if (arm.arm.mode == Mode::Single) continue;
+    PlotLine line{arm.name, styles[i], {}};
+    for (const auto workers : projectedWorkers(comparison.grid)) {
+      const auto at = project(*comparison.link, arm.arm.mode, arm.cost, workers);
+      const double rate = samplesPerSecond(arm, at);
+      line.points.push_back({static_cast<double>(at.workers), rate, rate, rate});
+    }
+    plot.lines.push_back(std::move(line));
+  }
+  return plot;
+}
+
+}  // namespace convergence

@@ -1,0 +1,53 @@
+#include "examples/compare_convergence/recorder.h"
+
+#include <utility>
+
+namespace convergence {
+
+Recorder::Recorder(RecorderOptions options) : options_(std::move(options)), every_(options_.testEvery) {}
+
+void Recorder::onEpochStart(const muster::EpochEvent&) {
+  if (!std::exchange(running_, true)) since_ = options_.now();
+}
+
+void Recorder::onMerge(const muster::MergeEvent& event) {
+  const auto stopped = options_.now();
+  now_.seconds += std::chrono::duration<double>(stopped - since_).count();
+  now_.samples += event.examples;
+  now_.iterations = event.iteration;
+  lossSum_ += event.score * static_cast<double>(event.examples);
+  if (event.trainer.workers() > 1) {
+    ++now_.rounds;
+    now_.bytes += event.bytes;
+    merges_.push_back(
+        {now_.samples, event.iteration, now_.seconds, event.score, event.divergence, event.bytes});
+  }
+  if (every_.passed(now_.samples) || now_.samples == options_.samples) testNow(event.trainer);
+  if (options_.progress) options_.progress(now_.samples);
+  if (options_.stop && options_.stop()) event.trainer.stopFit();
+  since_ = options_.now();
+}
+
+void Recorder::testNow(muster::Trainer& trainer) {
+  const auto before = points_.empty() ? Point{} : points_.back();
+  const auto samples = now_.samples - before.samples;
+  now_.trainingLoss = samples > 0 ? lossSum_ / static_cast<double>(samples) : 0;
+  now_.distance = 0;
+  for (std::size_t i = mergesThen_; i < merges_.size(); ++i)
+    now_.distance += merges_[i].distance / static_cast<double>(merges_.size() - mergesThen_);
+  const TestResult result = options_.test(trainer.model());
+  now_.testAccuracy = result.accuracy;
+  now_.testLoss = result.loss;
+  points_.push_back(now_);
+  lossSum_ = 0;
+  mergesThen_ = merges_.size();
+}
+
+void Recorder::onFitEnd(muster::Trainer& trainer) {
+  const auto times = trainer.workerTimes();
+  for (const auto& worker : times)
+    computeSeconds_ +=
+        std::chrono::duration<double>(worker.computing).count() / static_cast<double>(times.size());
+}
+
+}  // namespace convergence

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "examples/compare_convergence/grid.h"
+#include "muster/core/base/fields.h"
+
+namespace convergence {
+
+/// The merged model at some point of a run, and what it took to get there.
+struct Point {
+  std::int64_t samples = 0;     ///< trained, by all workers together
+  std::int64_t iterations = 0;  ///< of each worker
+  std::int64_t rounds = 0;      ///< exchanges so far; 0 for one worker
+  double seconds = 0;           ///< of training, without the tests
+  std::int64_t bytes = 0;       ///< that one worker has contributed to the exchanges
+  double trainingLoss = 0;  ///< mean over the samples since the last point, of the replicas as they learnt
+  double testLoss = 0;      ///< of the merged model
+  double testAccuracy = 0;  ///< likewise; from 0 to 1
+  double distance = 0;      ///< of the replicas from their mean, mean over the merges since the last point
+
+  bool operator==(const Point&) const = default;
+  void fields(muster::Fields& f);
+};
+
+/// One arm trained with one seed.
+struct RunRecord {
+  Arm arm;
+  std::int64_t seed = 0;
+  std::vector<Point> points;
+  double computeSeconds = 0;  ///< mean over the workers
+  std::int64_t cores = 0;     ///< that this program could use
+  std::string failure = {};   ///< why it ended early (its loss was no longer a number); empty: it did not
+
+  bool failed() const { return !failure.empty(); }
+  /// More workers than cores: its wall time is not that of its workers on cores of their own.
+  bool oversubscribed() const { return arm.workers > cores; }
+};
+
+/// As JSON on one line, and back.
+std::string toJson(const RunRecord& run);
+/// @throws InvalidArgument naming the field that is missing or wrong.
+RunRecord runFromJson(std::string_view json);
+
+}  // namespace convergence

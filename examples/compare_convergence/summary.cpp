@@ -1,0 +1,123 @@
+#include "examples/compare_convergence/summary.h"
+
+#include <algorithm>
+
+#include "examples/compare_convergence/names.h"
+
+namespace convergence {
+namespace {
+
+using Runs = std::vector<const RunRecord*>;
+
+/// The spread of what `value` says of each.
+template <typename Items, typename Value>
+Spread spreadOver(const Items& items, Value value) {
+  std::vector<double> values;
+  for (const auto& item : items) values.push_back(static_cast<double>(value(item)));
+  return spreadOf(values);
+}
+
+std::vector<CurvePoint> curveOf(const Runs& runs) {
+  std::vector<CurvePoint> curve;
+  if (runs.empty()) return curve;
+  std::size_t length = runs.front()->points.size();
+  for (const auto* run : runs) length = std::min(length, run->points.size());
+  for (std::size_t i = 0; i < length; ++i) {
+    const auto of = [&](auto member) {
+      return spreadOver(runs, [&](const RunRecord* run) { return run->points[i].*member; });
+    };
+    curve.push_back({.samples = static_cast<double>(runs.front()->points[i].samples),
+                     .seconds = of(&Point::seconds),
+                     .testAccuracy = of(&Point::testAccuracy),
+                     .testLoss = of(&Point::testLoss),
+                     .trainingLoss = of(&Point::trainingLoss),
+                     .distance = of(&Point::distance),
+                     .bytes = of(&Point::bytes)});
+  }
+  return curve;
+}
+
+Target targetOf(const Runs& runs, double accuracy) {
+  std::vector<const Point*> first;
+  for (const auto* run : runs) {
+    const auto found =
+        std::ranges::find_if(run->points, [&](const Point& point) { return point.testAccuracy >= accuracy; });
+    if (found != run->points.end()) first.push_back(&*found);
+  }
+  return {.reached = first.size(),
+          .seconds = spreadOver(first, [](const Point* point) { return point->seconds; }),
+          .samples = spreadOver(first, [](const Point* point) { return point->samples; })};
+}
+
+double meanDistance(const RunRecord& run) {
+  return spreadOver(run.points, [](const Point& point) { return point.distance; }).mean;
+}
+
+ArmSummary summariseArm(const Arm& arm, const std::vector<RunRecord>& all, double targetAccuracy) {
+  ArmSummary summary;
+  summary.arm = arm;
+  Runs runs;
+  for (const auto& run : all) {
+    if (run.arm != arm) continue;
+    ++summary.runs;
+    summary.oversubscribed |= run.oversubscribed();
+    // One that failed has no end to speak of.
+    run.failed() || run.points.empty() ? void(++summary.failures) : runs.push_back(&run);
+  }
+  summary.curve = curveOf(runs);
+  summary.target = targetOf(runs, targetAccuracy);
+  if (runs.empty()) return summary;
+  const auto atEnd = [&](auto member) {
+    return spreadOver(runs, [&](const RunRecord* run) { return run->points.back().*member; });
+  };
+  summary.finalAccuracy = atEnd(&Point::testAccuracy);
+  const auto [worst, best] =
+      std::ranges::minmax(runs, {}, [](const RunRecord* run) { return run->points.back().testAccuracy; });
+  summary.worstAccuracy = worst->points.back().testAccuracy;
+  summary.bestAccuracy = best->points.back().testAccuracy;
+  summary.seconds = atEnd(&Point::seconds);
+  summary.bytes = atEnd(&Point::bytes);
+  summary.distance = spreadOver(runs, [](const RunRecord* run) { return meanDistance(*run); });
+  summary.cost = {
+      .computeSeconds = spreadOver(runs, [](const RunRecord* run) { return run->computeSeconds; }).mean,
+      .exchanges = atEnd(&Point::rounds).mean,
+      .bytes = summary.bytes.mean};
+  return summary;
+}
+
+bool isReferenceOf(const Arm& reference, const Arm& arm) {
+  return arm.mode != Mode::Single && reference.mode == Mode::Synchronous &&
+         reference.workers == arm.workers && reference.batch == arm.batch &&
+         reference.updater == arm.updater && reference.learningRate == arm.learningRate;
+}
+
+std::optional<double> speedUpOver(const ArmSummary& reference, const ArmSummary& summary) {
+  if (!reference.reachesTarget() || !summary.reachesTarget() || summary.target.seconds.mean <= 0)
+    return std::nullopt;
+  return reference.target.seconds.mean / summary.target.seconds.mean;
+}
+
+}  // namespace
+
+double samplesPerSecond(const ArmSummary& arm, const Projection& projection) {
+  if (arm.curve.empty() || projection.seconds <= 0) return 0;
+  const double ofOneWorker = arm.curve.back().samples / static_cast<double>(arm.arm.workers);
+  return ofOneWorker * static_cast<double>(projection.workers) / projection.seconds;
+}
+
+std::vector<ArmSummary> summarise(const Grid& grid, const std::vector<RunRecord>& runs,
+                                  double targetAccuracy) {
+  std::vector<ArmSummary> all;
+  for (const auto& arm : grid.arms) {
+    all.push_back(summariseArm(arm, runs, targetAccuracy));
+    all.back().name = armName(arm, grid);
+  }
+  for (auto& summary : all) {
+    const auto reference = std::ranges::find_if(
+        all, [&](const ArmSummary& other) { return isReferenceOf(other.arm, summary.arm); });
+    if (reference != all.end()) summary.speedUp = speedUpOver(*reference, summary);
+  }
+  return all;
+}
+
+}  // namespace convergence

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "examples/compare_convergence/grid.h"
+#include "examples/compare_convergence/link_model.h"
+#include "examples/compare_convergence/run_record.h"
+#include "examples/compare_convergence/statistics.h"
+
+namespace convergence {
+
+/// A point of all seeds of an arm together.
+struct CurvePoint {
+  double samples = 0;
+  Spread seconds, testAccuracy, testLoss, trainingLoss, distance;
+  Spread bytes;
+};
+
+/// The first test at which an arm had the target accuracy.
+struct Target {
+  std::size_t reached = 0;  ///< seeds that did
+  Spread seconds, samples;  ///< over those seeds
+};
+
+/// What an arm came to over its finished seeds. A seed that failed counts in `failures` and nowhere else.
+struct ArmSummary {
+  Arm arm;
+  std::string name;
+  std::size_t runs = 0;      ///< finished
+  std::size_t failures = 0;  ///< of them
+  Spread finalAccuracy;
+  double worstAccuracy = 0, bestAccuracy = 0;  ///< at the end, over the seeds
+  Target target;
+  /// Seconds to the target of the synchronous arm with the same workers, batch, updater and learning rate, by
+  /// this arm's; nothing where one of them did not reach it with every seed.
+  std::optional<double> speedUp;
+  Spread seconds;   ///< of the whole training
+  Spread bytes;     ///< that one worker contributed
+  Spread distance;  ///< mean over each run's points
+  WorkerCost cost;  ///< means over the seeds
+  bool oversubscribed = false;
+  std::vector<CurvePoint> curve;  ///< as far as all seeds came
+
+  /// Whether all seeds that were trained reached the target.
+  bool reachesTarget() const { return runs > 0 && target.reached == runs; }
+};
+
+/// Samples that all workers of a projection train in a second, each as many as a worker of the arm did.
+double samplesPerSecond(const ArmSummary& arm, const Projection& projection);
+
+/// The arms of `grid` in its order, from those of `runs` that are finished.
+std::vector<ArmSummary> summarise(const Grid& grid, const std::vector<RunRecord>& runs,
+                                  double targetAccuracy);
+
+}  // namespace convergence

@@ -1,0 +1,224 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "examples/compare_convergence/options.h"
+#include "examples/compare_convergence/results_file.h"
+#include "tests/examples/program.h"
+#include "tests/support/temporary_directory.h"
+
+namespace convergence {
+namespace {
+
+using muster::test::Launch;
+using muster::test::Outcome;
+using muster::test::Program;
+using muster::test::readFile;
+using muster::test::TemporaryDirectory;
+
+constexpr const char* kExecutable = MUSTER_COMPARE_CONVERGENCE;
+
+/// A grid of two seeds and five arms on a few digits that the program draws. Nothing is pinned, as other
+/// tests run beside this one.
+std::vector<std::string> tiny(std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments{"--test-every", "100", "--data",        "generated",
+                                     "--examples",   "200", "--batch",       "10",
+                                     "--workers",    "2",   "--frequency",   "1,4",
+                                     "--seeds",      "1,2", "--mode",        "averaging,synchronous",
+                                     "--out",        "out", "--pin-threads", "false"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+Outcome run(const TemporaryDirectory& directory, std::vector<std::string> arguments) {
+  return muster::test::runProgram(kExecutable,
+                                  {.directory = directory.path(), .arguments = std::move(arguments)});
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// The runs of a results file, whatever its recipe.
+std::vector<RunRecord> runsOf(const std::filesystem::path& path) {
+  std::istringstream in(readFile(path));
+  std::string line;
+  std::getline(in, line);
+  std::vector<RunRecord> runs;
+  while (std::getline(in, line)) runs.push_back(runFromJson(line));
+  return runs;
+}
+
+const RunRecord& runOf(const std::vector<RunRecord>& runs, Mode mode, std::int64_t frequency,
+                       std::int64_t batch) {
+  return *std::ranges::find_if(runs, [&](const RunRecord& candidate) {
+    return candidate.arm.mode == mode && candidate.arm.frequency == frequency &&
+           candidate.arm.batch == batch && candidate.seed == 1;
+  });
+}
+
+TEST_CASE("a grid is trained on equal samples, compared and reported") {
+  const TemporaryDirectory directory;
+  const auto outcome = run(directory, tiny({"--target", "10", "--link", "1Gbit,1ms"}));
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit == 0);
+  CHECK(contains(outcome.out, "5 arms, 2 seeds: 10 runs, 0 of them in out/results.jsonl already\n"));
+  CHECK(contains(outcome.out, "samples to 10 %"));
+  CHECK(contains(outcome.out, "projected on a link of 1 Gbit/s, 1 ms"));
+  CHECK(contains(outcome.err, "run 10/10: "));
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory / "out"))
+    files.insert(entry.path().filename().string());
+  CHECK(files == std::set<std::string>{".lock", "merges", "points.csv", "projection.csv", "report.html",
+                                       "results.jsonl", "summary.csv"});
+  const auto runs = runsOf(directory.path() / "out" / "results.jsonl");
+  REQUIRE(runs.size() == 10);
+  for (const auto& record : runs) {
+    CHECK(record.points.back().samples == 200);
+    CHECK(record.points.front().samples >= 100);
+    CHECK(record.points.size() == 2);
+    CHECK(record.computeSeconds > 0);
+  }
+  // Twenty batches: ten rounds of two, or a merge every four iterations and at the end.
+  const auto& synchronous = runOf(runs, Mode::Synchronous, 1, 10);
+  CHECK(synchronous.points.back().rounds == 10);
+  CHECK(synchronous.points.back().iterations == 10);
+  CHECK(synchronous.points.back().bytes >= 10 * 4 * 431080);
+  CHECK(synchronous.points.back().distance == 0);
+  const auto& averaging = runOf(runs, Mode::Averaging, 4, 10);
+  CHECK(averaging.points.back().rounds == 3);
+  CHECK(averaging.points.back().distance > 0);
+  CHECK(runOf(runs, Mode::Single, 1, 10).points.back().iterations == 20);
+  CHECK(runOf(runs, Mode::Single, 1, 20).points.back().bytes == 0);
+  // The mean of gradients is the gradient of the joined batch, to rounding.
+  CHECK(synchronous.points.back().testLoss ==
+        doctest::Approx(runOf(runs, Mode::Single, 1, 20).points.back().testLoss).epsilon(1e-3));
+  CHECK(contains(
+      readFile(directory.path() / "out" / "merges" / "averaging-w2-f4-b10-nesterovs-lr0.01-u0-seed2.csv"),
+      "samples,iterations,seconds,training_loss,distance,bytes_per_worker\n80,4,"));
+}
+
+TEST_CASE("a comparison that was stopped goes on, and comes to the same") {
+  const TemporaryDirectory directory;
+  auto whole = tiny();
+  *std::ranges::find(whole, "out") = "whole";
+  REQUIRE(run(directory, whole).exit == 0);
+
+  {
+    Program program(kExecutable, {.directory = directory.path(), .arguments = tiny()});
+    REQUIRE(program.awaitText("run 2/10: "));
+    program.signal(SIGINT);
+    const auto stopped = program.wait();
+    CAPTURE(stopped.err);
+    CHECK(stopped.exit == 130);
+    CHECK(contains(stopped.err, "Interrupted: "));
+    CHECK(contains(stopped.out, "the same command goes on from there\n"));
+    CHECK(contains(readFile(directory.path() / "out" / "report.html"), "Not finished: "));
+  }
+  const auto path = directory.path() / "out" / "results.jsonl";
+  const auto before = runsOf(path);
+  CHECK(before.size() >= 2);
+  CHECK(before.size() < 10);
+
+  const auto continued = run(directory, tiny());
+  CAPTURE(continued.err);
+  CHECK(continued.exit == 0);
+  CHECK(contains(continued.out, fmt::format("10 runs, {} of them in", before.size())));
+  CHECK_FALSE(contains(continued.err, "run 1/10: "));
+  const auto runs = runsOf(path), expected = runsOf(directory.path() / "whole" / "results.jsonl");
+  REQUIRE(runs.size() == 10);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    CHECK(runs[i].arm == expected[i].arm);
+    CHECK(runs[i].seed == expected[i].seed);
+    CHECK(runs[i].points.back().testAccuracy == expected[i].points.back().testAccuracy);
+    CHECK(runs[i].points.back().testLoss == expected[i].points.back().testLoss);
+    // What was there was not trained again.
+    if (i < before.size()) CHECK(runs[i].points.back().seconds == before[i].points.back().seconds);
+  }
+
+  // Once more there is nothing to train, and the target may be another.
+  const auto bytes = readFile(path);
+  const auto again = run(directory, tiny({"--target", "99.9"}));
+  CHECK(again.exit == 0);
+  CHECK(contains(again.out, "not reached"));
+  CHECK(again.err.empty());
+
+  auto other = tiny({"--epochs", "2"});
+  *std::ranges::find(other, "1,4") = "1,4,8";
+  const auto refused = run(directory, other);
+  CHECK(refused.exit == 1);
+  CHECK(refused.err ==
+        "compare_convergence: out/results.jsonl: holds another grid: --frequency 1,4 (now 1,4,8), --epochs 1 "
+        "(now 2); give another --out, or the same options\n");
+  CHECK(readFile(path) == bytes);
+}
+
+TEST_CASE("a training whose loss is no number is told, and the others go on") {
+  const TemporaryDirectory directory;
+  auto arguments = tiny({"--updater", "sgd:1e30"});
+  *std::ranges::find(arguments, "1,2") = "1";
+  const auto outcome = run(directory, arguments);
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit == 0);
+  CHECK(contains(outcome.out, "diverged"));
+  CHECK(contains(outcome.err, "run 5/5: "));
+  for (const auto& record : runsOf(directory.path() / "out" / "results.jsonl")) CHECK(record.failed());
+}
+
+TEST_CASE("options that cannot be are refused with 2 and a sentence, before anything is written") {
+  const TemporaryDirectory directory;
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
+      {{"--frobnicate"}, "unrecognised option '--frobnicate'"},
+      {{"--mode="}, "--mode"},
+      {{"--mode", "single"}, "--mode: there is no \"single\"; there are averaging, synchronous, shared"},
+      {{"--workers", "1"}, "--workers: each must be between 2 and 1024, got 1"},
+      {{"--frequency", "0"}, "--frequency: each must be between 1 and"},
+      {{"--mode", "synchronous", "--frequency", "3"}, "--frequency is of the mode averaging"},
+      {{"--updater", "adam", "--momentum", "0.5"}, "--momentum is of the updater nesterovs"},
+      {{"--lr-scaling", "cubic"}, "--lr-scaling: there is no \"cubic\"; there are none, linear, sqrt"},
+      {{"--seeds", "1,1"}, "--seeds: 1 stands there twice"},
+      {{"--target", "100"}, "--target must be above 0 and below 100, got 100"},
+      {{"--test-every", "0"}, "--test-every must be at least 1, got 0"},
+      {{"--epochs", "0"}, "--epochs must be between 1 and 1000000, got 0"},
+      {{"--link", "10,50us"}, "--link 10,50us: the bandwidth \"10\" needs a unit"},
+      {{"--grid", "huge"}, "--grid must be small or readme, got huge"},
+      {{"--out", ""}, "--out"}};
+  for (const auto& [arguments, problem] : cases) {
+    CAPTURE(problem);
+    const auto refused = run(directory, arguments);
+    CAPTURE(refused.err);
+    CHECK(refused.exit == 2);
+    CHECK(refused.err.starts_with("compare_convergence: "));
+    CHECK(std::ranges::count(refused.err, '\n') == 1);
+    CHECK(contains(refused.err, problem));
+  }
+  CHECK(directory.names().empty());
+}
+
+TEST_CASE("the README's grid is a preset that options can change") {
+  const char* const arguments[] = {"compare_convergence", "--grid", "readme", "--seeds", "7"};
+  const auto options = readOptions(5, arguments);
+  REQUIRE(options.has_value());
+  CHECK(options->lists.workers == std::vector<std::int64_t>{2, 4});
+  CHECK(options->lists.frequencies == std::vector<std::int64_t>{1, 3, 10, 30});
+  CHECK(options->lists.seeds == std::vector<std::int64_t>{7});
+  CHECK(options->data.name == "mnist");
+  CHECK(options->epochs == 3);
+}
+
+TEST_CASE("help explains every option and ends well") {
+  const TemporaryDirectory directory;
+  const auto help = run(directory, {"--help"});
+  CHECK(help.exit == 0);
+  CHECK(help.err.empty());
+  for (const char* option :
+       {"grid",       "mode",     "workers",  "frequency",  "batch",    "updater", "lr-scaling",
+        "post-local", "seeds",    "epochs",   "test-every", "momentum", "l2",      "pin-threads",
+        "data",       "data-dir", "examples", "target",     "link",     "out",     "help"})
+    CHECK_MESSAGE(contains(help.out, "\n  --" + std::string(option) + " "), option);
+}
+
+}  // namespace
+}  // namespace convergence

@@ -1,0 +1,120 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <set>
+
+#include "examples/compare_convergence/grid.h"
+#include "examples/compare_convergence/names.h"
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+
+namespace convergence {
+namespace {
+
+using muster::test::thrown;
+
+GridLists smallLists() {
+  return {.modes = {Mode::Averaging, Mode::Synchronous},
+          .workers = {2, 4},
+          .frequencies = {1, 10},
+          .batches = {32},
+          .updaters = {{"nesterovs", 0.01}},
+          .scalings = {Scaling::None},
+          .synchronousUntil = {0},
+          .seeds = {1, 2, 3}};
+}
+
+std::vector<std::string> namesOf(const Grid& grid) {
+  std::vector<std::string> names;
+  for (const auto& arm : grid.arms) names.push_back(armName(arm, grid));
+  return names;
+}
+
+TEST_CASE("lists make every combination once, one worker at B and at W B beside them") {
+  const Grid grid = expandGrid(smallLists());
+  CHECK(namesOf(grid) == std::vector<std::string>{"one worker, batch 32", "one worker, batch 64",
+                                                  "averaging every 1, 2 workers",
+                                                  "averaging every 10, 2 workers", "synchronous, 2 workers",
+                                                  "one worker, batch 128", "averaging every 1, 4 workers",
+                                                  "averaging every 10, 4 workers", "synchronous, 4 workers"});
+  CHECK(grid.runs() == 27);
+  REQUIRE(grid.panels.size() == 2);
+  CHECK(grid.panels[0].arms == std::vector<std::size_t>{0, 1, 2, 3, 4});
+  CHECK(grid.panels[1].arms == std::vector<std::size_t>{0, 5, 6, 7, 8});
+  CHECK(panelName(grid.panels[1]) == "4 workers, batch 32 each, nesterovs at learning rate 0.01");
+}
+
+TEST_CASE("the learning rate is scaled for W workers and for one at W B, not for one at B") {
+  auto lists = smallLists();
+  lists.workers = {4};
+  lists.scalings = {Scaling::None, Scaling::Linear, Scaling::SquareRoot};
+  const Grid grid = expandGrid(lists);
+  // One worker at B stands in all three panels, and is one arm.
+  CHECK(grid.arms.size() == 1 + 3 * 4);
+  const auto rates = [&](std::size_t panel) {
+    std::vector<double> all;
+    for (const auto index : grid.panels[panel].arms) all.push_back(grid.arms[index].learningRate);
+    return all;
+  };
+  CHECK(rates(0) == std::vector<double>(5, 0.01));
+  CHECK(rates(1) == std::vector<double>{0.01, 0.04, 0.04, 0.04, 0.04});
+  CHECK(rates(2) == std::vector<double>{0.01, 0.02, 0.02, 0.02, 0.02});
+  CHECK(grid.arms[grid.panels[1].arms[1]].batch == 128);
+  CHECK(panelName(grid.panels[1]) ==
+        "4 workers, batch 32 each, nesterovs at learning rate 0.04 (linear scaling of 0.01)");
+  CHECK(scalingFactor(Scaling::SquareRoot, 2) == std::sqrt(2.0));
+}
+
+TEST_CASE("what trains the same is one arm") {
+  auto lists = smallLists();
+  lists.workers = {2};
+  lists.synchronousUntil = {0, 50};
+  lists.modes = {Mode::Averaging, Mode::Shared};
+  const Grid grid = expandGrid(lists);
+  // Averaging every iteration is no other with a post-local switch; shared gradients have no frequency.
+  CHECK(namesOf(grid) ==
+        std::vector<std::string>{"one worker, batch 32", "one worker, batch 64",
+                                 "averaging every 1, 2 workers", "averaging every 10, 2 workers",
+                                 "averaging every 10 after 50, 2 workers", "shared gradients, 2 workers"});
+  CHECK(grid.panels[0].arms.size() == 6);
+}
+
+TEST_CASE("names and file names of a large grid are different") {
+  GridLists lists{.modes = {Mode::Averaging, Mode::Synchronous, Mode::Shared},
+                  .workers = {2, 4, 3},
+                  .frequencies = {1, 3, 10},
+                  .batches = {32, 64},
+                  .updaters = {{"nesterovs", 0.01}, {"nesterovs", 0.02}, {"adam", 0.001}},
+                  .scalings = {Scaling::None, Scaling::Linear, Scaling::SquareRoot},
+                  .synchronousUntil = {0, 50},
+                  .seeds = {1, 2}};
+  const Grid grid = expandGrid(lists);
+  CHECK(grid.panels.size() == 3 * 2 * 3 * 3);
+  std::set<std::string> names, files;
+  for (const auto& arm : grid.arms) {
+    names.insert(armName(arm, grid));
+    for (const auto seed : grid.seeds) files.insert(runFileName(arm, seed));
+  }
+  CHECK(names.size() == grid.arms.size());
+  CHECK(files.size() == grid.runs());
+}
+
+TEST_CASE("an empty grid is refused, naming the list") {
+  const auto refusal = [](auto empty) {
+    auto lists = smallLists();
+    empty(lists);
+    return thrown<muster::InvalidArgument>([&] { expandGrid(lists); });
+  };
+  const std::string text = "the grid is empty, there is nothing to train: --";
+  CHECK(refusal([](GridLists& l) { l.modes.clear(); }) == text + "mode names nothing");
+  CHECK(refusal([](GridLists& l) { l.workers.clear(); }) == text + "workers names nothing");
+  CHECK(refusal([](GridLists& l) { l.frequencies.clear(); }) == text + "frequency names nothing");
+  CHECK(refusal([](GridLists& l) { l.seeds.clear(); }) == text + "seeds names nothing");
+  CHECK(refusal([](GridLists& l) {
+          l.frequencies.clear();
+          l.modes = {Mode::Synchronous};
+        }).empty());
+}
+
+}  // namespace
+}  // namespace convergence

@@ -1,0 +1,80 @@
+#include <doctest/doctest.h>
+
+#include "examples/compare_convergence/link_model.h"
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+
+namespace convergence {
+namespace {
+
+using doctest::Approx;
+using muster::InvalidArgument;
+using muster::test::thrown;
+
+TEST_CASE("links are read with their units") {
+  const auto check = [](const char* text, double bytesPerSecond, double latency) {
+    CAPTURE(text);
+    const Link link = parseLink(text);
+    CHECK(link.bytesPerSecond == Approx(bytesPerSecond).epsilon(1e-12));
+    CHECK(link.latencySeconds == Approx(latency).epsilon(1e-12));
+  };
+  check("10Gbit,50us", 1.25e9, 50e-6);
+  check("10Gbit/s,50us", 1.25e9, 50e-6);
+  check("100Mbit,1ms", 12.5e6, 1e-3);
+  check("1.6Tbit,200ns", 200e9, 200e-9);
+  check("8bit,1s", 1, 1);
+  check("56kbit,0s", 7000, 0);
+  check("2GB,1us", 2e9, 1e-6);
+  check("3MB/s,1us", 3e6, 1e-6);
+  check("4kB,1us", 4e3, 1e-6);
+  CHECK(describe(parseLink("10Gbit,50us")) == "10 Gbit/s, 50 us");
+  CHECK(describe(parseLink("3MB,0s")) == "24 Mbit/s, no latency");
+}
+
+TEST_CASE("a link that cannot be read is refused by its part") {
+  const auto refusal = [](const char* text) { return thrown<InvalidArgument>([&] { parseLink(text); }); };
+  const std::string form = ": expected a bandwidth and a latency, as in 10Gbit,50us";
+  CHECK(refusal("10Gbit") == "--link 10Gbit" + form);
+  CHECK(refusal("") == "--link " + form);
+  CHECK(refusal("1Gbit,1us,1us") == "--link 1Gbit,1us,1us" + form);
+  const std::string bandwidths = ": bit, kbit, Mbit, Gbit, Tbit, B, kB, MB, GB, TB";
+  CHECK(refusal("10,50us") == "--link 10,50us: the bandwidth \"10\" needs a unit" + bandwidths);
+  CHECK(refusal("10gb,50us") == "--link 10gb,50us: the bandwidth \"10gb\" needs a unit" + bandwidths);
+  CHECK(refusal("10Gbit,50") == "--link 10Gbit,50: the latency \"50\" needs a unit: ns, us, ms, s");
+  CHECK(refusal("10Gbit,50m") == "--link 10Gbit,50m: the latency \"50m\" needs a unit: ns, us, ms, s");
+  CHECK(refusal("fast,50us") == "--link fast,50us: the bandwidth \"fast\" is no number with a unit");
+  CHECK(refusal("inf,50us") == "--link inf,50us: the bandwidth \"inf\" is no number with a unit");
+  CHECK(refusal(",50us") == "--link ,50us: the bandwidth \"\" is no number with a unit");
+  CHECK(refusal("0Gbit,50us") == "--link 0Gbit,50us: the bandwidth must be more than 0");
+  CHECK(refusal("-1Gbit,50us") == "--link -1Gbit,50us: the bandwidth must be more than 0");
+  CHECK(refusal("1Gbit,-1us") == "--link 1Gbit,-1us: the latency cannot be negative");
+}
+
+TEST_CASE("an exchange in a ring, by hand") {
+  const Link link{.bytesPerSecond = 1e6, .latencySeconds = 0.001};
+  // 2 (W - 1) latency + 2 (W - 1) / W bytes / bandwidth, for 1 MB: 2 x 0.001 + 1, 6 x 0.001 + 1.5
+  CHECK(exchangeSeconds(link, Mode::Averaging, 2, 1e6) == Approx(1.002));
+  CHECK(exchangeSeconds(link, Mode::Synchronous, 4, 1e6) == Approx(1.506));
+  // (W - 1) (latency + bytes / bandwidth)
+  CHECK(exchangeSeconds(link, Mode::Shared, 4, 1e6) == Approx(3.003));
+  CHECK(exchangeSeconds(link, Mode::Averaging, 1, 1e6) == 0);
+}
+
+TEST_CASE("a projection adds the exchanges that were made to the computing time") {
+  const Link link{.bytesPerSecond = 1e6, .latencySeconds = 0.001};
+  const WorkerCost cost{.computeSeconds = 10, .exchanges = 5, .bytes = 5e6};
+  const auto four = project(link, Mode::Averaging, cost, 4);
+  CHECK(four.seconds == Approx(10 + 5 * 1.506));
+  CHECK(four.computingShare == Approx(10 / 17.53));
+  CHECK(project(link, Mode::Averaging, {.computeSeconds = 3}, 8).seconds == 3);
+  CHECK(project(link, Mode::Averaging, {}, 8).computingShare == 1);
+}
+
+TEST_CASE("projections are for the powers of two up to 1024, and the grid's own workers") {
+  Grid grid;
+  grid.arms = {{.mode = Mode::Single}, {.workers = 2}, {.workers = 3}};
+  CHECK(projectedWorkers(grid) == std::vector<std::int64_t>{2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024});
+}
+
+}  // namespace
+}  // namespace convergence

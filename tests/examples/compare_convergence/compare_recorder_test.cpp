@@ -1,0 +1,123 @@
+#include <doctest/doctest.h>
+
+#include <chrono>
+
+#include "examples/compare_convergence/recorder.h"
+#include "tests/support/fake_trainer.h"
+
+namespace convergence {
+namespace {
+
+using namespace std::chrono_literals;
+using doctest::Approx;
+
+/// A recorder on a clock that the test moves; each test takes 100 s and gives a higher accuracy.
+struct Recording {
+  explicit Recording(std::size_t workers, std::int64_t samples = 1000) : trainer(model) {
+    trainer.times.resize(workers);
+    recorder = std::make_unique<Recorder>(RecorderOptions{.testEvery = 100,
+                                                          .samples = samples,
+                                                          .test =
+                                                              [this](muster::Model&) {
+                                                                time += 100s;
+                                                                ++tests;
+                                                                return TestResult{tests / 10., 1. / tests};
+                                                              },
+                                                          .progress = [this](std::int64_t n) { seen = n; },
+                                                          .now = [this] { return time; }});
+    recorder->onEpochStart({trainer});
+  }
+
+  /// A second later, `examples` more have been trained and merged.
+  void merge(std::int64_t examples, double score, double divergence = 0) {
+    time += 1s;
+    recorder->onMerge({.trainer = trainer,
+                       .iteration = ++iteration,
+                       .examples = examples,
+                       .score = score,
+                       .bytes = 8,
+                       .divergence = divergence});
+  }
+
+  muster::test::EchoModel model;
+  muster::test::FakeTrainer trainer;
+  std::chrono::steady_clock::time_point time{};
+  std::int64_t iteration = 0, seen = 0;
+  int tests = 0;
+  std::unique_ptr<Recorder> recorder;
+};
+
+TEST_CASE("it tests where a multiple of the samples is reached, and counts no test's time") {
+  Recording r(2);
+  r.merge(60, 4.0, 0.1);
+  CHECK(r.tests == 0);
+  r.merge(60, 2.0, 0.3);  // 120: past 100
+  r.merge(60, 1.0, 0.5);
+  r.merge(250, 0.5, 0.2);  // 430: past 200, 300 and 400, one test
+  CHECK(r.seen == 430);
+  const auto& points = r.recorder->points();
+  REQUIRE(points.size() == 2);
+  CHECK(points[0] == Point{.samples = 120,
+                           .iterations = 2,
+                           .rounds = 2,
+                           .seconds = 2,
+                           .bytes = 16,
+                           .trainingLoss = 3,
+                           .testLoss = 1,
+                           .testAccuracy = 0.1,
+                           .distance = 0.2});
+  CHECK(points[1].samples == 430);
+  CHECK(points[1].seconds == 4);
+  CHECK(points[1].bytes == 32);
+  CHECK(points[1].trainingLoss == Approx((60 * 1.0 + 250 * 0.5) / 310));
+  CHECK(points[1].distance == Approx(0.35));
+  CHECK(points[1].testAccuracy == 0.2);
+
+  const auto& merges = r.recorder->merges();
+  REQUIRE(merges.size() == 4);
+  CHECK(merges[2].samples == 180);
+  CHECK(merges[2].iterations == 3);
+  CHECK(merges[2].seconds == 3);
+  CHECK(merges[2].loss == 1.0);
+  CHECK(merges[2].distance == 0.5);
+  CHECK(merges[2].bytes == 8);
+}
+
+TEST_CASE("the end is tested, once") {
+  Recording r(2, 150);
+  r.merge(90, 1);
+  r.merge(60, 1);
+  CHECK(r.tests == 1);
+  CHECK(r.recorder->points().back().samples == 150);
+  Recording exact(2, 200);
+  exact.merge(100, 1);
+  exact.merge(100, 1);
+  CHECK(exact.tests == 2);
+}
+
+TEST_CASE("a new epoch does not set the clock back") {
+  Recording r(2);
+  r.merge(50, 1);
+  r.recorder->onEpochStart({r.trainer});
+  r.merge(50, 1);
+  CHECK(r.recorder->points().front().seconds == 2);
+}
+
+TEST_CASE("one worker exchanges nothing") {
+  Recording r(1);
+  r.merge(100, 1);
+  CHECK(r.recorder->merges().empty());
+  CHECK(r.recorder->points().front().rounds == 0);
+  CHECK(r.recorder->points().front().bytes == 0);
+}
+
+TEST_CASE("computing time is the mean over the workers") {
+  Recording r(2);
+  r.trainer.times[0].computing = 3s;
+  r.trainer.times[1].computing = 4s;
+  r.recorder->onFitEnd(r.trainer);
+  CHECK(r.recorder->computeSeconds() == Approx(3.5));
+}
+
+}  // namespace
+}  // namespace convergence

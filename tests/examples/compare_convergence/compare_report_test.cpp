@@ -1,0 +1,229 @@
+#include <doctest/doctest.h>
+
+#include <boost/property_tree/xml_parser.hpp>
+#include <limits>
+#include <sstream>
+
+#include "examples/compare_convergence/csv.h"
+#include "examples/compare_convergence/html_report.h"
+#include "examples/compare_convergence/plots.h"
+#include "examples/compare_convergence/svg_plot.h"
+#include "examples/compare_convergence/tables.h"
+
+namespace convergence {
+namespace {
+
+using doctest::Approx;
+
+/// @throws where it is not well-formed.
+boost::property_tree::ptree parseXml(const std::string& text) {
+  std::istringstream in(text);
+  boost::property_tree::ptree tree;
+  boost::property_tree::read_xml(in, tree);
+  return tree;
+}
+
+std::size_t countOf(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+std::vector<std::string> labelsOf(const PlotScale& scale) {
+  std::vector<std::string> labels;
+  for (const auto& tick : scale.ticks()) labels.push_back(tick.label);
+  return labels;
+}
+
+TEST_CASE("axes have round numbers in their right places") {
+  const PlotScale samples(ScaleKind::Linear, {6000, 60000});
+  CHECK(labelsOf(samples) == std::vector<std::string>{"0", "20k", "40k", "60k"});
+  CHECK(samples.at(0) == 0);
+  CHECK(samples.at(15000) == Approx(0.25));
+  CHECK(samples.at(60000) == 1);
+  CHECK(samples.at(70000) == 1);
+
+  const PlotScale bytes(ScaleKind::Log, {1e6, 1e9, 0, -1});
+  CHECK(labelsOf(bytes) == std::vector<std::string>{"1M", "10M", "100M", "1G"});
+  CHECK(bytes.at(std::sqrt(1e15)) == Approx(0.5));
+  CHECK_FALSE(bytes.holds(0));
+  CHECK(bytes.at(0) == 0);
+  CHECK(labelsOf(PlotScale(ScaleKind::Log, {0.1, 0.4})) == std::vector<std::string>{"0.1", "0.2"});
+
+  const PlotScale accuracy(ScaleKind::Accuracy, {0.9, 0.99, 1});
+  CHECK(labelsOf(accuracy) == std::vector<std::string>{"90 %", "95 %", "98 %", "99 %", "99.5 %", "99.8 %",
+                                                       "99.9 %", "99.95 %", "99.99 %"});
+  CHECK(accuracy.at(0.99) - accuracy.at(0.9) == Approx(accuracy.at(0.999) - accuracy.at(0.99)));
+}
+
+TEST_CASE("axes without values, or with one, can be drawn") {
+  for (const auto kind : {ScaleKind::Linear, ScaleKind::Log, ScaleKind::Accuracy})
+    for (const auto& values : {std::vector<double>{}, {0.5}, {0}, {1e-300, 1e300}}) {
+      const PlotScale scale(kind, values);
+      CHECK(scale.ticks().size() < 30);
+      for (const double value : {-1., 0., 0.5, 1e9, std::numeric_limits<double>::quiet_NaN(),
+                                 std::numeric_limits<double>::infinity()}) {
+        CHECK(scale.at(value) >= 0);
+        CHECK(scale.at(value) <= 1);
+      }
+    }
+}
+
+TEST_CASE("a plot is well-formed, and draws what has a place") {
+  Plot plot{.title = "a < b & \"c\"",
+            .x = {"samples", ScaleKind::Linear},
+            .y = {"loss", ScaleKind::Log},
+            .lines = {{"<one>", {"#112233", "3 2"}, {{1, 10, 9, 11}, {2, 5, -1, 6}, {3, 0, 0, 0}}},
+                      {"none", {"#445566", ""}, {{1, 0, 0, 0}}},
+                      {"dot", {"#778899", ""}, {{1, 7, 7, 7}}}},
+            .mark = 8};
+  const auto svg = svgPlot(plot);
+  const auto tree = parseXml(svg);
+  CHECK(tree.get<std::string>("svg.<xmlattr>.aria-label") == plot.title);
+  CHECK(countOf(svg, "<polyline") == 2);
+  CHECK(countOf(svg, "<polygon") == 2);
+  CHECK(countOf(svg, "<circle") == 1);
+  CHECK(countOf(svg, "class=\"mark\"") == 1);
+  CHECK(svg.find("nan") == std::string::npos);
+  CHECK(svg.find("#445566") == std::string::npos);
+  CHECK(svg.find("<title>&lt;one&gt;</title>") != std::string::npos);
+  CHECK(svg.find("stroke-dasharray=\"3 2\"") != std::string::npos);
+  // 58 to 406 of the drawing's width are the samples 0 to 2: the point without a place does not count.
+  parseXml(svgPlot({.title = "empty", .x = {}, .y = {}, .lines = {}, .mark = 1}));
+  parseXml(svgSample({"#112233", "3 2"}));
+}
+
+/// Two panels over two seeds, of which one run is missing, and one failed.
+struct Example {
+  Example() {
+    grid = expandGrid({.modes = {Mode::Averaging, Mode::Synchronous},
+                       .workers = {2, 4},
+                       .frequencies = {1, 10},
+                       .batches = {32},
+                       .updaters = {{"nesterovs", 0.01}},
+                       .scalings = {Scaling::None},
+                       .synchronousUntil = {0},
+                       .seeds = {1, 2}});
+    for (const auto seed : grid.seeds)
+      for (const auto& arm : grid.arms) runs.push_back(runOf(arm, seed));
+    runs.pop_back();
+    runs[4].failure = "the score is nan";
+    comparison.arms = summarise(grid, runs, comparison.target);
+    comparison.link = Link{1.25e9, 50e-6};
+    comparison.data = "Data: <digits> & more.";
+  }
+
+  static RunRecord runOf(const Arm& arm, std::int64_t seed) {
+    RunRecord run{.arm = arm, .seed = seed, .points = {}, .computeSeconds = 1, .cores = 2};
+    const std::int64_t exchanged = arm.workers > 1 ? 1000000 : 0;
+    for (std::int64_t n = 1; n < 4; ++n)
+      run.points.push_back({1000 * n, n, n, 0.5 * static_cast<double>(n), exchanged * n, 1, 0.5,
+                            0.9 + 0.02 * static_cast<double>(n), arm.frequency > 1 ? 0.01 : 0});
+    return run;
+  }
+
+  Grid grid;
+  std::vector<RunRecord> runs;
+  Comparison comparison{.grid = grid, .runs = runs};
+};
+
+TEST_CASE("the report is one well-formed page that needs nothing from elsewhere") {
+  const Example example;
+  const auto html = htmlReport(example.comparison);
+  const auto tree = parseXml(html);
+  CHECK(tree.get_child("html.body").count("h2") == 5);  // two panels, plots, link, options
+  CHECK(tree.get<std::string>("html.body.p") == example.comparison.data);
+  CHECK(countOf(html, "<figure>") == 2 * 8 + 2);
+  for (const char* foreign : {"http", "src=", "href", "<script", "url(", "@import", "<link", "<img"})
+    CHECK_MESSAGE(html.find(foreign) == std::string::npos, foreign);
+  CHECK(html.find("Not finished: 17 of 18 runs so far.") != std::string::npos);
+  CHECK(html.find("prefers-color-scheme: dark") != std::string::npos);
+  CHECK(html.find("More workers than cores") != std::string::npos);
+  CHECK(html.find("2 (W - 1) latency + 2 (W - 1) / W bytes / bandwidth") != std::string::npos);
+  CHECK(html.find("Projected on a link of 10 Gbit/s, 50 us") != std::string::npos);
+}
+
+TEST_CASE("without a link nothing is projected, and a report of no runs can be written") {
+  Example example;
+  example.comparison.link.reset();
+  CHECK(htmlReport(example.comparison).find("Projected") == std::string::npos);
+  CHECK(linkCells(example.comparison, Detail::Full).empty());
+  CHECK(countOf(projectionCsv(example.comparison), "\n") == 1);
+  example.runs.clear();
+  example.comparison.arms = summarise(example.grid, example.runs, 0.95);
+  parseXml(htmlReport(example.comparison));
+  const auto cells = summaryCells(example.comparison, Detail::Brief);
+  CHECK(cells[1][1] == "not trained yet");
+}
+
+TEST_CASE("the lines of a panel can be told apart") {
+  const Example example;
+  const auto styles = stylesOf(example.grid.panels[1], example.grid);
+  REQUIRE(styles.size() == 5);
+  for (std::size_t i = 0; i < styles.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      CHECK((styles[i].colour != styles[j].colour || styles[i].dashes != styles[j].dashes));
+}
+
+TEST_CASE("the table tells what was reached, and marks what was oversubscribed") {
+  Example example;
+  auto cells = summaryCells(example.comparison, Detail::Full);
+  REQUIRE(cells.size() == 1 + 9);
+  for (const auto& row : cells) CHECK(row.size() == cells[0].size());
+  CHECK(cells[0][2] == "samples to 95 %");
+  CHECK(cells[1] == std::vector<std::string>{"one worker, batch 32", "96.00 ± 0.00", "3,000", "1.50 ± 0.00",
+                                             "-", "1.50 ± 0.00", "96.00 to 96.00", "-", "-"});
+  CHECK(cells[4][0] == "averaging every 10, 2 workers");
+  CHECK(cells[4][4] == "-");  // the synchronous arm failed with one seed
+  CHECK(cells[4][7] == "3 MB");
+  CHECK(cells[4][8] == "0.01");
+  CHECK(cells[5][1] == "96.00 (1 of 2 diverged)");
+  CHECK(cells[5][2] == "1 of 2 reached");
+  CHECK(cells[8][4] == "1.00 *");
+  CHECK(cells[8][5] == "1.50 ± 0.00 *");
+  const auto notes = summaryNotes(example.comparison, Detail::Brief);
+  CHECK(notes.back().starts_with("* Oversubscribed: up to 4 workers on 2 cores."));
+
+  example.comparison.target = 0.99;
+  example.comparison.arms = summarise(example.grid, example.runs, 0.99);
+  cells = summaryCells(example.comparison, Detail::Brief);
+  CHECK(cells[1][2] == "not reached");
+  CHECK(cells[1][3] == "not reached");
+}
+
+TEST_CASE("what a link would take, in the table") {
+  const Example example;
+  const auto cells = linkCells(example.comparison, Detail::Brief);
+  REQUIRE(cells.size() == 1 + 6);  // of the arms with several workers
+  CHECK(cells[0][1] == "2");
+  CHECK(cells[0][10] == "1024");
+  // 1 s and three exchanges of 1 MB: 3 x (2 x 1023 x 50 us + 2 x 1023 / 1024 x 1 MB / 1.25 GB/s)
+  CHECK(cells[1][10] == "1.31");
+  CHECK(linkCells(example.comparison, Detail::Full)[1][10] == "1.31 (76 %)");
+}
+
+TEST_CASE("CSV files have a row for each point and each arm, of as many fields as the header") {
+  const Example example;
+  CHECK(csvField("plain") == "plain");
+  CHECK(csvField("a,b") == "\"a,b\"");
+  CHECK(csvField("a \"b\"") == "\"a \"\"b\"\"\"");
+  const auto check = [](const std::string& csv, std::size_t rows) {
+    CHECK(countOf(csv, "\n") == 1 + rows);
+    std::istringstream in(csv);
+    std::string line;
+    std::getline(in, line);
+    const auto commas = countOf(line, ",");
+    while (std::getline(in, line)) {
+      const auto quoted = line.find('"') == 0 ? line.find('"', 1) : 0;
+      CHECK(countOf(line.substr(quoted), ",") == commas);
+    }
+  };
+  check(pointsCsv(example.comparison), 17 * 3);
+  check(summaryCsv(example.comparison), 9);
+  check(projectionCsv(example.comparison), 6 * 10);
+  check(mergesCsv({{100, 1, 0.5, 2.25, 0.01, 400}}), 1);
+  CHECK(mergesCsv({{100, 1, 0.5, 2.25, 0.01, 400}}).ends_with("\n100,1,0.5,2.25,0.01,400\n"));
+}
+
+}  // namespace
+}  // namespace convergence

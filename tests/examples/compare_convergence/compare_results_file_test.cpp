@@ -1,0 +1,101 @@
+#include <doctest/doctest.h>
+
+#include "examples/compare_convergence/results_file.h"
+#include "muster/core/base/error.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace convergence {
+namespace {
+
+using muster::FileError;
+using muster::test::readFile;
+using muster::test::TemporaryDirectory;
+using muster::test::thrown;
+using muster::test::writeFile;
+
+RunRecord runOf(Mode mode, std::int64_t seed) {
+  return {
+      .arm = {.mode = mode,
+              .workers = 2,
+              .frequency = 10,
+              .batch = 32,
+              .updater = "adam",
+              .learningRate = 0.1 / 3,
+              .synchronousUntil = 7},
+      .seed = seed,
+      .points = {{100, 2, 1, 0.125, 4000, 2.5, 2.25, 1 / 3., 1e-3}, {200, 4, 2, 0.3, 8000, 2, 1.75, 0.5, 0}},
+      .computeSeconds = 0.2,
+      .cores = 4};
+}
+
+const Recipe kRecipe{{"workers", "2"}, {"seeds", "1,2"}};
+
+TEST_CASE("runs are read back as they were") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "results.jsonl";
+  {
+    ResultsFile file(path, kRecipe);
+    CHECK(file.runs().empty());
+    CHECK(directory.names().empty());  // nothing is finished yet
+    file.add(runOf(Mode::Averaging, 1));
+    auto failed = runOf(Mode::Synchronous, 2);
+    failed.failure = "the score is nan";
+    file.add(failed);
+  }
+  CHECK(directory.names() == std::set<std::string>{"results.jsonl"});
+  const ResultsFile file(path, kRecipe);
+  REQUIRE(file.runs().size() == 2);
+  const auto expected = runOf(Mode::Averaging, 1);
+  const auto* found = file.find(expected.arm, 1);
+  REQUIRE(found != nullptr);
+  CHECK(found->points == expected.points);
+  CHECK(found->computeSeconds == expected.computeSeconds);
+  CHECK(found->cores == 4);
+  CHECK_FALSE(found->failed());
+  CHECK(file.runs()[1].failure == "the score is nan");
+  CHECK(file.find(expected.arm, 2) == nullptr);
+}
+
+TEST_CASE("a file of another grid is refused with what differs, and left alone") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "results.jsonl";
+  ResultsFile(path, kRecipe).add(runOf(Mode::Averaging, 1));
+  const auto bytes = readFile(path);
+  const Recipe other{{"workers", "2,4"}, {"seeds", "1,2"}, {"epochs", "3"}};
+  CHECK(thrown<FileError>([&] { ResultsFile(path, other); }) ==
+        path.string() +
+            ": holds another grid: --workers 2 (now 2,4), --epochs unset (now 3); give another --out, or the "
+            "same options");
+  CHECK(readFile(path) == bytes);
+}
+
+TEST_CASE("a file that is something else is refused with its line") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "results.jsonl";
+  ResultsFile(path, kRecipe).add(runOf(Mode::Averaging, 1));
+  const auto whole = readFile(path);
+  const auto refusal = [&](const std::string& bytes) {
+    writeFile(path, bytes);
+    auto text = thrown<FileError>([&] { ResultsFile(path, kRecipe); });
+    REQUIRE(text.starts_with(path.string() + ": is no results file: "));
+    return text.substr(path.string().size() + 22);
+  };
+  CHECK(refusal("").starts_with("it is empty"));
+  CHECK(refusal("hello\n").starts_with("line 1: "));
+  CHECK(refusal("{\"program\": \"other\"}\n") == "line 1: it is not of this program, or of another version");
+  CHECK(refusal(whole.substr(0, whole.size() / 2)).starts_with("line 2: "));
+  CHECK(refusal(whole + "{}\n") == "line 3: mode: is missing");
+  writeFile(path, whole);
+  CHECK(ResultsFile(path, kRecipe).runs().size() == 1);
+}
+
+TEST_CASE("a run that cannot be written leaves the file as it was") {
+  const TemporaryDirectory directory;
+  ResultsFile file(directory / "missing" / "results.jsonl", kRecipe);
+  CHECK_THROWS_AS(file.add(runOf(Mode::Averaging, 1)), FileError);
+  CHECK(file.runs().empty());
+}
+
+}  // namespace
+}  // namespace convergence

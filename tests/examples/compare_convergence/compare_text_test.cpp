@@ -1,0 +1,110 @@
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <utility>
+
+#include "examples/compare_convergence/grid_progress.h"
+#include "examples/compare_convergence/number_text.h"
+#include "examples/compare_convergence/text_table.h"
+
+namespace convergence {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_CASE("numbers for people") {
+  CHECK(shortNumber(0.05) == "0.05");
+  CHECK(shortNumber(0) == "0");
+  CHECK(shortNumber(20000) == "20k");
+  CHECK(shortNumber(1500000) == "1.5M");
+  CHECK(shortNumber(1e3) == "1k");
+  CHECK(groupedNumber(5) == "5");
+  CHECK(groupedNumber(999) == "999");
+  CHECK(groupedNumber(1000) == "1,000");
+  CHECK(groupedNumber(1234567) == "1,234,567");
+  CHECK(groupedNumber(-123456) == "-123,456");
+  CHECK(byteText(1724320) == "1.72 MB");
+  CHECK(byteText(12) == "12 B");
+  CHECK(secondsDigits(0.4312) == "0.431");
+  CHECK(secondsDigits(43.12) == "43.1");
+  CHECK(secondsDigits(4310.4) == "4310");
+  CHECK(percentText(0.995) == "99.5 %");
+  CHECK(spreadText({.count = 3, .mean = 0.97123, .deviation = 0.0012}, 100, 2) == "97.12 ± 0.12");
+  CHECK(spreadText({.count = 1, .mean = 0.97123}, 100, 2) == "97.12");
+}
+
+TEST_CASE("a table lines up, whatever its characters") {
+  CHECK(textTable({{"arm", "accuracy", "s"}, {"one", "1 ± 2", "10"}, {"three", "-", "5 *"}}) ==
+        "arm    accuracy    s\n"
+        "one       1 ± 2   10\n"
+        "three         -  5 *\n");
+  CHECK(textTable({}).empty());
+}
+
+TEST_CASE("sentences are broken between words") {
+  CHECK(wrapped("one two three four", 9) == "one two\n  three\n  four\n");
+  CHECK(wrapped("± ± ±", 5) == "± ± ±\n");
+  CHECK(wrapped("incomprehensible it is", 6) == "incomprehensible\n  it\n  is\n");
+}
+
+TEST_CASE("the bar never exceeds its columns, and leaves out the name first") {
+  const GridState state{
+      .run = 5, .runs = 18, .name = "averaging every 10, seed 1", .share = 0.26, .secondsLeft = 200};
+  CHECK(gridBar(state, 200) == "run 5/18  26% [=====>              ] averaging every 10, seed 1  3:20 left");
+  CHECK(gridBar(state, 60) == "run 5/18  26% [=====>              ]  3:20 left");
+  CHECK(gridBar(state, 30) == "run 5/18  26%  3:20 left");
+  for (int columns = 0; columns < 100; ++columns)
+    CHECK(gridBar(state, columns).size() <= static_cast<std::size_t>(columns));
+}
+
+/// Progress on a clock that the test moves, and what it wrote.
+struct Shown {
+  explicit Shown(bool terminal) {
+    progress.emplace(GridProgressOptions{.runs = 4,
+                                         .finished = 1,
+                                         .samplesPerRun = 100,
+                                         .terminal = terminal,
+                                         .write = [this](std::string_view text) { written += text; },
+                                         .columns = [] { return 200; },
+                                         .now = [this] { return time; }});
+  }
+  std::string take() { return std::exchange(written, {}); }
+
+  std::chrono::steady_clock::time_point time{1h};
+  std::string written;
+  std::optional<GridProgress> progress;
+};
+
+TEST_CASE("on a terminal a bar is redrawn, with the time left at the rate of this session") {
+  Shown shown(true);
+  shown.progress->begin("first");
+  CHECK(shown.take() == "\rrun 2/4  25% [=====>              ] first\x1b[K");
+  shown.time += 50ms;
+  shown.progress->advance(10);
+  CHECK(shown.take().empty());
+  shown.time += 9950ms;
+  // Half a run of three in 10 s: two and a half are left.
+  shown.progress->advance(50);
+  CHECK(shown.take() == "\rrun 2/4  37% [=======>            ] first  0:50 left\x1b[K");
+  shown.time += 10s;
+  shown.progress->finish("first: 97 %");
+  CHECK(shown.take() == "\r\x1b[Krun 2/4: first: 97 %; 0:40 left\n");
+  shown.progress->begin("second");
+  shown.take();
+  shown.progress.reset();
+  CHECK(shown.take() == "\r\x1b[K");
+}
+
+TEST_CASE("elsewhere there are lines only") {
+  Shown shown(false);
+  for (const char* name : {"first", "second", "third"}) {
+    shown.progress->begin(name);
+    shown.time += 10s;
+    shown.progress->advance(50);
+    shown.progress->finish(name);
+  }
+  CHECK(shown.take() == "run 2/4: first; 0:20 left\nrun 3/4: second; 0:10 left\nrun 4/4: third\n");
+}
+
+}  // namespace
+}  // namespace convergence
