@@ -50,6 +50,10 @@ double Model::update(const BatchStamp& stamp) {
                            stamp.epoch, *context_);
 }
 
+std::span<StateBlock> Model::updaterState() {
+  return optimizer().state();
+}
+
 StepTicket Model::step(const Batch& batch) {
   StepScore score = gradient(batch, {}).wait();
   // A bad loss must not reach the parameters: the caller decides what happens to them.
@@ -82,7 +86,7 @@ void Model::backward(const Tensor&, Tensor*) {
 std::vector<StateBlock*> Model::state() {
   std::vector<StateBlock*> all;
   for (auto& b : blocks()) all.push_back(&b);
-  for (auto& b : optimizer().state()) all.push_back(&b);
+  for (auto& b : updaterState()) all.push_back(&b);
   all.push_back(&counters_);
   return all;
 }

@@ -42,8 +42,8 @@ struct ForwardPass {
 };
 
 /// All that `parallel/` knows of a network. A model of one's own writes `replicate`, `gradient` and `blocks`
-/// (`forward` and `backward` for DataParallel); the rest has defaults. A model is used by one thread at a
-/// time.
+/// (`forward` and `backward` for DataParallel); the rest has defaults. One that updates itself writes `update`
+/// and `updaterState`, both, and never has an Optimizer. A model is used by one thread at a time.
 class Model {
  public:
   /// @param options  how it is trained.
@@ -59,15 +59,18 @@ class Model {
   virtual std::unique_ptr<Model> replicate(Context& context) const = 0;
   /// Computes the loss of `batch` and overwrites the gradient block. Reads `batch.stamp` for random streams.
   virtual StepTicket gradient(const Batch& batch, const GradientReady& onReady) = 0;
-  /// The parameters and gradients (float32 [P], one segment table), and any statistics. The updater's state
-  /// and the counters are kept by the base class. The same blocks, at the same place, for the life of the
-  /// model once it is ready.
+  /// The parameters and gradients (float32 [P], one segment table; of float64, too, in a model that updates
+  /// itself), and any statistics. The updater's state and the counters are kept by the base class. The same
+  /// blocks, at the same place, for the life of the model once it is ready.
   virtual std::span<StateBlock> blocks() = 0;
 
   /// Infers whatever is still open (shapes, parameters) from a first batch. Called before `replicate`.
   virtual void prepare(const Batch& first);
   /// Applies the gradient block to the parameters. @return the regularisation penalty from before the update.
   virtual double update(const BatchStamp& stamp);
+  /// What `update` keeps from step to step: blocks of kind UpdaterState, which are merged and copied with the
+  /// others. Default: the optimizer's.
+  virtual std::span<StateBlock> updaterState();
   /// `gradient` and `update`; the score includes the penalty.
   virtual StepTicket step(const Batch& batch);
   /// What the model predicts for the batch's features: `out` is resized, and lies on the CPU.
@@ -95,6 +98,7 @@ class Model {
   void copyStateFrom(Model& other, bool withUpdaterState = true);
 
   const TrainingOptions& trainingOptions() const { return options_; }
+  /// Made when it is first asked for. @throws InvalidArgument while the model has no parameters.
   Optimizer& optimizer();
   Context& context() const { return *context_; }
 
