@@ -10,12 +10,13 @@ namespace {
 
 /// One replica, or the shadow, against the first replica.
 void checkBlock(const Tensor& block, const Tensor& first, std::string_view name, std::string_view op) {
-  if (block.defined() && block.dtype() == DType::Float32 && block.layout() == Layout::RowMajor &&
+  const bool real = block.dtype() == DType::Float32 || block.dtype() == DType::Float64;
+  if (block.defined() && real && block.dtype() == first.dtype() && block.layout() == Layout::RowMajor &&
       block.elements() == first.elements())
     return;
-  throw InvalidArgument(
-      fmt::format("{}: {} must be float32, row-major and of the first replica's size ({}), got {}", op, name,
-                  first.toString(), block.toString()));
+  throw InvalidArgument(fmt::format(
+      "{}: {} must be float32 or float64, row-major and of the first replica's type and size ({}), got {}",
+      op, name, first.toString(), block.toString()));
 }
 
 void checkWeights(std::span<const double> weights, std::size_t replicas, std::string_view op) {

@@ -11,13 +11,13 @@ namespace muster {
 /// Replaces elements [begin, end) of every replica, and of `shadow` where that is defined, by their weighted
 /// mean: sum_w weights[w] * replicas[w] / sum_w weights[w], accumulated in float64 in the order of the
 /// replicas. Replicas of weight 0 do not contribute but receive the mean. One contributor is copied, bit for
-/// bit.
+/// bit. Equal float32 replicas stay as they are, equal float64 ones up to rounding.
 ///
-/// @param replicas  float32, all of one size, RowMajor, on the CPU.  @param weights  one each, >= 0, not all
-/// 0.
-/// @throws InvalidArgument if sizes differ. Elements outside [begin, end) are not touched, so several threads
-/// may each take a slice. Source: McDonald et al. 2010, "Distributed training strategies for the structured
-/// perceptron" (the weighted parameter mixture).
+/// @param replicas  float32 or float64, all of one type and size, RowMajor, on the CPU.
+/// @param weights   one each, >= 0, not all 0.
+/// @throws InvalidArgument if types or sizes differ. Elements outside [begin, end) are not touched, so
+/// several threads may each take a slice. Source: McDonald et al. 2010, "Distributed training strategies for
+/// the structured perceptron" (the weighted parameter mixture).
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
                   std::int64_t begin, std::int64_t end, Context& context);
 

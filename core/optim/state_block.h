@@ -46,7 +46,7 @@ struct StateBlock {
   std::string name;  ///< "parameters", "gradients", "velocity", ...
   BlockKind kind = BlockKind::Parameters;
   MergeRule merge = MergeRule::Average;
-  Tensor values;  ///< [elements], RowMajor; float32, or int64 for counters
+  Tensor values;  ///< [elements], RowMajor; float32, int64 for counters, float64 in references
   std::shared_ptr<const SegmentTable> segments;
 
   /// The view of one segment. @throws InvalidArgument if there is none of that name.

@@ -54,7 +54,9 @@ std::int64_t HostCollective::merge(int participant, const SharedBlock& block, st
   Tensor shadow = block.shadow;
   if (block.rule == MergeRule::Reset) {
     const auto zero = [&](const Tensor& t) {
-      std::memset(t.data<float>() + begin, 0, static_cast<std::size_t>(end - begin) * sizeof(float));
+      const std::size_t size = sizeOf(t.dtype());
+      std::memset(static_cast<std::byte*>(t.raw()) + static_cast<std::size_t>(begin) * size, 0,
+                  static_cast<std::size_t>(end - begin) * size);
     };
     std::ranges::for_each(block.replicas, zero);
     zero(shadow);

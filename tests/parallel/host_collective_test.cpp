@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -125,6 +126,30 @@ TEST_CASE("statistics: both halves are merged, whatever the slices") {
         CHECK(owned[w][0].values.data<float>()[i] == doctest::Approx(1));
         CHECK(owned[w][0].values.data<float>()[half + i] == doctest::Approx(2 + 2.0 / 3));
       }
+  }
+}
+
+TEST_CASE("blocks of float64: averaged and reset, whatever the slices") {
+  for (const std::int64_t elements : {1, 16, 33, 100}) {
+    CAPTURE(elements);
+    std::vector<std::vector<StateBlock>> owned(3);
+    std::vector<std::vector<StateBlock*>> states(3);
+    for (std::size_t w = 0; w < 3; ++w) {
+      for (const auto rule : {MergeRule::Average, MergeRule::Reset}) {
+        auto block =
+            StateBlock::zeros("block", BlockKind::Statistics, rule, tableOf(elements), DType::Float64);
+        std::ranges::fill(block.values.span<double>(), static_cast<double>(w) * 0x1p-40 + 1);
+        owned[w].push_back(block);
+      }
+      for (auto& block : owned[w]) states[w].push_back(&block);
+    }
+    HostCollective collective(states, true);
+    mergeAll(collective, {1, 2, 1});
+    for (std::size_t w = 0; w < 3; ++w) {
+      CHECK(
+          std::ranges::all_of(owned[w][0].values.span<double>(), [](double x) { return x == 1 + 0x1p-40; }));
+      CHECK(std::ranges::all_of(owned[w][1].values.span<double>(), [](double x) { return x == 0; }));
+    }
   }
 }
 

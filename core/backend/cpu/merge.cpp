@@ -21,42 +21,50 @@
 namespace muster::cpu {
 namespace {
 
-constexpr std::int64_t kBlock = 256;      // elements: 2 KiB of sums, 1 KiB of each replica
+// T is float or double throughout: the type of the replicas.
+
+constexpr std::int64_t kBlock = 256;      // elements: 2 KiB of sums, 1 KiB of each float32 replica
 constexpr std::int64_t kGrain = 1 << 14;  // elements that are worth a thread
-constexpr std::int64_t kLine = 16;        // elements in 64 bytes
 
 /// The first product is stored, not added to 0: the mean of negative zeros is a negative zero.
-[[gnu::always_inline]] inline void multiply(double* __restrict sums, const float* __restrict x, double weight,
+template <typename T>
+[[gnu::always_inline]] inline void multiply(double* __restrict sums, const T* __restrict x, double weight,
                                             std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) sums[i] = weight * x[i];
 }
 
-[[gnu::always_inline]] inline void multiplyAdd(double* __restrict sums, const float* __restrict x,
-                                               double weight, std::int64_t n) {
+template <typename T>
+[[gnu::always_inline]] inline void multiplyAdd(double* __restrict sums, const T* __restrict x, double weight,
+                                               std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) sums[i] += weight * x[i];
 }
 
-[[gnu::always_inline]] inline void addLast(float* __restrict means, const double* __restrict sums,
-                                           const float* __restrict x, double weight, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) means[i] = static_cast<float>(sums[i] + weight * x[i]);
+template <typename T>
+[[gnu::always_inline]] inline void addLast(T* __restrict means, const double* __restrict sums,
+                                           const T* __restrict x, double weight, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) means[i] = static_cast<T>(sums[i] + weight * x[i]);
 }
 
 /// Line by line: a memcpy of a block becomes a string instruction, which is slow to start.
-[[gnu::always_inline]] inline void copyBlock(float* __restrict to, const float* __restrict from,
-                                             std::int64_t n) {
+template <typename T>
+[[gnu::always_inline]] inline void copyBlock(T* __restrict to, const T* __restrict from, std::int64_t n) {
+  constexpr std::int64_t kLine = 64 / sizeof(T);
   std::int64_t i = 0;
-  for (; i + kLine <= n; i += kLine) std::memcpy(to + i, from + i, kLine * sizeof(float));
+  for (; i + kLine <= n; i += kLine) std::memcpy(to + i, from + i, kLine * sizeof(T));
   for (; i < n; ++i) to[i] = from[i];
 }
 
 /// As `copyBlock`, past the caches: nobody reads the shadow before a fit ends, and a line that is written
 /// whole need not be read first.
-[[gnu::always_inline]] inline void streamBlock(float* __restrict to, const float* __restrict from,
-                                               std::int64_t n) {
+template <typename T>
+[[gnu::always_inline]] inline void streamBlock(T* __restrict to, const T* __restrict from, std::int64_t n) {
 #if defined(__x86_64__)
   if (reinterpret_cast<std::uintptr_t>(to) % 16 == 0) {
+    constexpr std::int64_t kWord = 16 / sizeof(T);
     std::int64_t i = 0;
-    for (; i + 4 <= n; i += 4) _mm_stream_ps(to + i, _mm_loadu_ps(from + i));
+    for (; i + kWord <= n; i += kWord)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
     for (; i < n; ++i) to[i] = from[i];
     return;
   }
@@ -88,29 +96,35 @@ struct Contributors {
   double total = 0;
 };
 
+template <typename T>
 void meanOfBlock(std::span<const Tensor> replicas, const Contributors& contributors, const Tensor& shadow,
                  std::int64_t begin, std::int64_t n) {
   alignas(64) double sums[kBlock];
-  alignas(64) float means[kBlock];
-  const auto block = [&](std::size_t replica) { return replicas[replica].data<float>() + begin; };
+  alignas(64) T means[kBlock];
+  const auto block = [&](std::size_t replica) { return replicas[replica].data<T>() + begin; };
   const std::size_t first = contributors.first, last = contributors.last;
-  dispatch<multiply>(sums, block(first), contributors.share(first), n);
+  dispatch<multiply<T>>(sums, block(first), contributors.share(first), n);
   for (std::size_t replica = first + 1; replica < last; ++replica)
     if (contributors.weights[replica] != 0)
-      dispatch<multiplyAdd>(sums, block(replica), contributors.share(replica), n);
-  dispatch<addLast>(means, sums, block(last), contributors.share(last), n);
+      dispatch<multiplyAdd<T>>(sums, block(replica), contributors.share(replica), n);
+  dispatch<addLast<T>>(means, sums, block(last), contributors.share(last), n);
+  const T* result = means;
   for (std::size_t replica = 0; replica < replicas.size(); ++replica)
-    dispatch<copyBlock>(block(replica), means, n);
-  if (shadow.defined()) dispatch<streamBlock>(shadow.data<float>() + begin, means, n);
+    dispatch<copyBlock<T>>(block(replica), result, n);
+  if (shadow.defined()) dispatch<streamBlock<T>>(shadow.data<T>() + begin, result, n);
 }
 
 void copyToOthers(std::span<const Tensor> replicas, std::size_t source, const Tensor& shadow,
                   std::int64_t begin, std::int64_t end) {
-  const auto bytes = static_cast<std::size_t>(end - begin) * sizeof(float);
-  const float* from = replicas[source].data<float>() + begin;
+  const std::size_t size = sizeOf(replicas[source].dtype());
+  const auto place = [&](const Tensor& t) {
+    return static_cast<std::byte*>(t.raw()) + static_cast<std::size_t>(begin) * size;
+  };
+  const auto bytes = static_cast<std::size_t>(end - begin) * size;
+  const std::byte* from = place(replicas[source]);
   for (std::size_t replica = 0; replica < replicas.size(); ++replica)
-    if (replica != source) std::memcpy(replicas[replica].data<float>() + begin, from, bytes);
-  if (shadow.defined()) std::memcpy(shadow.data<float>() + begin, from, bytes);
+    if (replica != source) std::memcpy(place(replicas[replica]), from, bytes);
+  if (shadow.defined()) std::memcpy(place(shadow), from, bytes);
 }
 
 // Note [Moments about a shift]
@@ -119,26 +133,47 @@ void copyToOthers(std::span<const Tensor> replicas, std::size_t source, const Te
 // and equal replicas come out unchanged.
 
 /// Moments of one element; its mean stands at `mean`, its variance at `variance` of each replica.
-std::pair<float, float> momentsOfElement(std::span<const Tensor> replicas, const Contributors& contributors,
-                                         std::int64_t mean, std::int64_t variance) {
-  const double origin = replicas[contributors.first].data<float>()[mean];
+template <typename T>
+std::pair<T, T> momentsOfElement(std::span<const Tensor> replicas, const Contributors& contributors,
+                                 std::int64_t mean, std::int64_t variance) {
+  const double origin = replicas[contributors.first].data<T>()[mean];
   double shifts = 0, squares = 0;
   for (std::size_t replica = contributors.first; replica <= contributors.last; ++replica) {
     const double weight = contributors.weights[replica];
     if (weight == 0) continue;
-    const float* x = replicas[replica].data<float>();
+    const T* x = replicas[replica].data<T>();
     const double shift = x[mean] - origin;
     shifts += weight * shift;
     squares += weight * (x[variance] + shift * shift);
   }
   const double shift = shifts / contributors.total;
   const double deviation = std::max(0.0, squares / contributors.total - shift * shift);
-  return {static_cast<float>(origin + shift), static_cast<float>(deviation)};
+  return {static_cast<T>(origin + shift), static_cast<T>(deviation)};
 }
 
-void storeEverywhere(std::span<const Tensor> replicas, const Tensor& shadow, std::int64_t i, float value) {
-  for (const auto& replica : replicas) replica.data<float>()[i] = value;
-  if (shadow.defined()) shadow.data<float>()[i] = value;
+template <typename T>
+void storeEverywhere(std::span<const Tensor> replicas, const Tensor& shadow, std::int64_t i, T value) {
+  for (const auto& replica : replicas) replica.data<T>()[i] = value;
+  if (shadow.defined()) shadow.data<T>()[i] = value;
+}
+
+template <typename T>
+void mean(std::span<const Tensor> replicas, const Contributors& contributors, const Tensor& shadow,
+          std::int64_t begin, std::int64_t end) {
+  for (std::int64_t at = begin; at < end; at += kBlock)
+    meanOfBlock<T>(replicas, contributors, shadow, at, std::min(kBlock, end - at));
+  finishStreaming();
+}
+
+template <typename T>
+void moments(std::span<const Tensor> replicas, const Contributors& contributors, const Tensor& shadow,
+             std::int64_t begin, std::int64_t end) {
+  const std::int64_t half = replicas[0].elements() / 2;
+  for (std::int64_t i = begin; i < end; ++i) {
+    const auto [mean, variance] = momentsOfElement<T>(replicas, contributors, i, half + i);
+    storeEverywhere(replicas, shadow, i, mean);
+    storeEverywhere(replicas, shadow, half + i, variance);
+  }
 }
 
 /// Adds the spread of elements [begin, begin + n), n <= kBlock, to `spread`.
@@ -181,12 +216,11 @@ Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> 
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
                   std::int64_t begin, std::int64_t end, Context& context) {
   const Contributors contributors(weights);
+  const auto meanOf = replicas[0].dtype() == DType::Float64 ? mean<double> : mean<float>;
   parallelFor(context, end - begin, kGrain, [&](std::int64_t from, std::int64_t to) {
     if (contributors.count == 1)
       return copyToOthers(replicas, contributors.first, shadow, begin + from, begin + to);
-    for (std::int64_t at = from; at < to; at += kBlock)
-      meanOfBlock(replicas, contributors, shadow, begin + at, std::min(kBlock, to - at));
-    finishStreaming();
+    meanOf(replicas, contributors, shadow, begin + from, begin + to);
   });
 }
 
@@ -198,11 +232,8 @@ void weightedMoments(std::span<const Tensor> replicas, std::span<const double> w
     copyToOthers(replicas, contributors.first, shadow, begin, end);
     return copyToOthers(replicas, contributors.first, shadow, half + begin, half + end);
   }
-  for (std::int64_t i = begin; i < end; ++i) {
-    const auto [mean, variance] = momentsOfElement(replicas, contributors, i, half + i);
-    storeEverywhere(replicas, shadow, i, mean);
-    storeEverywhere(replicas, shadow, half + i, variance);
-  }
+  const auto momentsOf = replicas[0].dtype() == DType::Float64 ? moments<double> : moments<float>;
+  momentsOf(replicas, contributors, shadow, begin, end);
 }
 
 }  // namespace muster::cpu

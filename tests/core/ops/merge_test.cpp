@@ -254,6 +254,63 @@ TEST_CASE("weightedMoments: equal replicas, one contributor, a slice") {
   CHECK(sameBits(untouched, Tensor::of({6, -7.3f, 1e10f, 6, 6, 1e-20f, 3.3f, 6}, {8})));
 }
 
+namespace {
+
+Tensor ofDoubles(std::vector<double> values) {
+  Tensor tensor = Tensor::empty({static_cast<std::int64_t>(values.size())}, DType::Float64);
+  std::ranges::copy(values, tensor.data<double>());
+  return tensor;
+}
+
+}  // namespace
+
+TEST_CASE("float64 replicas are merged in float64, over workers and sizes") {
+  Context context;
+  constexpr double kFine = 0x1p-40;  // what float32 would lose beside 1
+  for (const int workers : {1, 2, 3, 8})
+    for (const std::int64_t n : {0, 1, 7, 8, 256, 1009}) {
+      CAPTURE(workers);
+      CAPTURE(n);
+      // Replica w holds b + 3w fine with weight w + 1: the mean is b + 2 (W - 1) fine.
+      std::vector<Tensor> replicas;
+      std::vector<double> weights;
+      for (int w = 0; w < workers; ++w) {
+        replicas.push_back(Tensor::empty({n}, DType::Float64));
+        for (std::int64_t i = 0; i < n; ++i)
+          replicas[w].data<double>()[i] = static_cast<double>(i % 97) + 3 * w * kFine;
+        weights.push_back(w + 1);
+      }
+      Tensor shadow = Tensor::zeros({n}, DType::Float64);
+      weightedMean(replicas, weights, shadow, 0, n, context);
+      bool close = true;
+      for (std::int64_t i = 0; i < n; ++i) {
+        const double expected = static_cast<double>(i % 97) + 2 * (workers - 1) * kFine;
+        close = close && std::abs(shadow.data<double>()[i] - expected) <= 1e-15 * (1 + expected);
+      }
+      CHECK(close);
+      for (const auto& replica : replicas) CHECK(sameBits(replica, shadow));
+    }
+}
+
+TEST_CASE("float64: a slice, a contributor alone, moments") {
+  Context context;
+  const Tensor replicas[] = {ofDoubles({1, 2, 3}), ofDoubles({0.1, 0.2, 0.3}), ofDoubles({5, 6, 7})};
+  const double one[] = {0, 2, 0};
+  Tensor shadow = ofDoubles({0, 0, 0});
+  weightedMean(replicas, one, shadow, 1, 2, context);
+  CHECK(sameBits(replicas[0], ofDoubles({1, 0.2, 3})));
+  CHECK(sameBits(replicas[2], ofDoubles({5, 0.2, 7})));
+  CHECK(sameBits(shadow, ofDoubles({0, 0.2, 0})));
+
+  // As worked out by hand for float32: mean 3, variance 7; mean 1.5, variance 1.25.
+  const Tensor moments[] = {ofDoubles({0, 3, 1, 2}), ofDoubles({4, 1, 5, 0})};
+  const double shares[] = {32, 96};
+  Tensor merged = Tensor::zeros({4}, DType::Float64);
+  weightedMoments(moments, shares, merged, 0, 2, context);
+  for (const auto& replica : moments) CHECK(sameBits(replica, ofDoubles({3, 1.5, 7, 1.25})));
+  CHECK(sameBits(merged, moments[0]));
+}
+
 TEST_CASE("merges refuse what has no mean, naming it") {
   Context context;
   Tensor shadow;
@@ -270,6 +327,11 @@ TEST_CASE("merges refuse what has no mean, naming it") {
   CHECK_THROWS_AS(weightedMean(two, {weights, 1}, shadow, 0, 4, context), InvalidArgument);
   CHECK_THROWS_AS(weightedMean(unequal, weights, shadow, 0, 3, context), InvalidArgument);
   CHECK_THROWS_AS(weightedMean(counters, weights, shadow, 0, 4, context), InvalidArgument);
+  const Tensor mixed[] = {filled(4, 1), ofDoubles({1, 2, 3, 4})};
+  CHECK_THROWS_WITH_AS(weightedMean(mixed, weights, shadow, 0, 4, context),
+                       "weightedMean: a replica must be float32 or float64, row-major and of the first "
+                       "replica's type and size (float32 [4] on cpu), got float64 [4] on cpu",
+                       InvalidArgument);
   CHECK_THROWS_AS(weightedMean(two, weights, shadow, 0, 5, context), InvalidArgument);
   CHECK_THROWS_AS(weightedMean(two, weights, shadow, -1, 2, context), InvalidArgument);
   CHECK_THROWS_AS(weightedMean(two, weights, shadow, 3, 2, context), InvalidArgument);
