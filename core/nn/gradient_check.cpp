@@ -11,7 +11,7 @@ namespace muster {
 
 namespace {
 
-/// Of the loss on both sides of a point, by the steps that float32 really took.
+/// Of the loss on both sides of a point, by the steps that were really taken after rounding.
 struct Slopes {
   double left, right;
   double mean() const { return (left + right) / 2; }
@@ -21,15 +21,9 @@ struct Slopes {
   }
 };
 
-}  // namespace
-
-std::string GradientCheckResult::toString() const {
-  return fmt::format(
-      "{}[{}]: gradient {}, central difference {} ({:.2f} times the tolerance; {} elements tried)", segment,
-      index, analytic, numeric, excess, checked);
-}
-
-GradientCheckResult checkGradients(Model& model, const Batch& batch, const GradientCheckOptions& options) {
+/// T is the type of the blocks.
+template <typename T>
+GradientCheckResult checkAs(Model& model, const Batch& batch, const GradientCheckOptions& options) {
   const auto& parameters = model.block(BlockKind::Parameters);
   const auto& gradients = model.block(BlockKind::Gradients);
   model.gradient(batch, {});
@@ -44,11 +38,11 @@ GradientCheckResult checkGradients(Model& model, const Batch& batch, const Gradi
       const auto index = all ? i
                              : static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(i),
                                                                       static_cast<std::uint64_t>(size)));
-      float& value = parameters.values.data<float>()[segment.offset + index];
-      const float before = value;
+      T& value = parameters.values.data<T>()[segment.offset + index];
+      const T before = value;
       const auto slopes = [&](double epsilon) {
         const auto lossAt = [&](double offset) {
-          value = static_cast<float>(before + offset);
+          value = static_cast<T>(before + offset);
           return model.gradient(batch, {}).wait().score;
         };
         const double above = lossAt(epsilon), upper = value;
@@ -57,7 +51,7 @@ GradientCheckResult checkGradients(Model& model, const Batch& batch, const Gradi
         return Slopes{(here - below) / (before - lower), (above - here) / (upper - before)};
       };
       const double numeric = slopes(options.epsilon).mean();
-      const double exact = analytic.data<float>()[segment.offset + index];
+      const double exact = analytic.data<T>()[segment.offset + index];
       const double tolerated =
           options.absolute + options.relative * std::max(std::abs(numeric), std::abs(exact));
       const double excess = std::abs(numeric - exact) / tolerated;
@@ -77,6 +71,19 @@ GradientCheckResult checkGradients(Model& model, const Batch& batch, const Gradi
   result.passed = result.excess <= 1 && 4 * result.kinks < result.checked;
   model.gradient(batch, {});
   return result;
+}
+
+}  // namespace
+
+std::string GradientCheckResult::toString() const {
+  return fmt::format(
+      "{}[{}]: gradient {}, central difference {} ({:.2f} times the tolerance; {} elements tried)", segment,
+      index, analytic, numeric, excess, checked);
+}
+
+GradientCheckResult checkGradients(Model& model, const Batch& batch, const GradientCheckOptions& options) {
+  const bool wide = model.block(BlockKind::Parameters).values.dtype() == DType::Float64;
+  return wide ? checkAs<double>(model, batch, options) : checkAs<float>(model, batch, options);
 }
 
 }  // namespace muster

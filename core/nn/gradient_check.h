@@ -30,7 +30,8 @@ struct GradientCheckResult {
 };
 
 /// Compares a model's gradient with central differences of its loss, element by element. For layers and
-/// models of one's own. The parameters come back unchanged; the model's updater is not used.
+/// models of one's own, with blocks of float32 or float64 (which bear tighter tolerances). The parameters
+/// come back unchanged; the model's updater is not used.
 ///
 /// Where the two differ, the slopes on both sides are taken once more with a quarter of epsilon. If these
 /// disagree with each other or with the wider difference, the loss has a kink there (ReLU, a maximum), and
