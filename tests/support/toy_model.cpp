@@ -150,14 +150,4 @@ std::vector<float> ToyModel::updaterState(std::string_view name) {
   throw InvalidArgument(fmt::format("toy: its updater keeps no {}", name));
 }
 
-std::vector<std::byte> ToyModel::allBits() {
-  std::vector<std::byte> bits;
-  for (const auto* block : state()) {
-    if (block->kind == BlockKind::Gradients) continue;
-    const auto* begin = static_cast<const std::byte*>(block->values.raw());
-    bits.insert(bits.end(), begin, begin + block->values.bytes());
-  }
-  return bits;
-}
-
 }  // namespace muster::test

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/core/nn/model.h"
+#include "tests/support/state_bits.h"
 
 namespace muster::test {
 
@@ -76,7 +77,7 @@ class ToyModel final : public Model {
   /// The updater's block of this name, [P].
   std::vector<float> updaterState(std::string_view name);
   /// Every bit of the state but the gradients: parameters, statistics, updater, counters.
-  std::vector<std::byte> allBits();
+  std::vector<std::byte> allBits() { return stateBits(*this); }
 
  private:
   void takeStatistics(const Tensor& x);

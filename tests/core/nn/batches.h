@@ -34,4 +34,13 @@ inline Batch targetBatch(const Shape& example, std::int64_t examples, std::int64
   return batch;
 }
 
+/// Examples [begin, end) of a batch, as another batch of the same epoch; looks at the same memory.
+inline Batch partOf(const Batch& whole, std::int64_t begin, std::int64_t end) {
+  Batch part = whole;
+  for (auto* tensors : {&part.features, &part.labels, &part.masks})
+    for (auto& tensor : *tensors) tensor.value = tensor.value.rows(begin, end);
+  part.stamp.firstExample += begin;
+  return part;
+}
+
 }  // namespace muster::test

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/arrays.h"
+#include "tests/support/reference_updater.h"
+
+namespace muster::test {
+
+struct ReferenceOptions {
+  std::int64_t inputs = 6;  ///< features of an example
+  std::int64_t hidden = 5;
+  std::int64_t classes = 4;
+  double dropout = 0;  ///< rate, behind the hidden layer
+  std::uint64_t seed = 0;
+  TrainingOptions training = {};
+};
+
+/// The float32 network of the same architecture, seed and training: it starts from the same weights.
+MultiLayerConfiguration networkOf(const ReferenceOptions& options);
+
+/// A small network computed in float64 throughout, by the plain loops of reference_ops: dense, tanh, dropout,
+/// dense, softmax cross-entropy. In float64 a statement such as "W workers equal one on the joined batches"
+/// is tested to 1e-12 instead of to float32's rounding.
+///
+/// Features are float32 or float64 [N, inputs]; labels class indices [N] or rows [N, classes]; a mask [N]
+/// weights the examples. What is dropped is what `MultiLayerNetwork` drops: it depends on the seed, the
+/// layer, the epoch and the example's position in the epoch. Updates itself, so it never has an Optimizer.
+class ReferenceModel final : public Model {
+ public:
+  /// @param context  as of Model.
+  explicit ReferenceModel(const ReferenceOptions& options = {}, Context* context = nullptr);
+
+  std::unique_ptr<Model> replicate(Context& context) const override;
+  StepTicket gradient(const Batch& batch, const GradientReady& onReady) override;
+  std::span<StateBlock> blocks() override { return blocks_; }
+  double update(const BatchStamp& stamp) override;
+  std::span<StateBlock> updaterState() override { return updater_->state(); }
+
+ private:
+  struct Weights {
+    Array weight, bias;
+  };
+  /// Of one of the two dense layers, 0 or 1.
+  Weights weightsOf(int layer) const;
+  /// Writes the gradients of one of the two, and tells whoever waits for them.
+  void setGradients(int layer, const std::pair<Array, Array>& weightAndBias, const GradientReady& onReady);
+  /// Drops what the batch of this stamp drops.
+  Array dropped(const Array& x, const BatchStamp& stamp) const;
+
+  ReferenceOptions options_;
+  std::vector<StateBlock> blocks_;  // parameters, gradients
+  std::unique_ptr<ReferenceUpdater> updater_;
+};
+
+}  // namespace muster::test
