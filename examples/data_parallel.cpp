@@ -1,0 +1,129 @@
+// DataParallel as in PyTorch's tutorial: a small model on several devices at once, the sizes that each
+// replica sees and those outside, then a regression trained by hand. `data_parallel --help` lists its
+// options.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iostream>
+#include <vector>
+
+#include "examples/support/command_line.h"
+#include "examples/support/program.h"
+#include "muster/core/base/random.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/ops/loss.h"
+#include "muster/parallel/data_parallel/data_parallel.h"
+
+using namespace muster;
+
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr std::int64_t kExamples = 100, kInputs = 5, kOutputs = 2;
+constexpr double kLearningRate = 0.1;
+constexpr int kPasses = 6;
+
+struct Options {
+  int replicas = 3;
+  std::int64_t batch = 30;
+};
+
+/// Inputs, and targets that are a linear function of them.
+struct Data {
+  Tensor inputs = Tensor::empty({kExamples, kInputs});
+  Tensor targets = Tensor::empty({kExamples, kOutputs});
+};
+
+Data drawData() {
+  Data data;
+  const RandomStream input(1, "inputs"), weight(1, "weights");
+  for (std::int64_t n = 0; n < kExamples; ++n) {
+    float* x = data.inputs.data<float>() + n * kInputs;
+    for (std::int64_t i = 0; i < kInputs; ++i)
+      x[i] = static_cast<float>(input.normal(static_cast<std::uint64_t>(n * kInputs + i)));
+    for (std::int64_t o = 0; o < kOutputs; ++o) {
+      double sum = 0.5;
+      for (std::int64_t i = 0; i < kInputs; ++i)
+        sum += weight.normal(static_cast<std::uint64_t>(o * kInputs + i)) * x[i];
+      data.targets.data<float>()[n * kOutputs + o] = static_cast<float>(sum);
+    }
+  }
+  return data;
+}
+
+/// Calls use(inputs, targets) for each batch; the last may be smaller.
+template <typename Use>
+void forEachBatch(const Data& data, std::int64_t batch, Use use) {
+  for (std::int64_t begin = 0; begin < kExamples; begin += batch) {
+    const std::int64_t end = std::min(begin + batch, kExamples);
+    use(data.inputs.rows(begin, end), data.targets.rows(begin, end));
+  }
+}
+
+void printSizes(DataParallel& parallel, const Data& data, std::int64_t batch) {
+  forEachBatch(data, batch, [&](const Tensor& inputs, const Tensor&) {
+    const Tensor output = parallel.forward(inputs);
+    for (const auto& inner : parallel.shapes())
+      fmt::print("  replica {} on {}: input {}, output {}\n", inner.replica, inner.device.toString(),
+                 inner.input.toString(), inner.output.toString());
+    fmt::print("outside: input {}, output {}\n", inputs.shape().toString(), output.shape().toString());
+  });
+}
+
+/// One pass over the data by hand. @return the mean loss of its batches.
+double trainPass(DataParallel& parallel, MultiLayerNetwork& model, const Data& data, std::int64_t batch) {
+  double sum = 0;
+  Tensor output, gradOutput;
+  forEachBatch(data, batch, [&](const Tensor& inputs, const Tensor& targets) {
+    parallel.zeroGradients();
+    parallel.forward(inputs, output);
+    gradOutput.resize(output.shape(), DType::Float32);
+    // The gradient of the mean over the whole batch: replicas add theirs up.
+    sum += loss(Loss::MeanSquaredError, output, targets, {}, gradOutput, 0, model.context()).sum;
+    parallel.backward(gradOutput, nullptr);
+    parallel.updateParameters(kLearningRate);
+  });
+  return sum / kExamples;
+}
+
+int run(const Options& options) {
+  const Data data = drawData();
+  MultiLayerNetwork model({.seed = 1, .inputShape = {kInputs}, .layers = {Dense{.units = kOutputs}}});
+  model.init();
+  DataParallel parallel(model,
+                        std::vector<Device>(static_cast<std::size_t>(options.replicas), Device::cpu()));
+  fmt::print("{} examples in batches of {}, replicas: {}\n\n", kExamples, options.batch, options.replicas);
+  printSizes(parallel, data, options.batch);
+  fmt::print("\n");
+  for (int pass = 1; pass <= kPasses; ++pass)
+    fmt::print("pass {}: loss {:.6f}\n", pass, trainPass(parallel, model, data, options.batch));
+  return 0;  // model holds the trained parameters
+}
+
+int readAndRun(int argc, const char* const* argv) {
+  Options options;
+  po::options_description all(example::kLineLength);
+  all.add_options()                                                                                       //
+      ("replicas", example::withDefault(options.replicas, "N"), "replicas of the model, a thread each")   //
+      ("batch", example::withDefault(options.batch, "N"), "examples a batch, dealt out to the replicas")  //
+      ("help", "this text");
+  const auto given = example::parseCommandLine(argc, argv, all);
+  if (given.count("help") > 0) {
+    std::cout << "Runs a small model on several devices at once: prints what each replica gets of a batch,\n"
+                 "then trains a regression by hand.\n\n"
+              << all;
+    return 0;
+  }
+  example::requireRange("replicas", options.replicas, 1, 64);
+  example::requireRange<std::int64_t>("batch", options.batch, 1, kExamples);
+  return run(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return example::runProgram("data_parallel", [&] { return readAndRun(argc, argv); });
+}

@@ -1,0 +1,78 @@
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "tests/examples/program.h"
+#include "tests/support/temporary_directory.h"
+
+using namespace muster::test;
+
+namespace {
+
+Outcome run(std::vector<std::string> arguments) {
+  const TemporaryDirectory directory;
+  return runProgram(MUSTER_DATA_PARALLEL, {.directory = directory.path(), .arguments = std::move(arguments)});
+}
+
+/// "pass 1: loss 2.5" and so on.
+std::vector<double> losses(const std::string& text) {
+  std::vector<double> all;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("pass ")) all.push_back(std::stod(line.substr(line.rfind(' '))));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("the sizes of PyTorch's tutorial, inside and outside, and a loss that goes down") {
+  const auto outcome = run({});
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit == 0);
+  CHECK(
+      outcome.out.starts_with("100 examples in batches of 30, replicas: 3\n\n"
+                              "  replica 0 on cpu: input [10, 5], output [10, 2]\n"
+                              "  replica 1 on cpu: input [10, 5], output [10, 2]\n"
+                              "  replica 2 on cpu: input [10, 5], output [10, 2]\n"
+                              "outside: input [30, 5], output [30, 2]\n"));
+  CHECK(outcome.out.find("  replica 0 on cpu: input [4, 5], output [4, 2]\n"
+                         "  replica 1 on cpu: input [3, 5], output [3, 2]\n"
+                         "  replica 2 on cpu: input [3, 5], output [3, 2]\n"
+                         "outside: input [10, 5], output [10, 2]\n") != std::string::npos);
+  const auto byPass = losses(outcome.out);
+  REQUIRE(byPass.size() == 6);
+  for (std::size_t i = 1; i < byPass.size(); ++i) CHECK(byPass[i] < byPass[i - 1]);
+  CHECK(byPass.back() < 0.1 * byPass.front());
+}
+
+TEST_CASE("the number of replicas does not matter to the losses") {
+  const auto one = losses(run({"--replicas", "1", "--batch", "33"}).out);
+  const auto five = losses(run({"--replicas", "5", "--batch", "33"}).out);
+  REQUIRE(one.size() == 6);
+  REQUIRE(five.size() == 6);
+  for (std::size_t i = 0; i < one.size(); ++i) CHECK(five[i] == doctest::Approx(one[i]).epsilon(1e-4));
+}
+
+TEST_CASE("more replicas than examples, and the help") {
+  const auto few = run({"--replicas", "4", "--batch", "2"});
+  CHECK(few.exit == 0);
+  CHECK(few.out.find("replica 1 on cpu: input [1, 5]") != std::string::npos);
+  CHECK(few.out.find("replica 2 ") == std::string::npos);
+  const auto help = run({"--help"});
+  CHECK(help.exit == 0);
+  for (const char* option : {"--replicas", "--batch", "--help"})
+    CHECK(help.out.find(option) != std::string::npos);
+}
+
+TEST_CASE("options that cannot be are refused with 2 and a sentence") {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
+      {{"--replicas", "0"}, "data_parallel: --replicas must be between 1 and 64, got 0\n"},
+      {{"--batch", "101"}, "data_parallel: --batch must be between 1 and 100, got 101\n"},
+      {{"--frobnicate"}, "data_parallel: unrecognised option '--frobnicate'; --help lists the options\n"}};
+  for (const auto& [arguments, problem] : cases) {
+    const auto outcome = run(arguments);
+    CHECK(outcome.exit == 2);
+    CHECK(outcome.err == problem);
+    CHECK(outcome.out.empty());
+  }
+}
