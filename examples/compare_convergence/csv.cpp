@@ -50,7 +50,8 @@ std::string summaryCsv(const Comparison& comparison) {
   auto csv = fmt::format(
       "{},runs,failures,final_accuracy,final_accuracy_sd,lowest_accuracy,highest_accuracy,target,"
       "target_reached,samples_to_target,samples_to_target_sd,seconds_to_target,seconds_to_target_sd,"
-      "speed_up,seconds,seconds_sd,bytes_per_worker,rounds,compute_seconds,distance,oversubscribed\n",
+      "speed_up,speed_up_sd,seconds,seconds_sd,bytes_per_worker,rounds,compute_seconds,distance,"
+      "oversubscribed\n",
       kArmColumns);
   for (const auto& arm : comparison.arms) {
     const bool reached = arm.reachesTarget();
@@ -58,10 +59,9 @@ std::string summaryCsv(const Comparison& comparison) {
                    armFields(arm.arm, comparison.grid), arm.runs, arm.failures,
                    spreadFields(arm.finalAccuracy), arm.worstAccuracy, arm.bestAccuracy, comparison.target,
                    arm.target.reached, spreadFields(reached ? arm.target.samples : Spread{}),
-                   spreadFields(reached ? arm.target.seconds : Spread{}),
-                   arm.speedUp ? fmt::format("{}", *arm.speedUp) : "", spreadFields(arm.seconds),
-                   arm.bytes.mean, arm.cost.exchanges, arm.cost.computeSeconds, arm.distance.mean,
-                   arm.oversubscribed);
+                   spreadFields(reached ? arm.target.seconds : Spread{}), spreadFields(arm.speedUp),
+                   spreadFields(arm.seconds), arm.bytes.mean, arm.cost.exchanges, arm.cost.computeSeconds,
+                   arm.distance.mean, arm.oversubscribed);
   }
   return csv;
 }

@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kInterval = 100ms;
 constexpr int kBarWidth = 22;
+constexpr std::string_view kErase = "\r\x1b[K";  // the line
 
 bool isTerminal() {
   const char* kind = std::getenv("TERM");
@@ -72,10 +73,17 @@ GridProgress::GridProgress(GridProgressOptions options)
   if (!options_.write) options_.write = writeToStandardError;
   if (!options_.columns) options_.columns = terminalColumns;
   if (!options_.now) options_.now = Clock::now;
+  if (!*options_.terminal) return;
+  // The bar comes back with the next merge.
+  logBefore_ = muster::setLogSink([write = options_.write](muster::LogLevel level, std::string_view text) {
+    write(kErase);
+    muster::printLogLine(level, text);
+  });
 }
 
 GridProgress::~GridProgress() {
   clear();
+  if (*options_.terminal) muster::setLogSink(std::move(logBefore_));
 }
 
 double GridProgress::share(std::int64_t samples) const {
@@ -121,7 +129,7 @@ void GridProgress::finish(const std::string& line) {
 }
 
 void GridProgress::clear() {
-  if (std::exchange(drawn_, false)) options_.write("\r\x1b[K");
+  if (std::exchange(drawn_, false)) options_.write(kErase);
 }
 
 }  // namespace convergence

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "muster/core/base/log.h"
+
 namespace convergence {
 
 /// How far a grid has come.
@@ -36,7 +38,7 @@ struct GridProgressOptions {
 
 /// Shows how far the grid has come, and how long the rest will take at the rate so far: on a terminal a bar,
 /// redrawn at most ten times a second, and a line for each finished run; elsewhere the lines only. While it
-/// lives, log lines appear above the bar. One thread at a time.
+/// lives, log lines take the bar's place until it is drawn again. One thread at a time.
 class GridProgress {
  public:
   explicit GridProgress(GridProgressOptions options);
@@ -65,6 +67,7 @@ class GridProgress {
   Clock::time_point lastDrawn_;
   std::string name_;
   bool drawn_ = false;
+  muster::LogSink logBefore_;  // while there is a terminal
 };
 
 }  // namespace convergence

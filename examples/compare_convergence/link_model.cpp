@@ -105,6 +105,9 @@ std::vector<std::string> linkAssumptions() {
       "differ "
       "are not for the same work, samples a second can be compared. Nothing is said of the accuracy they "
       "would reach: that was measured with the arm's own workers only.",
+      "\"Own, to\" the target: the arm with its own workers, up to the first test that had it; computing "
+      "time "
+      "in proportion to the samples.",
       "Computing and exchanging do not overlap, all workers are equally fast, every worker has a link of its "
       "own that sends and receives at once, nothing else uses it, and adding up the numbers takes no time.",
       "The computing time was measured on this machine, where the workers share memory and caches."};

@@ -47,7 +47,7 @@ struct Texts {
   std::string seeds = "1,2,3";
   std::string link;
   std::string out = "comparison";
-  double targetPercent = 95;
+  double targetPercent = 97;
   std::int64_t testEvery = 0;
 };
 

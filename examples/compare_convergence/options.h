@@ -21,7 +21,7 @@ struct Options {
   bool pinThreads = true;
   example::DataChoice data;
 
-  double target = 0.95;  ///< accuracy
+  double target = 0.97;  ///< accuracy
   std::optional<Link> link;
   std::filesystem::path out = "comparison";
 };

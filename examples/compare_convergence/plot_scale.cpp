@@ -12,7 +12,7 @@ namespace convergence {
 namespace {
 
 constexpr double kBestAccuracy = 0.9999;  // beyond it the error has no logarithm to speak of
-constexpr double kAccuracyTicks[] = {0,    0.3,  0.5,   0.7,   0.8,   0.9,    0.95,
+constexpr double kAccuracyTicks[] = {0,    0.3,  0.5,   0.7,   0.8,   0.9,    0.95,         0.97,
                                      0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, kBestAccuracy};
 
 /// The largest of 1, 2 and 5 times a power of ten that is at most `length`.

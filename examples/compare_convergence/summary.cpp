@@ -37,16 +37,31 @@ std::vector<CurvePoint> curveOf(const Runs& runs) {
   return curve;
 }
 
+/// The first test of a run that had the accuracy; nullptr where none had.
+const Point* firstAt(const RunRecord& run, double accuracy) {
+  const auto found =
+      std::ranges::find_if(run.points, [&](const Point& point) { return point.testAccuracy >= accuracy; });
+  return run.failed() || found == run.points.end() ? nullptr : &*found;
+}
+
 Target targetOf(const Runs& runs, double accuracy) {
   std::vector<const Point*> first;
-  for (const auto* run : runs) {
-    const auto found =
-        std::ranges::find_if(run->points, [&](const Point& point) { return point.testAccuracy >= accuracy; });
-    if (found != run->points.end()) first.push_back(&*found);
-  }
+  std::vector<double> computing;
+  for (const auto* run : runs)
+    if (const auto* point = firstAt(*run, accuracy)) {
+      first.push_back(point);
+      const auto done = static_cast<double>(point->samples) / static_cast<double>(run->points.back().samples);
+      computing.push_back(run->computeSeconds * done);
+    }
+  const auto of = [&](auto member) {
+    return spreadOver(first, [&](const Point* point) { return point->*member; });
+  };
   return {.reached = first.size(),
-          .seconds = spreadOver(first, [](const Point* point) { return point->seconds; }),
-          .samples = spreadOver(first, [](const Point* point) { return point->samples; })};
+          .seconds = of(&Point::seconds),
+          .samples = of(&Point::samples),
+          .cost = {.computeSeconds = spreadOf(computing).mean,
+                   .exchanges = of(&Point::rounds).mean,
+                   .bytes = of(&Point::bytes).mean}};
 }
 
 double meanDistance(const RunRecord& run) {
@@ -91,10 +106,19 @@ bool isReferenceOf(const Arm& reference, const Arm& arm) {
          reference.updater == arm.updater && reference.learningRate == arm.learningRate;
 }
 
-std::optional<double> speedUpOver(const ArmSummary& reference, const ArmSummary& summary) {
-  if (!reference.reachesTarget() || !summary.reachesTarget() || summary.target.seconds.mean <= 0)
-    return std::nullopt;
-  return reference.target.seconds.mean / summary.target.seconds.mean;
+/// By seed: that of `reference` by that of `arm`, for the seeds that both were trained with.
+Spread speedUpOver(const Arm& reference, const Arm& arm, const std::vector<RunRecord>& runs,
+                   double targetAccuracy) {
+  std::vector<double> ratios;
+  for (const auto& run : runs)
+    for (const auto& other : runs) {
+      if (run.arm != arm || other.arm != reference || run.seed != other.seed) continue;
+      const auto* own = firstAt(run, targetAccuracy);
+      const auto* its = firstAt(other, targetAccuracy);
+      if (own == nullptr || its == nullptr || own->seconds <= 0) return {};
+      ratios.push_back(its->seconds / own->seconds);
+    }
+  return spreadOf(ratios);
 }
 
 }  // namespace
@@ -115,7 +139,8 @@ std::vector<ArmSummary> summarise(const Grid& grid, const std::vector<RunRecord>
   for (auto& summary : all) {
     const auto reference = std::ranges::find_if(
         all, [&](const ArmSummary& other) { return isReferenceOf(other.arm, summary.arm); });
-    if (reference != all.end()) summary.speedUp = speedUpOver(*reference, summary);
+    if (reference != all.end())
+      summary.speedUp = speedUpOver(reference->arm, summary.arm, runs, targetAccuracy);
   }
   return all;
 }

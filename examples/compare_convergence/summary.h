@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +22,7 @@ struct CurvePoint {
 struct Target {
   std::size_t reached = 0;  ///< seeds that did
   Spread seconds, samples;  ///< over those seeds
+  WorkerCost cost;          ///< until then, means over those seeds
 };
 
 /// What an arm came to over its finished seeds. A seed that failed counts in `failures` and nowhere else.
@@ -36,8 +35,8 @@ struct ArmSummary {
   double worstAccuracy = 0, bestAccuracy = 0;  ///< at the end, over the seeds
   Target target;
   /// Seconds to the target of the synchronous arm with the same workers, batch, updater and learning rate, by
-  /// this arm's; nothing where one of them did not reach it with every seed.
-  std::optional<double> speedUp;
+  /// this arm's, seed by seed. Of no seed where one of the arms did not reach it with every seed.
+  Spread speedUp;
   Spread seconds;   ///< of the whole training
   Spread bytes;     ///< that one worker contributed
   Spread distance;  ///< mean over each run's points

@@ -38,8 +38,8 @@ std::string secondsCell(const ArmSummary& arm, const Spread& seconds) {
 }
 
 std::string speedUpCell(const ArmSummary& arm) {
-  if (!arm.speedUp) return kNothing;
-  return fmt::format("{:.2f}{}", *arm.speedUp, arm.oversubscribed ? " *" : "");
+  if (arm.speedUp.count == 0) return kNothing;
+  return fmt::format("{}{}", spreadText(arm.speedUp, 1, 2), arm.oversubscribed ? " *" : "");
 }
 
 std::vector<std::string> summaryRow(const ArmSummary& arm, Detail detail) {
@@ -86,7 +86,7 @@ std::vector<std::string> summaryNotes(const Comparison& comparison, Detail detai
                   percentText(comparison.target)));
   notes.push_back(
       "Speed-up: seconds to the target of synchronous training with the same workers, batch, updater and "
-      "learning rate, divided by the arm's.");
+      "learning rate, divided by the arm's, seed by seed.");
   if (detail == Detail::Full)
     notes.push_back(
         "Distance of the replicas from their mean before a merge, relative to the norm of the mean, averaged "
@@ -111,15 +111,19 @@ Cells linkCells(const Comparison& comparison, Detail detail) {
   const auto workers = projectedWorkers(comparison.grid);
   Cells rows{{detail == Detail::Full ? "seconds (of them computing) with workers" : "seconds with workers"}};
   for (const auto count : workers) rows.front().push_back(fmt::format("{}", count));
+  rows.front().push_back(fmt::format("own, to {}", percentText(comparison.target)));
   for (const auto& arm : comparison.arms) {
     if (arm.arm.mode == Mode::Single || arm.finalAccuracy.count == 0) continue;
-    rows.push_back({arm.name + (arm.oversubscribed ? " *" : "")});
-    for (const auto count : workers) {
-      const auto at = project(*comparison.link, arm.arm.mode, arm.cost, count);
-      rows.back().push_back(detail == Detail::Brief ? secondsDigits(at.seconds)
-                                                    : fmt::format("{} ({:.0f} %)", secondsDigits(at.seconds),
-                                                                  at.computingShare * 100));
-    }
+    const auto cell = [&](const WorkerCost& cost, std::int64_t count) {
+      const auto at = project(*comparison.link, arm.arm.mode, cost, count);
+      const auto share =
+          detail == Detail::Full ? fmt::format(" ({:.0f} %)", at.computingShare * 100) : std::string();
+      return secondsDigits(at.seconds) + share;
+    };
+    auto& row = rows.emplace_back();
+    row.push_back(arm.name + (arm.oversubscribed ? " *" : ""));
+    for (const auto count : workers) row.push_back(cell(arm.cost, count));
+    row.push_back(targetCell(arm, cell(arm.target.cost, arm.arm.workers)));
   }
   return rows;
 }

@@ -17,8 +17,8 @@ class Tester {
   /// @param images  are gone over from the first one each time.
   explicit Tester(muster::ImageSetIterator images);
 
-  /// @throws NonFiniteScore for a model that predicts no numbers; InvalidArgument for one whose predictions do
-  /// not fit the labels.
+  /// @throws NonFiniteScore for a model that predicts no numbers; InvalidArgument for one whose predictions
+  /// do not fit the labels.
   TestResult test(muster::Model& model);
 
  private:

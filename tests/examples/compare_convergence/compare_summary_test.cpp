@@ -61,6 +61,10 @@ TEST_CASE("an arm over its seeds") {
   CHECK(arm.reachesTarget());
   CHECK(arm.target.samples.mean == 250);
   CHECK(arm.target.seconds.mean == (2 + 6) / 2.);
+  // Of the computing of 3 s and 6 s, two thirds and all.
+  CHECK(arm.target.cost.computeSeconds == Approx((2 + 6) / 2.));
+  CHECK(arm.target.cost.exchanges == 2.5);
+  CHECK(arm.target.cost.bytes == 125);
   CHECK(arm.seconds.mean == (3 + 6) / 2.);
   CHECK(arm.bytes.mean == 150);
   CHECK(arm.distance.mean == 1);
@@ -81,21 +85,30 @@ TEST_CASE("speed-up is against synchronous training with the same workers, where
   std::vector<RunRecord> runs{runOf(kSingle, 1, {0.9, 0.9}), runOf(kAveraging, 1, {0.1, 0.9}, 1),
                               runOf(kSynchronous, 1, {0.1, 0.1, 0.9}, 2)};
   auto arms = summarise(grid, runs, 0.9);
-  CHECK_FALSE(arms[0].speedUp.has_value());
-  CHECK(*arms[1].speedUp == 3);  // 6 s by 2 s
-  CHECK(*arms[2].speedUp == 1);
+  CHECK(arms[0].speedUp.count == 0);
+  CHECK(arms[1].speedUp.mean == 3);  // 6 s by 2 s
+  CHECK(arms[2].speedUp.mean == 1);
 
-  // Another seed of the arm that does not reach it: there is no time to compare.
-  runs.push_back(runOf(kAveraging, 2, {0.1, 0.8}));
+  // Seed by seed: 6 s by 2 s, and 1 s by 1 s. A seed of one of them only does not count.
+  runs.push_back(runOf(kAveraging, 2, {0.9}));
+  CHECK(summarise(grid, runs, 0.9)[1].speedUp.count == 1);
+  runs.push_back(runOf(kSynchronous, 2, {0.9}));
   arms = summarise(grid, runs, 0.9);
-  CHECK(arms[1].target.reached == 1);
+  CHECK(arms[1].speedUp.mean == 2);
+  CHECK(arms[1].speedUp.deviation == Approx(std::sqrt(2.)));
+
+  // A seed of the arm that does not reach it: there is no time to compare.
+  runs.push_back(runOf(kAveraging, 3, {0.1, 0.8}));
+  runs.push_back(runOf(kSynchronous, 3, {0.9}));
+  arms = summarise(grid, runs, 0.9);
+  CHECK(arms[1].target.reached == 2);
   CHECK_FALSE(arms[1].reachesTarget());
-  CHECK_FALSE(arms[1].speedUp.has_value());
+  CHECK(arms[1].speedUp.count == 0);
 
   auto other = kSynchronous;
   other.learningRate *= 2;
   arms = summarise(gridOf({kAveraging, other}), {runs[1], runOf(other, 1, {0.9})}, 0.9);
-  CHECK_FALSE(arms[0].speedUp.has_value());
+  CHECK(arms[0].speedUp.count == 0);
 }
 
 TEST_CASE("a run that failed counts as a failure and in no mean") {
