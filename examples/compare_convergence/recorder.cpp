@@ -7,7 +7,7 @@ namespace convergence {
 Recorder::Recorder(RecorderOptions options) : options_(std::move(options)), every_(options_.testEvery) {}
 
 void Recorder::onEpochStart(const muster::EpochEvent&) {
-  if (!std::exchange(running_, true)) since_ = options_.now();
+  since_ = options_.now();
 }
 
 void Recorder::onMerge(const muster::MergeEvent& event) {

@@ -59,8 +59,7 @@ class Recorder final : public muster::Listener {
   Point now_;                   // counted so far
   double lossSum_ = 0;          // since the last point, each score times its samples
   std::size_t mergesThen_ = 0;  // at the last point
-  bool running_ = false;        // the clock
-  Clock::time_point since_;     // the clock was started
+  Clock::time_point since_;     // the clock runs
   double computeSeconds_ = 0;
 };
 

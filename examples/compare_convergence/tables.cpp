@@ -1,8 +1,10 @@
 #include "examples/compare_convergence/tables.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "examples/compare_convergence/number_text.h"
 
@@ -10,6 +12,14 @@ namespace convergence {
 namespace {
 
 constexpr const char* kNothing = "-";
+
+/// As in ` on 2 cores`, or 4 as well where runs were made on several machines; nothing where there are none.
+std::string coresText(const std::vector<RunRecord>& runs) {
+  std::set<std::int64_t> cores;
+  for (const auto& run : runs) cores.insert(run.cores);
+  if (cores.empty()) return "";
+  return fmt::format(" on {} core{}", fmt::join(cores, " or "), *cores.rbegin() == 1 ? "" : "s");
+}
 
 std::string accuracyCell(const ArmSummary& arm) {
   if (arm.runs == 0) return "not trained yet";
@@ -79,11 +89,11 @@ std::vector<std::string> summaryNotes(const Comparison& comparison, Detail detai
                                     "that of the merged model on the test images, at the end.",
                                     seeds)
                       : "One seed only: nothing is known of the spread.");
-  notes.push_back(
-      fmt::format("Seconds are wall time of training, without the tests. An arm is at {} with the first test "
-                  "that has it; "
-                  "\"not reached\": no seed's run had it, and where only some had, their number is told.",
-                  percentText(comparison.target)));
+  notes.push_back(fmt::format(
+      "Seconds are wall time of training{}, without the tests. An arm is at {} with the first test "
+      "that has it; "
+      "\"not reached\": no seed's run had it, and where only some had, their number is told.",
+      coresText(comparison.runs), percentText(comparison.target)));
   notes.push_back(
       "Speed-up: seconds to the target of synchronous training with the same workers, batch, updater and "
       "learning rate, divided by the arm's, seed by seed.");

@@ -69,6 +69,10 @@ TEST_CASE("axes without values, or with one, can be drawn") {
     }
 }
 
+TEST_CASE("markup is escaped") {
+  CHECK(escapeMarkup("a < b & \"c\" > d") == "a &lt; b &amp; &quot;c&quot; &gt; d");
+}
+
 TEST_CASE("a plot is well-formed, and draws what has a place") {
   Plot plot{.title = "a < b & \"c\"",
             .x = {"samples", ScaleKind::Linear},
@@ -88,7 +92,6 @@ TEST_CASE("a plot is well-formed, and draws what has a place") {
   CHECK(svg.find("#445566") == std::string::npos);
   CHECK(svg.find("<title>&lt;one&gt;</title>") != std::string::npos);
   CHECK(svg.find("stroke-dasharray=\"3 2\"") != std::string::npos);
-  // 58 to 406 of the drawing's width are the samples 0 to 2: the point without a place does not count.
   parseXml(svgPlot({.title = "empty", .x = {}, .y = {}, .lines = {}, .mark = 1}));
   parseXml(svgSample({"#112233", "3 2"}));
 }
@@ -182,6 +185,7 @@ TEST_CASE("the table tells what was reached, and marks what was oversubscribed")
   CHECK(cells[8][4] == "1.00 *");  // one seed of two
   CHECK(cells[8][5] == "1.50 ± 0.00 *");
   const auto notes = summaryNotes(example.comparison, Detail::Brief);
+  CHECK(notes[1].starts_with("Seconds are wall time of training on 2 cores, "));
   CHECK(notes.back().starts_with("* Oversubscribed: up to 4 workers on 2 cores."));
 
   example.comparison.target = 0.99;
