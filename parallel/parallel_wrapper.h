@@ -53,14 +53,16 @@ class ParallelWrapper {
   /// user's model, whose iteration and epoch counters go on from where they were. A last, partial round is
   /// merged, too.
   ///
-  /// With `averageUpdaters(false)` each worker keeps its updater's state over `fit()` calls (after a failure
-  /// it starts again from the user's model's), and the user's model gets the mean of these states, weighted
-  /// by the examples each worker trained in this call.
+  /// With `averageUpdaters(false)` each worker keeps its updater's state over `fit()` calls, and the user's
+  /// model gets the mean of these states, weighted by the examples each worker trained in this call. No merge
+  /// includes them: after a failure the user's model has the updater's state that a listener saw last in this
+  /// call (by `trainer.model()` in a merge), or else that of the start, and the workers start again from it.
   ///
   /// @throws InvalidArgument for epochs < 0, or from inside a listener; TrainingError naming the
   ///         worker, device and batch (or the iterator or listener) for any failure. The user's model
-  ///         then holds the state of the last merge (that of the start if there was none), all
-  ///         threads are idle, and the wrapper can be used again.
+  ///         then holds the state of the last merge (that of the start if there was none; the updater's
+  ///         with `averageUpdaters(false)` as above), all threads are idle, and the wrapper can be used
+  ///         again.
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
 
   /// Ends `fit()` soon: each worker finishes its step, all that was trained is merged. Thread-safe, and safe
@@ -95,7 +97,8 @@ class ParallelWrapper::Builder {
   /// Merge every iteration until the model has finished this many, and only then at the frequency. Default 0.
   /// With averaging only. Source: Lin et al. 2020 (post-local SGD).
   Builder& synchronousUntil(std::int64_t iteration);
-  /// Whether the updater's state (momentum) is averaged with the parameters. Default true.
+  /// Whether the updater's state (momentum) is averaged with the parameters. Default true. What the user's
+  /// model holds otherwise, `fit` tells.
   Builder& averageUpdaters(bool average);
   /// Batches read ahead, over all workers together. Default 16. 0: a batch is read when a worker is free for
   /// it.
