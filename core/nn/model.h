@@ -42,8 +42,8 @@ struct ForwardPass {
 };
 
 /// All that `parallel/` knows of a network. A model of one's own writes `replicate`, `gradient` and `blocks`
-/// (`forward` and `backward` for DataParallel); the rest has defaults. One that updates itself writes `update`
-/// and `updaterState`, both, and never has an Optimizer. A model is used by one thread at a time.
+/// (`forward` and `backward` for DataParallel); the rest has defaults. One that updates itself writes
+/// `update` and `updaterState`, both, and never has an Optimizer. A model is used by one thread at a time.
 class Model {
  public:
   /// @param options  how it is trained.
