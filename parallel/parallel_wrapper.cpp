@@ -100,7 +100,7 @@ struct ParallelWrapper::Impl final : Trainer {
   Model& model_;
   Listeners all_;  // the user's and our own
   const std::unique_ptr<Strategy> strategy_;
-  const std::vector<Placement> placements_;  // [worker]
+  const Placements placements_;
   std::vector<std::unique_ptr<Batch>> batches_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> running_{false};
@@ -118,8 +118,8 @@ ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
       all_(options_.listeners),
       strategy_(makeStrategy(options_)),
       placements_(placeWorkers(options_.workers, options_.devices, options_.threadsPerWorker,
-                               options_.pinThreads, availableCores())),
-      replicas_(model, placements_, options_.threadsPerWorker, options_.averageUpdaters,
+                               options_.pinThreads, CpuShare::ofProcess())),
+      replicas_(model, placements_.workers, options_.threadsPerWorker, options_.averageUpdaters,
                 strategy_->localWork()),
       watch_(everybody(), detail::stallPatience()) {
   if (options_.reportScoreAfterAveraging) all_.push_back(std::make_shared<ReportListener>());

@@ -112,7 +112,8 @@ class ParallelWrapper::Builder {
   Builder& devices(std::vector<Device> devices);
   /// Threads that one worker's operations use on the CPU. Default 1. 1 to 1024.
   Builder& threadsPerWorker(int threads);
-  /// Pin each worker on the CPU to cores of its own, where there are enough. Default true.
+  /// Pin each worker on the CPU to cores of its own, where there are enough, and the process's share of time
+  /// (a container's CPU quota) does for them. Default true.
   Builder& pinThreads(bool pin);
   /// Listeners of either scope; replaces those given before.
   Builder& listeners(Listeners listeners);

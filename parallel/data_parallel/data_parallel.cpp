@@ -78,8 +78,8 @@ DataParallel::Impl::Impl(Model& m, const std::vector<Device>& devices, int d,
     : model(m), dim(d) {
   checkOptions(devices, dim, options);
   const auto placements = placeWorkers(static_cast<int>(devices.size()), devices, options.threadsPerReplica,
-                                       options.pinThreads, availableCores());
-  for (const auto& placement : placements)
+                                       options.pinThreads, CpuShare::ofProcess());
+  for (const auto& placement : placements.workers)
     replicas.push_back(std::make_unique<ReplicaThread>(static_cast<int>(replicas.size()), placement));
   run(replicas.size(), "could not be started", [&](ReplicaThread& replica) {
     if (options.init) options.init(replica.index);

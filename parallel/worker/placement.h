@@ -13,15 +13,29 @@ struct Placement {
   std::vector<int> cores;  ///< to which it is pinned; empty: not pinned
 };
 
-/// Worker i runs on device i mod D. Where the workers on the CPU need no more cores than there are, worker i
-/// is pinned to cores of its own, as many as its threads; where they need more, none is pinned, since two
-/// workers on one core while another is free would be worse than what the kernel does.
-///
-/// @param cores  those the process may use.  @param pin  false: nobody is pinned.
-std::vector<Placement> placeWorkers(int workers, const std::vector<Device>& devices, int threadsPerWorker,
-                                    bool pin, const std::vector<int>& cores);
+/// What a process may use of the CPU.
+struct CpuShare {
+  std::vector<int> cores;  ///< by number
+  int parallelism = 1;     ///< how many cores' worth of time it gets, at most as many as there are cores
 
-/// The plan in words, as in "2 workers on cpu (1 thread each, pinned to cores 0 and 1)".
-std::string describe(const std::vector<Placement>& placements, int threadsPerWorker);
+  /// This process's.
+  static CpuShare ofProcess();
+};
+
+struct Placements {
+  std::vector<Placement> workers;  ///< [worker]
+  std::string pinning;             ///< in words: "pinned to cores 0, 1", or "not pinned" and why
+};
+
+/// Worker i runs on device i mod D. Where the workers on the CPU need no more cores than there are, worker i
+/// is pinned to cores of its own, as many as its threads. Where they need more, none is pinned, since two
+/// workers on one core while another is free would be worse than what the kernel does; nor where the process
+/// gets less time than they need, since a pinned thread cannot move to a core on which time is left.
+/// @param pin  false: nobody is pinned.
+Placements placeWorkers(int workers, const std::vector<Device>& devices, int threadsPerWorker, bool pin,
+                        const CpuShare& share);
+
+/// The plan in words, as in "2 workers on cpu (1 thread each, pinned to cores 0, 1)".
+std::string describe(const Placements& placements, int threadsPerWorker);
 
 }  // namespace muster

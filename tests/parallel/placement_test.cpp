@@ -8,44 +8,70 @@ namespace {
 
 using Cores = std::vector<int>;
 
-std::vector<Cores> coresOf(const std::vector<Placement>& placements) {
-  std::vector<Cores> all;
-  for (const auto& placement : placements) all.push_back(placement.cores);
-  return all;
+/// Cores without a quota.
+CpuShare all(Cores cores) {
+  const int count = static_cast<int>(cores.size());
+  return {std::move(cores), count};
+}
+
+std::vector<Cores> coresOf(const Placements& placements) {
+  std::vector<Cores> each;
+  for (const auto& worker : placements.workers) each.push_back(worker.cores);
+  return each;
 }
 
 }  // namespace
 
 TEST_CASE("workers on the CPU get cores of their own, as many as their threads") {
-  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 1, true, {0, 1, 2, 3})) == std::vector<Cores>{{0}, {1}});
-  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 2, true, {0, 2, 5, 7})) ==
+  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 1, true, all({0, 1, 2, 3}))) ==
+        std::vector<Cores>{{0}, {1}});
+  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 2, true, all({0, 2, 5, 7}))) ==
         std::vector<Cores>{{0, 2}, {5, 7}});
-  CHECK(coresOf(placeWorkers(1, {Device::cpu()}, 3, true, {4, 5, 6})) == std::vector<Cores>{{4, 5, 6}});
+  CHECK(coresOf(placeWorkers(1, {Device::cpu()}, 3, true, all({4, 5, 6}))) == std::vector<Cores>{{4, 5, 6}});
 }
 
 TEST_CASE("where the cores do not suffice, nobody is pinned") {
-  CHECK(coresOf(placeWorkers(3, {Device::cpu()}, 1, true, {0, 1})) == std::vector<Cores>(3));
-  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 2, true, {0, 1, 2})) == std::vector<Cores>(2));
+  CHECK(coresOf(placeWorkers(3, {Device::cpu()}, 1, true, all({0, 1}))) == std::vector<Cores>(3));
+  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 2, true, all({0, 1, 2}))) == std::vector<Cores>(2));
+}
+
+TEST_CASE("where a quota leaves less time than the workers' threads need, nobody is pinned") {
+  const CpuShare half{{0, 1, 2, 3}, 2};
+  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 1, true, half)) == std::vector<Cores>{{0}, {1}});
+  CHECK(coresOf(placeWorkers(3, {Device::cpu()}, 1, true, half)) == std::vector<Cores>(3));
+  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 2, true, half)) == std::vector<Cores>(2));
+  CHECK(coresOf(placeWorkers(4, {Device::cpu(), Device::cuda(0)}, 1, true, half)) ==
+        std::vector<Cores>{{0}, {}, {1}, {}});
+}
+
+TEST_CASE("this process's share: its cores, and no more time than they have") {
+  const auto share = CpuShare::ofProcess();
+  CHECK(share.cores == availableCores());
+  CHECK(share.parallelism >= 1);
+  CHECK(share.parallelism <= static_cast<int>(share.cores.size()));
 }
 
 TEST_CASE("pinThreads(false): nobody is pinned") {
-  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 1, false, {0, 1, 2, 3})) == std::vector<Cores>(2));
+  CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 1, false, all({0, 1, 2, 3}))) == std::vector<Cores>(2));
 }
 
 TEST_CASE("worker i runs on device i mod D, and only those on the CPU take cores") {
-  const auto placements = placeWorkers(5, {Device::cuda(1), Device::cpu()}, 1, true, {0, 1});
+  const auto placements = placeWorkers(5, {Device::cuda(1), Device::cpu()}, 1, true, all({0, 1}));
   for (int i = 0; i < 5; ++i)
-    CHECK(placements[static_cast<std::size_t>(i)].device == (i % 2 ? Device::cpu() : Device::cuda(1)));
+    CHECK(placements.workers[static_cast<std::size_t>(i)].device ==
+          (i % 2 ? Device::cpu() : Device::cuda(1)));
   CHECK(coresOf(placements) == std::vector<Cores>{{}, {0}, {}, {1}, {}});
 }
 
 TEST_CASE("the plan in words") {
-  CHECK(describe(placeWorkers(2, {Device::cpu()}, 1, true, {0, 1}), 1) ==
+  CHECK(describe(placeWorkers(2, {Device::cpu()}, 1, true, all({0, 1})), 1) ==
         "2 workers on cpu (1 thread each, pinned to cores 0, 1)");
-  CHECK(describe(placeWorkers(1, {Device::cpu()}, 1, true, {3}), 1) ==
+  CHECK(describe(placeWorkers(1, {Device::cpu()}, 1, true, all({3})), 1) ==
         "1 worker on cpu (1 thread, pinned to core 3)");
-  CHECK(describe(placeWorkers(3, {Device::cpu()}, 2, true, {0, 1}), 2) ==
-        "3 workers on cpu (2 threads each, not pinned)");
-  CHECK(describe(placeWorkers(2, {Device::cpu(), Device::cuda(0)}, 1, false, {}), 1) ==
+  CHECK(describe(placeWorkers(3, {Device::cpu()}, 2, true, all({0, 1})), 2) ==
+        "3 workers on cpu (2 threads each, not pinned: 6 threads for 2 cores)");
+  CHECK(describe(placeWorkers(2, {Device::cpu()}, 1, true, {{0, 1, 2}, 1}), 1) ==
+        "2 workers on cpu (1 thread each, not pinned: 2 threads, but the CPU quota is worth 1 core)");
+  CHECK(describe(placeWorkers(2, {Device::cpu(), Device::cuda(0)}, 1, false, all({0})), 1) ==
         "2 workers on cpu, cuda:0 (1 thread each, not pinned)");
 }
