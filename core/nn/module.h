@@ -24,7 +24,14 @@ struct ParameterSpec {
   Shape shape;
   Init init = Init::zero();
   std::int64_t fanIn = 1, fanOut = 1;
-  bool regularised = true;
+  // Of parameters; see Segment.
+  bool regularised = true;       ///< takes L1, L2 and weight decay
+  double learningRateScale = 1;  ///< at least 0
+  bool frozen = false;           ///< never updated
+  // Of statistics.
+  /// What a merge does with it. Moments come in pairs: a mean, and right behind it (of those merged so) the
+  /// variance, of one shape.
+  MergeRule merge = MergeRule::Average;
 };
 
 /// What a compiled module reads in a step beside its tensors.

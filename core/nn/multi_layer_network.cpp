@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/detail/chain_program.h"
+#include "muster/core/nn/detail/chain_state.h"
 #include "muster/core/ops/detail/expect.h"
 #include "muster/core/ops/reorder.h"
 
@@ -63,17 +64,6 @@ std::vector<detail::ChainLayer> layOut(const MultiLayerConfiguration& configurat
   return chain;
 }
 
-using SpecsOf = std::vector<ParameterSpec> (Module::*)(const Shape&) const;
-
-std::shared_ptr<SegmentTable> segmentTable(const std::vector<detail::ChainLayer>& chain, SpecsOf specsOf) {
-  auto table = std::make_shared<SegmentTable>();
-  for (const auto& layer : chain)
-    for (const auto& spec : ((*layer.module).*specsOf)(layer.input))
-      table->add(
-          {.name = layer.name + "." + spec.name, .shape = spec.shape, .regularised = spec.regularised});
-  return table;
-}
-
 void validate(const MultiLayerConfiguration& configuration) {
   require(!configuration.layers.empty(), "network: it has no layers");
   for (std::size_t i = 0; i < configuration.layers.size(); ++i) {
@@ -107,6 +97,7 @@ struct MultiLayerNetwork::Impl {
   MultiLayerConfiguration configuration;
   std::vector<detail::ChainLayer> chain;  // empty until initialised
   std::vector<StateBlock> blocks;         // parameters, gradients, and statistics where there are any
+
   struct CachedProgram {
     std::int64_t batch;
     bool training;
@@ -122,27 +113,9 @@ struct MultiLayerNetwork::Impl {
 };
 
 void MultiLayerNetwork::Impl::allocate() {
-  chain = layOut(configuration);
-  const std::shared_ptr<const SegmentTable> parameters = segmentTable(chain, &Module::parameters);
-  const std::shared_ptr<const SegmentTable> statistics = segmentTable(chain, &Module::statistics);
-  blocks.clear();
-  blocks.push_back(StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, parameters));
-  blocks.push_back(StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, parameters));
-  if (!statistics->segments.empty())
-    blocks.push_back(StateBlock::zeros("statistics", BlockKind::Statistics, MergeRule::Average, statistics));
-
-  std::size_t parameter = 0, statistic = 0;
-  for (auto& layer : chain) {
-    const auto count = layer.module->parameters(layer.input).size();
-    layer.segments = std::span(parameters->segments).subspan(parameter, count);
-    for (const auto& segment : layer.segments) {
-      layer.parameters.push_back(blocks[0].segment(segment));
-      layer.gradients.push_back(blocks[1].segment(segment));
-    }
-    parameter += count;
-    for (std::size_t i = 0; i < layer.module->statistics(layer.input).size(); ++i)
-      layer.statistics.push_back(blocks[2].segment(statistics->segments[statistic++]));
-  }
+  auto made = layOut(configuration);
+  blocks = detail::makeBlocks(made);
+  chain = std::move(made);
 }
 
 void MultiLayerNetwork::Impl::draw() {

@@ -1,0 +1,184 @@
+#include "muster/core/nn/detail/chain_state.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/core/nn/batches.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+/// y = x * gain + offset, the offset frozen and the gain at half the learning rate. Notes the mean and the
+/// variance of its last batch, whose moments a merge joins; how many batches it saw, which a merge sets back;
+/// and the size of the last, which each replica keeps.
+struct Affine {
+  static constexpr std::string_view kType = "test-affine";
+  std::string name = {};
+  double gainScale = 0.5;
+  bool varianceToo = true;
+
+  Shape outputShape(const Shape& input) const { return input; }
+  std::vector<ParameterSpec> parameters(const Shape& input) const {
+    return {{.name = "gain", .shape = input, .init = Init::normal(1), .learningRateScale = gainScale},
+            {.name = "offset", .shape = input, .init = Init::normal(1), .frozen = true}};
+  }
+  std::vector<ParameterSpec> statistics(const Shape& input) const {
+    std::vector<ParameterSpec> specs{
+        {.name = "size", .shape = {1}, .merge = MergeRule::Keep},
+        {.name = "mean", .shape = input, .merge = MergeRule::Moments},
+        {.name = "batches", .shape = {1}, .merge = MergeRule::Reset},
+        {.name = "variance", .shape = input, .merge = MergeRule::Moments},
+        {.name = "smoothed", .shape = {2}, .init = Init::normal(1)},
+    };
+    if (!varianceToo) specs.erase(specs.begin() + 3);
+    return specs;
+  }
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context&) const {
+    return std::make_unique<Program>(binding);
+  }
+  void fields(Fields& f) { f.field("name", name); }
+  void validate() const {}
+
+  struct Program final : ModuleProgram {
+    explicit Program(const ModuleBinding& b) : binding(b) {}
+    static float* at(const Tensor& tensor) { return tensor.data<float>(); }
+    void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
+      const std::int64_t features = x.shape()[1];
+      for (std::int64_t i = 0; i < x.elements(); ++i)
+        at(y)[i] =
+            at(x)[i] * at(binding.parameters[0])[i % features] + at(binding.parameters[1])[i % features];
+      if (info.training) note(x);
+    }
+    void backward(const Tensor& x, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
+      const std::int64_t features = x.shape()[1];
+      for (const auto& gradient : binding.gradients) std::ranges::fill(gradient.span<float>(), 0.0f);
+      for (std::int64_t i = 0; i < x.elements(); ++i) {
+        at(binding.gradients[0])[i % features] += at(gradY)[i] * at(x)[i];
+        at(binding.gradients[1])[i % features] += at(gradY)[i];
+        if (gradX.defined()) at(gradX)[i] = at(gradY)[i] * at(binding.parameters[0])[i % features];
+      }
+    }
+    void note(const Tensor& x) {
+      const auto examples = x.shape()[0], features = x.shape()[1];
+      const auto count = static_cast<float>(examples);
+      *at(binding.statistics[0]) = count;
+      *at(binding.statistics[2]) += 1;
+      for (std::int64_t f = 0; f < features; ++f) {
+        float sum = 0, squares = 0;
+        for (std::int64_t n = 0; n < examples; ++n) sum += at(x)[n * features + f];
+        for (std::int64_t n = 0; n < examples; ++n)
+          squares += std::pow(at(x)[n * features + f] - sum / count, 2.0f);
+        at(binding.statistics[1])[f] = sum / count;
+        at(binding.statistics[3])[f] = squares / count;
+      }
+    }
+    ModuleBinding binding;
+  };
+};
+
+MultiLayerConfiguration twoOfThem(const Updater& updater = {}) {
+  return {.seed = 3,
+          .updater = updater,
+          .inputShape = {3},
+          .layers = {Affine{.name = "first"}, Dense{.units = 20}, Affine{.name = "second"},
+                     Output{.classes = 2}}};
+}
+
+std::vector<std::string> namesIn(const StateBlock& block) {
+  std::vector<std::string> names;
+  for (const auto& segment : block.segments->segments) names.push_back(segment.name);
+  return names;
+}
+
+const StateBlock& blockOf(MultiLayerNetwork& network, MergeRule rule) {
+  for (const auto& block : network.blocks())
+    if (block.kind == BlockKind::Statistics && block.merge == rule) return block;
+  throw std::logic_error("the network has no such block");
+}
+
+std::vector<float> valuesOf(const Tensor& tensor) {
+  const auto values = tensor.span<float>();
+  return {values.begin(), values.end()};
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("statistics lie in a block for each merge rule; moments as all means, then all variances") {
+  MultiLayerNetwork network(twoOfThem());
+  network.init();
+  CHECK(network.blocks().size() == 6);
+  CHECK(namesIn(blockOf(network, MergeRule::Average)) == Names{"first.smoothed", "second.smoothed"});
+  CHECK(namesIn(blockOf(network, MergeRule::Keep)) == Names{"first.size", "second.size"});
+  CHECK(namesIn(blockOf(network, MergeRule::Reset)) == Names{"first.batches", "second.batches"});
+  const auto& moments = blockOf(network, MergeRule::Moments);
+  CHECK(namesIn(moments) == Names{"first.mean", "second.mean", "first.variance", "second.variance"});
+  const auto& segments = moments.segments->segments;
+  const std::int64_t half = moments.values.elements() / 2;
+  CHECK(moments.values.elements() == 2 * half);
+  CHECK(segments[2].offset == half + segments[0].offset);
+  CHECK(segments[3].offset == half + segments[1].offset);
+  // Drawn as parameters are, each by its full name.
+  CHECK(blockOf(network, MergeRule::Average).segment("first.smoothed").data<float>()[0] != 0);
+}
+
+TEST_CASE("a layer of one's own says what is frozen, and at which learning rate the rest moves") {
+  MultiLayerNetwork network(twoOfThem(Sgd{.learningRate = 0.5}));
+  network.init();
+  const auto& parameters = network.block(BlockKind::Parameters);
+  const auto& gradients = network.block(BlockKind::Gradients);
+  const auto gain = valuesOf(parameters.segment("second.gain"));
+  const auto offset = valuesOf(parameters.segment("second.offset"));
+  const auto bias = valuesOf(parameters.segment("dense1.bias"));
+  network.step(classBatch({3}, 5, 2, 1));
+  CHECK(valuesOf(parameters.segment("second.offset")) == offset);
+  for (std::size_t i = 0; i < 20; ++i) {
+    const auto gradient = [&](const char* name) { return gradients.segment(name).data<float>()[i]; };
+    CHECK(gradient("second.offset") != 0);
+    CHECK(parameters.segment("second.gain").data<float>()[i] == gain[i] - 0.25f * gradient("second.gain"));
+    CHECK(parameters.segment("dense1.bias").data<float>()[i] == bias[i] - 0.5f * gradient("dense1.bias"));
+  }
+}
+
+TEST_CASE("in a wrapper a layer's statistics are merged by the rules it asked for") {
+  MultiLayerNetwork network(twoOfThem());
+  network.init();
+  const Batch all = classBatch({3}, 12, 2, 4);
+  ListIterator data({partOf(all, 0, 4), partOf(all, 4, 12)});
+  auto wrapper = toyWrapper(network, 2).build();
+  wrapper.fit(data);
+  // The mixture's moments are those of the twelve examples together.
+  const auto& moments = blockOf(network, MergeRule::Moments);
+  const float* x = all.features[0].value.data<float>();
+  for (std::int64_t f = 0; f < 3; ++f) {
+    double sum = 0, squares = 0;
+    for (std::int64_t n = 0; n < 12; ++n) sum += x[n * 3 + f];
+    for (std::int64_t n = 0; n < 12; ++n) squares += std::pow(x[n * 3 + f] - sum / 12, 2.0);
+    CHECK(moments.segment("first.mean").data<float>()[f] == doctest::Approx(sum / 12).epsilon(1e-5));
+    CHECK(moments.segment("first.variance").data<float>()[f] == doctest::Approx(squares / 12).epsilon(1e-5));
+  }
+  CHECK(*blockOf(network, MergeRule::Reset).segment("first.batches").data<float>() == 0);
+}
+
+TEST_CASE("what a layer of one's own cannot ask for is refused, naming it") {
+  const auto messageFor = [](const Affine& layer) {
+    return thrown<InvalidArgument>([&] {
+      MultiLayerNetwork network({.inputShape = {3}, .layers = {layer, Output{.classes = 2}}});
+      network.init();
+    });
+  };
+  CHECK(messageFor({.name = "a", .varianceToo = false}) ==
+        "network: a.mean [3] is merged as moments, so a variance of its shape must follow it");
+  CHECK(messageFor({.name = "a", .gainScale = -1}) ==
+        "network: the learning-rate scale of a.gain must be finite and not negative, got -1");
+}
