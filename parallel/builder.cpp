@@ -17,11 +17,11 @@ void requireNoAveragingOptions(const ParallelOptions& o) {
           mode);
   require(o.synchronousUntil == 0, "synchronousUntil({}): {} for ever, so it has no meaning",
           o.synchronousUntil, mode);
-  if (o.trainingMode != TrainingMode::SynchronousGradients) return;
-  require(o.averageUpdaters,
-          "averageUpdaters(false): with synchronous gradients the updaters' states are equal anyway");
-  require(!o.measureDivergence,
-          "measureDivergence(true): with synchronous gradients the replicas are equal, bit for bit");
+  require(!o.measureDivergence, "measureDivergence(true): {}, and their parameters stay equal, bit for bit",
+          mode);
+  if (o.trainingMode == TrainingMode::SynchronousGradients)
+    require(o.averageUpdaters,
+            "averageUpdaters(false): with synchronous gradients the updaters' states are equal anyway");
 }
 
 }  // namespace
@@ -85,6 +85,12 @@ Builder& Builder::pinThreads(bool pin) {
   return *this;
 }
 
+Builder& Builder::sharedGradients(SharedGradientsOptions options) {
+  options_.sharedGradients = std::move(options);
+  sharedGradientsSet_ = true;
+  return *this;
+}
+
 Builder& Builder::listeners(Listeners listeners) {
   options_.listeners = std::move(listeners);
   return *this;
@@ -97,10 +103,12 @@ ParallelWrapper Builder::build() {
   require(o.averagingFrequency >= 1, "averagingFrequency must be at least 1, got {}", o.averagingFrequency);
   require(o.averagingFrequency <= kMostIterations, "averagingFrequency must be at most {}, got {}",
           kMostIterations, o.averagingFrequency);
-  if (o.trainingMode == TrainingMode::SharedGradients)
-    throw InvalidArgument("trainingMode: shared gradients are not built yet");
   require(o.synchronousUntil >= 0, "synchronousUntil cannot be negative, got {}", o.synchronousUntil);
   if (o.trainingMode != TrainingMode::Averaging) requireNoAveragingOptions(o);
+  if (o.trainingMode == TrainingMode::SharedGradients)
+    o.sharedGradients.validate();
+  else
+    require(!sharedGradientsSet_, "sharedGradients: these options need TrainingMode::SharedGradients");
   require(o.prefetchBuffer >= 0 && o.prefetchBuffer <= kMostPrefetched,
           "prefetchBuffer must be between 0 and {} batches, got {}", kMostPrefetched, o.prefetchBuffer);
   require(o.threadsPerWorker >= 1 && o.threadsPerWorker <= kMostWorkers,

@@ -5,6 +5,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/parallel/averaging/periodic_averaging.h"
+#include "muster/parallel/averaging/shared_gradients.h"
 #include "muster/parallel/averaging/synchronous_gradients.h"
 #include "muster/parallel/detail/stall_patience.h"
 #include "muster/parallel/worker/dispatcher.h"
@@ -41,6 +42,7 @@ std::unique_ptr<Strategy> makeStrategy(const ParallelOptions& options) {
     case TrainingMode::SynchronousGradients:
       return std::make_unique<SynchronousGradients>();
     case TrainingMode::SharedGradients:
+      return std::make_unique<SharedGradients>(options.sharedGradients);
     case TrainingMode::Averaging:
       break;
   }
@@ -190,10 +192,10 @@ void ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data) {
     }
     caller_.set(Activity::Kind::WaitingForWorkers);
     replicas_.make();
-    strategy_->prepare(replicas_.collective());
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
   replicas_.spread();
+  strategy_->begin(replicas_.collective());
   replicas_.setTrained(true);
 }
 

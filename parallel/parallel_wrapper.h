@@ -8,6 +8,7 @@
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/model.h"
+#include "muster/parallel/averaging/threshold_rule.h"
 #include "muster/parallel/training_mode.h"
 
 namespace muster {
@@ -22,6 +23,7 @@ struct ParallelOptions {
   std::int64_t prefetchBuffer = 16;
   bool reportScoreAfterAveraging = false;
   bool measureDivergence = false;
+  SharedGradientsOptions sharedGradients = {};
   std::vector<Device> devices = {Device::cpu()};
   int threadsPerWorker = 1;
   bool pinThreads = true;
@@ -106,7 +108,7 @@ class ParallelWrapper::Builder {
   /// Logs the mean score and the time of each merge. Default false.
   Builder& reportScoreAfterAveraging(bool report);
   /// Measures before each merge how far the replicas are from their mean (MergeEvent::divergence): a pass
-  /// more over the parameters. Default false. Not with synchronous gradients, where they are equal.
+  /// more over the parameters. Default false. With averaging only.
   Builder& measureDivergence(bool measure);
   /// Worker i runs on device i mod D. Default: the CPU.
   Builder& devices(std::vector<Device> devices);
@@ -115,6 +117,8 @@ class ParallelWrapper::Builder {
   /// Pin each worker on the CPU to cores of its own, where there are enough, and the process's share of time
   /// (a container's CPU quota) does for them. Default true.
   Builder& pinThreads(bool pin);
+  /// Thresholds, residuals and resynchronisation of TrainingMode::SharedGradients; nothing elsewhere.
+  Builder& sharedGradients(SharedGradientsOptions options);
   /// Listeners of either scope; replaces those given before.
   Builder& listeners(Listeners listeners);
 
@@ -125,6 +129,7 @@ class ParallelWrapper::Builder {
  private:
   Model& model_;
   ParallelOptions options_;
+  bool sharedGradientsSet_ = false;
 };
 
 }  // namespace muster

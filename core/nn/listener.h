@@ -73,14 +73,17 @@ struct MergeEvent {
   std::int64_t epoch = 0;
   std::int64_t iteration = 0;       ///< iterations finished
   std::int64_t batchesInEpoch = 0;  ///< finished, by all workers together
-  std::int64_t examples = 0;        ///< trained since the last merge, by all workers
-  double score = 0;                 ///< mean over those examples
+  /// Trained since the last merge, by all workers; none where shared gradients resynchronise at an epoch's
+  /// end.
+  std::int64_t examples = 0;
+  double score = 0;  ///< mean over those examples
   std::chrono::nanoseconds mergeTime{0};
   /// That one worker would have to send to the others for it: the bytes of what was merged (encoded, with
   /// shared gradients), on average over those that contributed; 0 with one worker.
   std::int64_t bytes = 0;
   /// How far the replicas were from their mean before: sqrt(sum_w p_w |x_w - m|^2) / |m| over the parameters,
-  /// p_w each one's share. 0 unless `measureDivergence(true)`.
+  /// p_w each one's share; 0 unless `measureDivergence(true)`. With shared gradients the drift: what was
+  /// withheld, relative to the parameters, at a resynchronisation.
   double divergence = 0;
 };
 

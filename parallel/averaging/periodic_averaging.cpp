@@ -11,7 +11,7 @@ PeriodicAveraging::PeriodicAveraging(std::int64_t frequency, std::int64_t synchr
   require(synchronousUntil >= 0, "synchronousUntil cannot be negative, got {}", synchronousUntil);
 }
 
-void PeriodicAveraging::prepare(const Collective& collective) {
+void PeriodicAveraging::begin(const Collective& collective) {
   spreads_.resize(collective.participants());
 }
 

@@ -16,7 +16,7 @@ class PeriodicAveraging final : public Strategy {
   /// @throws InvalidArgument unless frequency >= 1 and synchronousUntil >= 0.
   explicit PeriodicAveraging(std::int64_t frequency, std::int64_t synchronousUntil = 0,
                              bool measureDivergence = false);
-  void prepare(const Collective& collective) override;
+  void begin(const Collective& collective) override;
   std::int64_t iterationsUntilMeeting(const MeetingInfo& info) override;
   std::int64_t meet(int participant, const Round& round, Collective& collective, Context& context) override;
   double divergence() const override;

@@ -18,9 +18,10 @@ struct MeetingInfo {
 
 /// What everybody has brought to a meeting.
 struct Round {
-  std::span<const double> weights;  ///< [worker] loss normaliser since the last meeting; not all 0
-  std::int64_t iteration = 0;       ///< finished
-  bool last = false;                ///< of its epoch, or the run stops after it
+  /// [worker] loss normaliser since the last meeting; all 0 only where the strategy was `pending`.
+  std::span<const double> weights;
+  std::int64_t iteration = 0;  ///< finished
+  bool last = false;           ///< of its epoch, or the run stops after it
 };
 
 /// What a worker does with a batch between meetings.
@@ -34,8 +35,8 @@ enum class LocalWork {
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// Makes what the strategy needs beside the replicas. Called once, when these are made.
-  virtual void prepare(const Collective&) {}
+  /// A training begins: replicas and shadow hold the user's model. Makes what the strategy needs beside them.
+  virtual void begin(const Collective&) {}
   virtual LocalWork localWork() const { return LocalWork::Step; }
   /// Local iterations of each worker until the next meeting, at least 1; 1 where local work is a gradient.
   /// Asked by one thread, before the first meeting of an epoch and after each.
@@ -46,6 +47,9 @@ class Strategy {
   /// @return the bytes that this participant would have to send to the others, each counted once.
   virtual std::int64_t meet(int participant, const Round& round, Collective& collective,
                             Context& context) = 0;
+  /// Whether something is left to be exchanged at the end of an epoch or at a stop, though nobody has trained
+  /// since the last meeting. Asked while everybody waits.
+  virtual bool pending() const { return false; }
   /// How far the replicas were from their mean before the last meeting joined them, where it was measured:
   /// sqrt(sum_w weights[w] |x_w - m|^2 / sum_w weights[w]) / |m|. Asked when everybody has met.
   virtual double divergence() const { return 0; }

@@ -6,6 +6,7 @@
 
 #include "muster/core/device/context.h"
 #include "muster/core/ops/merge.h"
+#include "muster/core/ops/threshold.h"
 #include "muster/core/optim/state_block.h"
 
 namespace muster {
@@ -45,6 +46,16 @@ class Collective {
   ///         block, or 0 where nothing need travel.
   virtual std::int64_t merge(int participant, const SharedBlock& block, std::span<const double> weights,
                              Context& context) = 0;
+  /// Adds the weighted mean of the messages to `block`: to its shadow, of which all replicas become copies.
+  /// @param messages  [worker] as long as the block.  @param weights  [worker], >= 0, not all 0.
+  /// @return as `merge`, the message's bytes.
+  virtual std::int64_t addEncoded(int participant, const SharedBlock& block,
+                                  std::span<const ThresholdMessage* const> messages,
+                                  std::span<const double> weights) = 0;
+  /// As `addEncoded`, for whole vectors, which become 0.
+  /// @param spread  receives this participant's share of |mean|^2 (distance) and of the block's |x|^2 before.
+  virtual std::int64_t addDense(int participant, const SharedBlock& block, std::span<Tensor> vectors,
+                                std::span<const double> weights, Spread& spread) = 0;
   /// How far the replicas of `block` are from their weighted mean; this participant's share of the sums.
   virtual Spread spread(int participant, const SharedBlock& block, std::span<const double> weights) = 0;
 };

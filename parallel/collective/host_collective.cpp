@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/merge.h"
@@ -71,6 +72,53 @@ std::int64_t HostCollective::merge(int participant, const SharedBlock& block, st
 Spread HostCollective::spread(int participant, const SharedBlock& block, std::span<const double> weights) {
   const auto [begin, end] = sliceOf(block.replicas[participant].elements(), participant, participants_);
   return weightedSpread(block.replicas, weights, begin, end);
+}
+
+namespace {
+
+void copyToReplicas(const SharedBlock& block, Slice slice) {
+  const float* const from = block.shadow.data<float>() + slice.begin;
+  const auto bytes = static_cast<std::size_t>(slice.end - slice.begin) * sizeof(float);
+  for (const auto& replica : block.replicas) std::memcpy(replica.data<float>() + slice.begin, from, bytes);
+}
+
+double sumOf(std::span<const double> weights) {
+  return std::accumulate(weights.begin(), weights.end(), 0.0);
+}
+
+}  // namespace
+
+std::int64_t HostCollective::addEncoded(int participant, const SharedBlock& block,
+                                        std::span<const ThresholdMessage* const> messages,
+                                        std::span<const double> weights) {
+  const Slice slice = sliceOf(block.shadow.elements(), participant, participants_);
+  const double total = sumOf(weights);
+  Tensor shadow = block.shadow;
+  for (std::size_t w = 0; w < messages.size(); ++w)  // in worker order, whoever is first
+    if (weights[w] > 0)
+      addDecoded(*messages[w], static_cast<float>(weights[w] / total), slice.begin, slice.end, shadow);
+  copyToReplicas(block, slice);
+  return weights[participant] > 0 ? messages[participant]->bytes() : 0;
+}
+
+std::int64_t HostCollective::addDense(int participant, const SharedBlock& block, std::span<Tensor> vectors,
+                                      std::span<const double> weights, Spread& spread) {
+  const Slice slice = sliceOf(block.shadow.elements(), participant, participants_);
+  const double total = sumOf(weights);
+  float* const x = block.shadow.data<float>();
+  spread = {};
+  for (std::int64_t i = slice.begin; i < slice.end; ++i) {
+    double mean = 0;
+    for (std::size_t w = 0; w < vectors.size(); ++w) {
+      mean += weights[w] / total * vectors[w].data<float>()[i];
+      vectors[w].data<float>()[i] = 0;
+    }
+    spread.distance += mean * mean;
+    spread.norm += static_cast<double>(x[i]) * x[i];
+    x[i] = static_cast<float>(x[i] + mean);
+  }
+  copyToReplicas(block, slice);
+  return weights[participant] > 0 ? static_cast<std::int64_t>(vectors[participant].bytes()) : 0;
 }
 
 }  // namespace muster

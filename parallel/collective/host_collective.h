@@ -20,6 +20,11 @@ class HostCollective final : public Collective {
   std::span<const SharedBlock> blocks() const override { return blocks_; }
   std::int64_t merge(int participant, const SharedBlock& block, std::span<const double> weights,
                      Context& context) override;
+  std::int64_t addEncoded(int participant, const SharedBlock& block,
+                          std::span<const ThresholdMessage* const> messages,
+                          std::span<const double> weights) override;
+  std::int64_t addDense(int participant, const SharedBlock& block, std::span<Tensor> vectors,
+                        std::span<const double> weights, Spread& spread) override;
   Spread spread(int participant, const SharedBlock& block, std::span<const double> weights) override;
 
  private:

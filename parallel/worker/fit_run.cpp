@@ -58,9 +58,7 @@ void FitRun::plan() {
   for (std::size_t w = 0; w < weights_.size(); ++w)
     weights_[w] = weight > 0 ? contributions_[w].weight : static_cast<double>(contributions_[w].batches);
   next.weight = weight;
-  next.merging = batches > 0;
-  next.merges = meeting_.merges + (next.merging ? 1 : 0);
-  next.score = weight > 0 ? scoreSum / weight : next.merging ? 0 : meeting_.score;
+  next.score = weight > 0 ? scoreSum / weight : batches > 0 ? 0 : meeting_.score;
   next.batchesInEpoch += batches;
   next.examplesInEpoch += next.examples;
   next.scoreSumInEpoch += scoreSum;
@@ -68,6 +66,8 @@ void FitRun::plan() {
   next.iteration = epochFirstIteration_ + iterations;
   next.verdict = stop_ ? Verdict::Stop : allEnded ? Verdict::EpochOver : Verdict::Continue;
   if (next.verdict != Verdict::Continue) next.joinedByCoordinator = true;
+  next.merging = batches > 0 || (next.verdict != Verdict::Continue && strategy_.pending());
+  next.merges = meeting_.merges + (next.merging ? 1 : 0);
   if (next.verdict == Verdict::EpochOver) {
     ++epoch_;
     epochFirstIteration_ = next.iteration;
@@ -129,7 +129,7 @@ std::chrono::nanoseconds FitRun::mergeTime() const {
 std::int64_t FitRun::exchangedBytes() const {
   std::int64_t bytes = 0, contributors = 0;
   for (std::size_t w = 0; w < bytes_.size(); ++w) {
-    if (weights_[w] == 0) continue;
+    if (bytes_[w] == 0) continue;
     bytes += bytes_[w];
     ++contributors;
   }

@@ -90,7 +90,7 @@ class FitRun {
   // The meeting's result: for the coordinator, between awaitMeeting and resume, and for workers after `meet`.
   struct Meeting {
     Verdict verdict = Verdict::Continue;
-    bool merging = false;  // somebody has something to contribute
+    bool merging = false;  // somebody has trained, or the strategy has something left to exchange
     bool joinedByCoordinator = false;
     std::int64_t epoch = 0;
     std::int64_t iteration = 0;  // finished

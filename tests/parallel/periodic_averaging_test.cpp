@@ -27,6 +27,13 @@ class RecordingCollective final : public Collective {
     merged += fmt::format("{} {} {};", participant, block.name, weights[2]);
     return 100;
   }
+  std::int64_t addEncoded(int, const SharedBlock&, std::span<const ThresholdMessage* const>,
+                          std::span<const double>) override {
+    return 0;
+  }
+  std::int64_t addDense(int, const SharedBlock&, std::span<Tensor>, std::span<const double>, Spread&) override {
+    return 0;
+  }
   Spread spread(int participant, const SharedBlock&, std::span<const double>) override {
     return {.distance = 1.0 + participant, .norm = 8};
   }
@@ -75,7 +82,7 @@ TEST_CASE("the divergence is measured where that is asked for, over all slices o
   Context context;
   const std::vector<double> weights = {1, 0, 2.5};
   for (auto* strategy : {&measuring, &plain}) {
-    strategy->prepare(collective);
+    strategy->begin(collective);
     for (int participant = 0; participant < 3; ++participant)
       strategy->meet(participant, {.weights = weights}, collective, context);
   }

@@ -285,7 +285,8 @@ TEST_CASE("what makes no sense with synchronous gradients is refused") {
   CHECK(refusal([](auto& b) { b.averageUpdaters(false); }) ==
         "averageUpdaters(false): with synchronous gradients the updaters' states are equal anyway");
   CHECK(refusal([](auto& b) { b.measureDivergence(true); }) ==
-        "measureDivergence(true): with synchronous gradients the replicas are equal, bit for bit");
+        "measureDivergence(true): with synchronous gradients workers meet every iteration, and their parameters "
+        "stay equal, bit for bit");
   CHECK(
       synchronous(model, 2).build().plan() ==
       "2 workers on cpu (1 thread each, not pinned), averaging gradients every iteration: 2 batches a round");

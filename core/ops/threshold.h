@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "muster/core/device/context.h"
+#include "muster/core/tensor/tensor.h"
+
+namespace muster {
+
+/// A vector of which each element is -threshold, 0 or +threshold.
+///
+/// Few elements are listed: a word for each, its index times 2, plus 1 where it is negative, in ascending
+/// order. From one in sixteen on they lie as a map of two bits each: 1 positive, 2 negative, 0 neither. A
+/// message is never longer than the map: a sixteenth of a float32 vector.
+struct ThresholdMessage {
+  /// @param elements  of the vector, 0 to 2^31 - 1. Allocates all that a message of this length can need.
+  explicit ThresholdMessage(std::int64_t elements);
+
+  std::int64_t elements = 0;
+  float threshold = 0;
+  std::int64_t nonZero = 0;
+  bool isMap = false;
+  std::vector<std::uint32_t> words;  ///< the first `wordCount()` count
+
+  std::int64_t wordCount() const;
+  /// As sent: the words, and 16 bytes for threshold, counts and kind.
+  std::int64_t bytes() const { return 16 + 4 * wordCount(); }
+};
+
+/// residual += values - base: adds an update to what has not been sent yet. @return how many elements of the
+/// residual are then at least `threshold` in size.
+/// @param values, base, residual  float32 [P], RowMajor, on the CPU.
+/// @throws InvalidArgument if they differ in size, or unless threshold > 0.
+std::int64_t accumulateUpdate(const Tensor& values, const Tensor& base, float threshold, Tensor& residual);
+
+/// Takes a threshold, with its sign, from each element of the residual that is at least as large, and writes
+/// down which these were. What is left stays for later. Allocates nothing.
+/// Source: Strom 2015, "Scalable distributed DNN training using commodity GPU cloud computing".
+/// @param nonZero  how many elements that will be, as `accumulateUpdate` has counted them.
+/// @throws InvalidArgument as above.
+void encodeThreshold(Tensor& residual, float threshold, std::int64_t nonZero, ThresholdMessage& message);
+
+/// out[i] += scale * message[i] for i in [begin, end). Several threads may each take a slice.
+/// @throws InvalidArgument if sizes differ or the range does not lie in them.
+void addDecoded(const ThresholdMessage& message, float scale, std::int64_t begin, std::int64_t end,
+                Tensor& out);
+
+/// Clamps each element to [-limit, limit].
+void clampElements(Tensor& values, float limit);
+
+namespace cpu {
+std::int64_t accumulateUpdate(const Tensor& values, const Tensor& base, float threshold, Tensor& residual);
+void encodeThreshold(Tensor& residual, float threshold, std::int64_t nonZero, ThresholdMessage& message);
+void addDecoded(const ThresholdMessage& message, float scale, std::int64_t begin, std::int64_t end,
+                Tensor& out);
+void clampElements(Tensor& values, float limit);
+}  // namespace cpu
+
+}  // namespace muster

@@ -1,0 +1,138 @@
+#include "muster/core/ops/threshold.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/random.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using muster::test::thrown;
+
+namespace {
+
+Tensor randomVector(std::int64_t n, std::uint64_t seed) {
+  const RandomStream random(seed, "vector");
+  Tensor tensor = Tensor::empty({n});
+  for (std::int64_t i = 0; i < n; ++i)
+    tensor.data<float>()[i] = static_cast<float>(random.normal(static_cast<std::uint64_t>(i)));
+  return tensor;
+}
+
+/// What a message says, element by element.
+std::vector<float> decoded(const ThresholdMessage& message) {
+  Tensor out = Tensor::zeros({message.elements});
+  addDecoded(message, 1, 0, message.elements, out);
+  return {out.data<float>(), out.data<float>() + message.elements};
+}
+
+}  // namespace
+
+TEST_CASE("a message worked out by hand") {
+  // values - base: 1, -2, 0.25, 0; with the residual 0.5, 0, 0.25, -1: 1.5, -2, 0.5, -1.
+  const Tensor values = Tensor::of({2, 0, 1.25f, 3}, {4}), base = Tensor::of({1, 2, 1, 3}, {4});
+  Tensor residual = Tensor::of({0.5f, 0, 0.25f, -1}, {4});
+  const auto count = accumulateUpdate(values, base, 1, residual);
+  CHECK(count == 3);
+  ThresholdMessage message(4);
+  encodeThreshold(residual, 1, count, message);
+  CHECK(decoded(message) == std::vector<float>{1, -1, 0, -1});
+  const float left[] = {0.5f, -1, 0.5f, 0};
+  for (int i = 0; i < 4; ++i) CHECK(residual.data<float>()[i] == left[i]);
+  CHECK(message.isMap);  // one word for a map, three for a list
+  CHECK(message.bytes() == 16 + 4);
+}
+
+TEST_CASE("message and residual together are the update, whatever its density; never over a sixteenth") {
+  for (const std::int64_t n : {1, 15, 16, 17, 1000, 4099})
+    for (const float threshold : {0.001f, 0.5f, 1.5f, 1.9f, 3.0f, 50.0f}) {
+      CAPTURE(n);
+      CAPTURE(threshold);
+      const Tensor values = randomVector(n, 1), base = randomVector(n, 2), before = randomVector(n, 3);
+      Tensor residual = cloneTensor(before);
+      ThresholdMessage message(n);
+      const auto count = accumulateUpdate(values, base, threshold, residual);
+      encodeThreshold(residual, threshold, count, message);
+      const auto sent = decoded(message);
+      std::int64_t nonZero = 0;
+      bool whole = true, right = true;
+      for (std::int64_t i = 0; i < n; ++i) {
+        const double update =
+            static_cast<double>(before.data<float>()[i]) + values.data<float>()[i] - base.data<float>()[i];
+        whole =
+            whole && std::abs(sent[i] + residual.data<float>()[i] - update) <= 1e-6 * (1 + std::abs(update));
+        right = right && (sent[i] == 0 || sent[i] == std::copysign(threshold, static_cast<float>(update)));
+        nonZero += sent[i] != 0 ? 1 : 0;
+      }
+      CHECK(whole);
+      CHECK(right);
+      CHECK(nonZero == count);
+      CHECK(message.isMap == (count > (n + 15) / 16));
+      CHECK(message.bytes() <= 16 + 4 * ((n + 15) / 16));
+    }
+}
+
+TEST_CASE("slices together decode what the whole does") {
+  constexpr std::int64_t kElements = 1000;
+  for (const float threshold : {0.1f, 2.5f}) {  // a map and a list
+    Tensor residual = randomVector(kElements, 4);
+    const Tensor zero = Tensor::zeros({kElements});
+    ThresholdMessage message(kElements);
+    encodeThreshold(residual, threshold, accumulateUpdate(zero, zero, threshold, residual), message);
+    CHECK(message.isMap == (threshold < 1));
+    Tensor whole = Tensor::zeros({kElements}), parts = Tensor::zeros({kElements});
+    addDecoded(message, 0.25f, 0, kElements, whole);
+    for (const std::int64_t begin : {0, 7, 16, 333, 999})
+      addDecoded(message, 0.25f, begin,
+                 begin == 0     ? 7
+                 : begin == 7   ? 16
+                 : begin == 16  ? 333
+                 : begin == 333 ? 999
+                                : 1000,
+                 parts);
+    bool same = true;
+    for (std::int64_t i = 0; i < kElements; ++i)
+      same = same && whole.data<float>()[i] == parts.data<float>()[i];
+    CHECK(same);
+    CHECK(message.nonZero > 0);
+  }
+}
+
+TEST_CASE("a message is used again: nothing of the one before is left") {
+  constexpr std::int64_t kElements = 100;
+  const Tensor zero = Tensor::zeros({kElements});
+  ThresholdMessage message(kElements);
+  for (const float threshold : {0.01f, 2.0f, 0.01f, 100.0f}) {
+    Tensor residual = randomVector(kElements, 5), again = cloneTensor(residual);
+    encodeThreshold(residual, threshold, accumulateUpdate(zero, zero, threshold, residual), message);
+    ThresholdMessage fresh(kElements);
+    encodeThreshold(again, threshold, accumulateUpdate(zero, zero, threshold, again), fresh);
+    CHECK(decoded(message) == decoded(fresh));
+  }
+  CHECK(message.nonZero == 0);
+  CHECK(message.bytes() == 16);
+}
+
+TEST_CASE("clampElements") {
+  Tensor x = Tensor::of({-3, -1, 0, 0.5f, 2}, {5});
+  clampElements(x, 1);
+  const float expected[] = {-1, -1, 0, 0.5f, 1};
+  for (int i = 0; i < 5; ++i) CHECK(x.data<float>()[i] == expected[i]);
+}
+
+TEST_CASE("what cannot be is refused") {
+  Tensor five = Tensor::zeros({5}), six = Tensor::zeros({6});
+  ThresholdMessage message(5);
+  CHECK(thrown<InvalidArgument>([&] { accumulateUpdate(five, six, 1, five); }) ==
+        "accumulateUpdate: base must be float32, row-major and of 5 elements, got " + six.toString());
+  CHECK(thrown<InvalidArgument>([&] { accumulateUpdate(five, five, 0, five); }) ==
+        "accumulateUpdate: the threshold must be above 0, got 0");
+  CHECK(thrown<InvalidArgument>([&] { encodeThreshold(six, 1, 0, message); }) ==
+        "encodeThreshold: residual must be float32, row-major and of 5 elements, got " + six.toString());
+  CHECK(thrown<InvalidArgument>([&] { encodeThreshold(five, 1, 6, message); }) ==
+        "encodeThreshold: 6 of 5 elements cannot be");
+  CHECK(thrown<InvalidArgument>([&] { addDecoded(message, 1, 2, 6, five); }) ==
+        "addDecoded: [2, 6) does not lie in 5 elements");
+}

@@ -1,0 +1,62 @@
+// What sharing encoded updates costs in accuracy, and spares in bytes, on the real MNIST.
+#include <doctest/doctest.h>
+
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/datasets/mnist.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/support/environment.h"
+#include "tests/support/skip.h"
+
+using namespace muster;
+
+namespace {
+
+MultiLayerConfiguration convnet() {
+  return {.seed = 123,
+          .updater = Nesterovs{.learningRate = 0.01, .momentum = 0.9},
+          .l2 = 5e-4,
+          .inputShape = {1, 28, 28},
+          .layers = {Conv2d{.outChannels = 20, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
+                     Conv2d{.outChannels = 50, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
+                     Dense{.units = 500, .activation = Activation::ReLU}, Output{.classes = 10}}};
+}
+
+struct Bytes final : Listener {
+  void onMerge(const MergeEvent& event) override { sent += event.bytes; }
+  std::int64_t sent = 0;
+};
+
+struct Outcome {
+  double accuracy = 0;
+  double denseShare = 0;  ///< bytes over 4 P a worker and step
+};
+
+Outcome train(TrainingMode mode, const std::string& data) {
+  MnistDataSetIterator training(128, true, 12345, {.directory = data}),
+      test(1000, false, 12345, {.directory = data});
+  MultiLayerNetwork model(convnet());
+  model.init();
+  auto bytes = std::make_shared<Bytes>();
+  ParallelWrapper::Builder(model).workers(2).trainingMode(mode).listeners({bytes}).build().fit(training, 3);
+  const double dense = 4.0 * model.block(BlockKind::Parameters).values.elements() * model.iteration();
+  return {model.evaluate(test).accuracy(), static_cast<double>(bytes->sent) / dense};
+}
+
+}  // namespace
+
+TEST_CASE("shared gradients: within half a point of synchronous ones, at most a tenth of the bytes") {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  return test::skip("three epochs of MNIST take too long under a sanitizer");
+#endif
+  const char* const data = test::realDataDir();
+  if (data == nullptr) return test::skip("the real MNIST is needed; MUSTER_DATA_DIR says where it is");
+  const Outcome synchronous = train(TrainingMode::SynchronousGradients, data);
+  const Outcome shared = train(TrainingMode::SharedGradients, data);
+  MESSAGE("accuracy after 3 epochs: synchronous " << synchronous.accuracy << ", shared " << shared.accuracy
+                                                  << "; bytes of dense gradients: " << synchronous.denseShare
+                                                  << " and " << shared.denseShare);
+  CHECK(synchronous.denseShare == doctest::Approx(1));
+  CHECK(shared.denseShare <= 0.1);
+  CHECK(shared.accuracy >= synchronous.accuracy - 0.005);
+}

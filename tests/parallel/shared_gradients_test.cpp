@@ -1,0 +1,225 @@
+// TrainingMode::SharedGradients with models whose numbers can be worked out.
+#include <cmath>
+#include <map>
+
+#include "tests/support/failure.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::int64_t kWidth = 37;
+
+ParallelWrapper::Builder shared(Model& model, int workers, SharedGradientsOptions options = {}) {
+  return toyWrapper(model, workers).trainingMode(TrainingMode::SharedGradients).sharedGradients(options);
+}
+
+SharedGradientsOptions fixed(double threshold) {
+  return {.thresholdAlgorithm = FixedThreshold{.threshold = threshold}};
+}
+
+/// Keeps what merges tell of their cost.
+struct Exchanges final : Listener {
+  void onMerge(const MergeEvent& event) override {
+    bytes.push_back(event.bytes);
+    drift.push_back(event.divergence);
+    examples.push_back(event.examples);
+    parameters.push_back(dynamic_cast<ToyModel&>(event.trainer.model()).parameters()[0]);
+  }
+  std::vector<std::int64_t> bytes, examples;
+  std::vector<double> drift;
+  std::vector<float> parameters;
+};
+
+// Threshold 1, learning rate 0.5, from p = 0, worker 0 on {2}, worker 1 on {6}:
+//   updates 1 and 3, messages 1 and 1: p = 1, residuals 0 and 2;
+//   updates 0.5 and 2.5, with the residuals 0.5 and 4.5: messages 0 and 1: p = 1.5, residuals 0.5 and 3.5.
+//   The end of the epoch sends the residuals: p = 1.5 + 2 = 3.5.
+ToyIterator twoRounds() {
+  return ToyIterator::ofValues({2, 6, 2, 6});
+}
+
+}  // namespace
+
+TEST_CASE("rounds worked out by hand; the end of an epoch withholds nothing") {
+  ToyModel model;
+  auto exchanges = std::make_shared<Exchanges>();
+  auto data = twoRounds();
+  shared(model, 2, fixed(1)).listeners({exchanges}).build().fit(data);
+  CHECK(exchanges->parameters == std::vector<float>{1, 1.5f, 3.5f});
+  CHECK(exchanges->examples == std::vector<std::int64_t>{2, 2, 0});
+  CHECK(model.parameters()[0] == 3.5f);
+  CHECK(model.iteration() == 2);
+  CHECK(model.epoch() == 1);
+  // A message is 16 bytes and a word for each element, of which worker 0's second has none. The residual is
+  // a block of 16 floats, padding included.
+  CHECK(exchanges->bytes == std::vector<std::int64_t>{20, 18, 64});
+  CHECK(exchanges->drift[0] == 0);
+  CHECK(exchanges->drift[1] == 0);
+  CHECK(exchanges->drift[2] == doctest::Approx(2 / 1.5));
+}
+
+TEST_CASE("a resynchronisation every N iterations") {
+  ToyModel model;
+  auto options = fixed(1);
+  options.resynchronizationFrequency = 1;
+  auto exchanges = std::make_shared<Exchanges>();
+  auto data = twoRounds();
+  shared(model, 2, options).listeners({exchanges}).build().fit(data);
+  // Sends all each time: the mean of the updates, as with synchronous gradients. Nothing is left at the end.
+  CHECK(exchanges->parameters == std::vector<float>{2, 3});
+  CHECK(exchanges->drift[0] == doctest::Approx(1));  // 1 withheld beside 1
+}
+
+TEST_CASE("a clipped residual loses what is beyond") {
+  ToyModel model;
+  auto options = fixed(1);
+  options.residualClipping = 1;
+  options.residualClippingFrequency = 2;
+  auto data = twoRounds();
+  shared(model, 2, options).build().fit(data);
+  CHECK(model.parameters()[0] == 1.5f + (0.5f + 1) / 2);  // 3.5 was clipped to 1
+}
+
+TEST_CASE("workers(1) exchanges nothing and equals model.fit() bit for bit") {
+  const ToyOptions options{
+      .size = kWidth, .training = {.updater = Adam{.learningRate = 0.05}}, .statistics = true};
+  ToyIterator data(randomBatches(3, 8, 5, kWidth, true), kWidth);
+  ToyModel alone(options), wrapped(options);
+  auto exchanges = std::make_shared<Exchanges>();
+  auto wrapper = shared(wrapped, 1).listeners({exchanges}).build();
+  for (const std::int64_t epochs : {2, 1}) {
+    alone.fit(data, epochs);
+    wrapper.fit(data, epochs);
+  }
+  CHECK(alone.allBits() == wrapped.allBits());
+  CHECK(exchanges->bytes == std::vector<std::int64_t>(24, 0));
+}
+
+TEST_CASE("before every step all replicas hold the same parameters, more workers than cores") {
+  ToyModel model({.size = kWidth, .training = {.updater = Adam{.learningRate = 0.05}}});
+  ToyIterator data(randomBatches(6, 52, 4, kWidth, true), kWidth);
+  shared(model, 8).build().fit(data, 2);
+  std::map<std::int64_t, std::vector<float>> first;
+  int compared = 0;
+  for (const auto& step : model.control().steps())
+    if (const auto [known, added] = first.emplace(step.stamp.iteration, step.before); !added) {
+      CHECK(known->second == step.before);
+      ++compared;
+    }
+  CHECK(compared == 104 - 14);
+}
+
+TEST_CASE("the same bits however the threads are delayed") {
+  const auto train = [](int workers, std::uint64_t seed) {
+    ToyModel model(
+        {.size = 301, .training = {.updater = Nesterovs{.learningRate = 0.05}}, .statistics = true});
+    ToyIterator data(randomBatches(11, 13, 6, 301, true), 301);
+    RandomDelays sleep(seed, 400us);
+    if (seed > 0) model.control().onStep = [&](const Batch&) { sleep(); };
+    auto wrapper = shared(model, workers, {.resynchronizationFrequency = 3}).build();
+    wrapper.fit(data, 2);
+    wrapper.fit(data);
+    return model.allBits();
+  };
+  for (int workers = 2; workers <= 4; ++workers) {
+    const auto calm = train(workers, 0);
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) CHECK(train(workers, seed) == calm);
+  }
+}
+
+TEST_CASE("three epochs in one fit() or in three: the same bits") {
+  const auto train = [](const std::vector<std::int64_t>& fits) {
+    ToyModel model({.size = kWidth, .training = {.updater = Nesterovs{.learningRate = 0.05}}});
+    ToyIterator data(randomBatches(6, 13, 4, kWidth), kWidth);
+    auto wrapper = shared(model, 2).build();
+    for (const auto epochs : fits) wrapper.fit(data, epochs);
+    return model.allBits();
+  };
+  CHECK(train({3}) == train({1, 1, 1}));
+}
+
+TEST_CASE("a failure leaves the last exchange, and no residual for the next fit()") {
+  ToyModel model;
+  model.control().onStep = [](const Batch& b) {
+    if (b.stamp.sequence == 4) boom();
+  };
+  auto data = ToyIterator::ofValues({2, 6, 2, 6, 2, 6});
+  auto wrapper = shared(model, 2, fixed(1)).build();
+  const auto failure = failureOf(wrapper, data);
+  CHECK(failure.text == "worker 0 on cpu failed in batch 4 of epoch 0: boom");
+  CHECK(model.parameters()[0] == 1.5f);
+  CHECK(model.iteration() == 2);
+  model.control().onStep = {};
+  model.setParameters({0});
+  auto again = twoRounds();
+  wrapper.fit(again);
+  CHECK(model.parameters()[0] == 3.5f);
+}
+
+TEST_CASE("a stop withholds nothing either") {
+  ToyModel model;
+  auto listener =
+      std::make_shared<RecordingListener>(ListenerScope::Merged, [](const RecordedCall& call, Trainer& t) {
+        if (call.event == "merge" && call.iteration == 1) t.stopFit();
+      });
+  auto data = ToyIterator::ofValues(std::vector<float>(100, 2));  // updates 1, threshold 4: nothing is sent
+  shared(model, 2, fixed(4)).listeners({listener}).build().fit(data);
+  CHECK(model.iteration() == 1);
+  CHECK(model.parameters()[0] == 1);
+}
+
+TEST_CASE("averageUpdaters(false): resynchronisation leaves each worker its momentum") {
+  for (const bool average : {true, false}) {
+    CAPTURE(average);
+    ToyModel model({.training = halfNesterovs()});
+    auto data = ToyIterator::ofValues({2, 6});
+    auto exchanges = std::make_shared<Exchanges>();
+    auto wrapper = shared(model, 2, fixed(100)).averageUpdaters(average).listeners({exchanges}).build();
+    wrapper.fit(data);
+    const std::int64_t bytes = exchanges->bytes.at(0) + exchanges->bytes.at(1);
+    CHECK(bytes == 16 + 64 + (average ? 64 : 0));  // a message of nothing, the residual, the velocity
+  }
+}
+
+TEST_CASE("it learns a mean with a threshold that adapts, at a tenth of the bytes") {
+  constexpr std::int64_t kSize = 2000;
+  ToyModel model({.size = kSize, .training = {.updater = Sgd{.learningRate = 0.05}}});
+  ToyIterator data(randomBatches(6, 60, 4, kSize), kSize);
+  auto exchanges = std::make_shared<Exchanges>();
+  shared(model, 4, {.thresholdAlgorithm = AdaptiveThreshold{.initial = 1e-2}})
+      .listeners({exchanges})
+      .build()
+      .fit(data, 20);
+  ToyModel exact({.size = kSize, .training = {.updater = Sgd{.learningRate = 0.05}}});
+  toyWrapper(exact, 4).trainingMode(TrainingMode::SynchronousGradients).build().fit(data, 20);
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < kSize; ++i) {
+    difference += std::pow(model.parameters()[i] - exact.parameters()[i], 2);
+    norm += std::pow(exact.parameters()[i], 2);
+  }
+  CHECK(std::sqrt(difference / norm) < 0.2);
+  double bytes = 0;
+  for (const auto b : exchanges->bytes) bytes += static_cast<double>(b);
+  CHECK(bytes / (15 * 20) < 0.1 * 4 * kSize);
+}
+
+TEST_CASE("options that cannot be, and options of other modes, are refused") {
+  ToyModel model;
+  const auto refusal = [](ParallelWrapper::Builder builder) {
+    return thrown<InvalidArgument>([&] { builder.build(); });
+  };
+  CHECK(refusal(shared(model, 2, fixed(-1))) ==
+        "thresholdAlgorithm: threshold must lie between 1e-30 and 1e+30, got -1");
+  CHECK(refusal(shared(model, 2).averagingFrequency(2)) ==
+        "averagingFrequency(2): with shared gradients workers meet every iteration, so it must be 1");
+  CHECK(refusal(toyWrapper(model, 2).sharedGradients({})) ==
+        "sharedGradients: these options need TrainingMode::SharedGradients");
+  CHECK(shared(model, 2).build().plan() ==
+        "2 workers on cpu (1 thread each, not pinned), sharing encoded updates every iteration (adaptive "
+        "threshold from 0.0001), whole at the end of each epoch: 2 batches a round");
+}
