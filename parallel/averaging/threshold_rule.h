@@ -13,18 +13,19 @@ struct FixedThreshold {
 
 /// Seeks a threshold at which the share of elements that a message holds, its density, lies in a range: it is
 /// multiplied by `decay` after each message below, and divided by it after each above. (Deeplearning4j's
-/// AdaptiveThresholdAlgorithm, which calls the density sparsity.)
+/// AdaptiveThresholdAlgorithm, which calls the density sparsity; its defaults are 1e-4, 1e-4 to 1e-2. A
+/// message here is never longer than a map of two bits an element, so more may be sent.)
 struct AdaptiveThreshold {
-  double initial = 1e-4;
-  double minDensity = 1e-4;
-  double maxDensity = 1e-2;
+  double initial = 1e-3;
+  double minDensity = 1e-3;
+  double maxDensity = 0.1;
   double decay = 0.9659363289248456;  ///< 0.5^(1/20): halved within 20 messages
 };
 
 /// Seeks one density: an AdaptiveThreshold whose range is a point.
 struct TargetDensityThreshold {
-  double initial = 1e-4;
-  double density = 1e-2;
+  double initial = 1e-3;
+  double density = 0.05;
   double decay = 0.9659363289248456;
 };
 
@@ -37,8 +38,9 @@ struct SharedGradientsOptions {
   /// 0: never, so that nothing is lost.
   double residualClipping = 0;
   std::int64_t residualClippingFrequency = 5;
-  /// Iterations between resynchronisations. 0: at the end of each epoch only.
-  std::int64_t resynchronizationFrequency = 0;
+  /// Iterations between resynchronisations. 0: at the end of each epoch only. Where the threshold is small
+  /// beside the updates, residuals grow until the next one.
+  std::int64_t resynchronizationFrequency = 100;
 
   /// @throws InvalidArgument naming the option and its value.
   void validate() const;

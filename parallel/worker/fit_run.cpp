@@ -79,6 +79,13 @@ void FitRun::plan() {
       {.epoch = epoch_, .iteration = next.iteration, .meetings = ++meetings_, .score = next.score});
 }
 
+void FitRun::contribute(const Participant& who) {
+  who.activity.set(Activity::Kind::Merging);
+  const auto begin = Clock::now();
+  strategy_.contribute(who.worker, who.collective, who.context);
+  who.times.own.merging += Clock::now() - begin;
+}
+
 bool FitRun::gather(const Participant& who, const Contribution& contribution) {
   who.activity.set(Activity::Kind::WaitingForWorkers);
   const auto arrived = Clock::now();

@@ -80,7 +80,7 @@ class FitRun {
 
   LocalWork localWork() const { return strategy_.localWork(); }
   /// Prepares what a worker brings, once it has trained.
-  void contribute(const Participant& who) { strategy_.contribute(who.worker, who.collective, who.context); }
+  void contribute(const Participant& who);
 
   /// The coordinator waits for the next meeting that needs it. @return false if the run was aborted.
   bool awaitMeeting() { return merged_.arrive(); }

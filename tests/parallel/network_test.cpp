@@ -139,7 +139,7 @@ TEST_CASE("synchronous gradients equal one worker on the joined batches: convnet
 }
 
 // Adam and its like divide a gradient by its own size: where it is near 0 rounding shows whole, so what is
-// asked of them over many steps is asked in float64 (synchronous_reference_test).
+// asked of them over many steps is asked in float64 (joined_batches_test).
 TEST_CASE("synchronous gradients over a hundred steps of a smooth network, uneven end, within 1e-5") {
   const std::vector<Updater> updaters = {Sgd{.learningRate = 0.05}, Nesterovs{.learningRate = 0.02}};
   for (const auto& updater : updaters)

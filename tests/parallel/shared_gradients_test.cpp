@@ -19,7 +19,7 @@ ParallelWrapper::Builder shared(Model& model, int workers, SharedGradientsOption
 }
 
 SharedGradientsOptions fixed(double threshold) {
-  return {.thresholdAlgorithm = FixedThreshold{.threshold = threshold}};
+  return {.thresholdAlgorithm = FixedThreshold{.threshold = threshold}, .resynchronizationFrequency = 0};
 }
 
 /// Keeps what merges tell of their cost.
@@ -191,7 +191,7 @@ TEST_CASE("it learns a mean with a threshold that adapts, at a tenth of the byte
   ToyModel model({.size = kSize, .training = {.updater = Sgd{.learningRate = 0.05}}});
   ToyIterator data(randomBatches(6, 60, 4, kSize), kSize);
   auto exchanges = std::make_shared<Exchanges>();
-  shared(model, 4, {.thresholdAlgorithm = AdaptiveThreshold{.initial = 1e-2}})
+  shared(model, 4, {.thresholdAlgorithm = AdaptiveThreshold{.initial = 1e-2, .maxDensity = 1e-2}})
       .listeners({exchanges})
       .build()
       .fit(data, 20);
@@ -221,5 +221,5 @@ TEST_CASE("options that cannot be, and options of other modes, are refused") {
         "sharedGradients: these options need TrainingMode::SharedGradients");
   CHECK(shared(model, 2).build().plan() ==
         "2 workers on cpu (1 thread each, not pinned), sharing encoded updates every iteration (adaptive "
-        "threshold from 0.0001), whole at the end of each epoch: 2 batches a round");
+        "threshold from 0.001), whole at the end of each epoch and every 100 iterations: 2 batches a round");
 }
