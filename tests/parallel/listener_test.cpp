@@ -176,19 +176,20 @@ TEST_CASE("times: computing, waiting for data and for others are told apart") {
   using namespace std::chrono_literals;
   ToyModel model;
   model.control().onStep = [](const Batch& batch) {
-    if (batch.stamp.sequence == 1) std::this_thread::sleep_for(60ms);
+    if (batch.stamp.sequence == 1) std::this_thread::sleep_for(300ms);
   };
   auto data = ToyIterator::ofValues({1, 2, 3});
   data.onNext = [](std::int64_t, std::int64_t batch) {
-    if (batch == 2) std::this_thread::sleep_for(120ms);
+    if (batch == 2) std::this_thread::sleep_for(600ms);
   };
   auto wrapper = toyWrapper(model, 2).build();
   wrapper.fit(data);
   const auto times = wrapper.workerTimes();
-  CHECK(times[1].computing >= 60ms);
-  CHECK(times[0].computing < 60ms);
+  // A busy machine may keep a thread from running for a while: there is room for that.
+  CHECK(times[1].computing >= 300ms);
+  CHECK(times[0].computing < times[1].computing);
   CHECK(times[0].waitingForWorkers >= 50ms);  // for worker 1 in round 1
-  CHECK(times[0].waitingForData >= 50ms);     // for batch 2, which takes 60 ms longer than round 1
+  CHECK(times[0].waitingForData >= 50ms);     // for batch 2, which takes 300 ms longer than round 1
 }
 
 TEST_CASE("several listeners of both scopes each get every call once") {
