@@ -7,6 +7,7 @@
 #include "muster/core/ops/accumulate.h"
 #include "muster/core/ops/axpy.h"
 #include "muster/parallel/data_parallel/replica_thread.h"
+#include "muster/parallel/worker/replica_check.h"
 
 namespace muster {
 namespace {
@@ -131,11 +132,16 @@ void DataParallel::Impl::makeReplicas(const Tensor& input) {
 }
 
 void DataParallel::Impl::checkCopies() {
+  const auto blocksOf = [](Model& some) {
+    std::vector<StateBlock*> all;
+    for (auto& block : some.blocks()) all.push_back(&block);
+    return all;
+  };
   for (const auto& replica : replicas)
     inNameOf(*replica, "could not be made", [&] {
-      requireCopy(*replica->model, model, "the model's");
+      requireCopy(blocksOf(*replica->model), blocksOf(model), "the model's");
       for (int other = 0; other < replica->index; ++other)
-        requireCopy(*replica->model, *replicas[static_cast<std::size_t>(other)]->model,
+        requireCopy(blocksOf(*replica->model), blocksOf(*replicas[static_cast<std::size_t>(other)]->model),
                     fmt::format("replica {}'s", other));
     });
 }

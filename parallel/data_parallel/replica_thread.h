@@ -44,8 +44,4 @@ struct ReplicaThread {
   TaskThread thread;  // last: everything above outlives it
 };
 
-/// Throws InvalidArgument unless `replica` has the blocks and segments of `other`, in memory of its own.
-/// @param whose  of the other, as in "the model's".
-void requireCopy(Model& replica, Model& other, std::string_view whose);
-
 }  // namespace muster

@@ -4,6 +4,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/merge.h"
+#include "muster/parallel/worker/replica_check.h"
 
 namespace muster {
 namespace {
@@ -13,20 +14,6 @@ std::vector<StateBlock*> sharedState(Model& model) {
   auto state = model.state();
   std::erase_if(state, [](const StateBlock* b) { return b->kind == BlockKind::Counters; });
   return state;
-}
-
-/// @param whose  of the other model, as in "the model's".
-void checkCopy(Model& replica, Model& other, std::string_view whose) {
-  const auto mine = replica.state(), theirs = other.state();
-  require(mine.size() == theirs.size(), "it has {} state blocks, {} {}", mine.size(), whose, theirs.size());
-  for (std::size_t b = 0; b < mine.size(); ++b) {
-    const Tensor &x = mine[b]->values, &y = theirs[b]->values;
-    require(mine[b]->name == theirs[b]->name && x.shape() == y.shape() && x.dtype() == y.dtype(),
-            "its block {} {} differs from {} {} {}", mine[b]->name, x.shape().toString(), whose,
-            theirs[b]->name, y.shape().toString());
-    require(x.raw() != y.raw(), "its block {} lies in the memory of {}; replicate() must make a copy",
-            mine[b]->name, whose);
-  }
 }
 
 }  // namespace
@@ -78,9 +65,10 @@ void ReplicaSet::make() {
 void ReplicaSet::checkCopies() {
   for (std::size_t w = 0; w < workers_.size(); ++w)
     inNameOf(w, "be made", [&] {
-      checkCopy(workers_[w]->replica(), model_, "the model's");
+      requireCopy(workers_[w]->replica().state(), model_.state(), "the model's");
       for (std::size_t v = 0; v < w; ++v)
-        checkCopy(workers_[w]->replica(), workers_[v]->replica(), fmt::format("worker {}'s", v));
+        requireCopy(workers_[w]->replica().state(), workers_[v]->replica().state(),
+                    fmt::format("worker {}'s", v));
     });
 }
 

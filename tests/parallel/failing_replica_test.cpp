@@ -36,8 +36,9 @@ TEST_CASE("replicas that are no copies of the model are refused") {
   CHECK(refusalOf([](ToyControl& c) { c.replicateNothing = true; }) ==
         "worker 0 on cpu could not be made: the model's replicate() returned nothing");
   CHECK(refusalOf([](ToyControl& c) { c.replicaSize = 40; }) ==
-        "worker 0 on cpu could not be made: its block parameters [48] differs from the model's parameters "
-        "[16]");
+        "worker 0 on cpu could not be made: its block parameters, float32 [48] on cpu, differs from the "
+        "model's "
+        "parameters, float32 [16] on cpu");
   // Else all workers would train one and the same array, without an error.
   CHECK(refusalOf([](ToyControl& c) { c.shareMemory = true; }) ==
         "worker 0 on cpu could not be made: its block parameters lies in the memory of the model's; "
