@@ -38,8 +38,7 @@ ParallelWrapper wrapperOf(const Arm& arm, const Setting& setting, Model& network
       .trainingMode(trainingModeOf(arm.mode))
       .averagingFrequency(frequencyOf(arm, setting))
       .synchronousUntil(arm.synchronousUntil)
-      // Where all replicas take the same steps there is nothing to measure, and it costs time.
-      .measureDivergence(arm.mode == Mode::Averaging || arm.mode == Mode::Shared)
+      .measureDivergence(arm.mode == Mode::Averaging)  // elsewhere the replicas' parameters are equal
       .pinThreads(setting.pinThreads)
       .listeners(std::move(listeners))
       .build();
@@ -73,6 +72,7 @@ ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
   const auto recorder =
       std::make_shared<Recorder>(RecorderOptions{.testEvery = setting.testEvery,
                                                  .samples = setting.samples(),
+                                                 .apart = arm.mode == Mode::Averaging,
                                                  .test = [&](Model& model) { return tester.test(model); },
                                                  .progress = progress,
                                                  .stop = stop});

@@ -99,7 +99,7 @@ std::vector<std::string> linkAssumptions() {
       "An exchange of parameters or gradients is a ring all-reduce: 2 (W - 1) latency + 2 (W - 1) / W bytes "
       "/ bandwidth.",
       "Messages of shared gradients cannot be added up on their way, so everybody gets each of them around "
-      "the ring: (W - 1) (latency + bytes / bandwidth).",
+      "the ring: (W - 1) (latency + bytes / bandwidth), also for what a resynchronisation sends.",
       "Each of the W workers does what one worker of the arm did: as many batches of the same size, in as "
       "many rounds. So W workers train W times one worker's samples: seconds of arms whose own workers "
       "differ "

@@ -23,15 +23,16 @@ the lists below make together, with several seeds, and one worker at the batch B
   compare_convergence                                    a small grid: MNIST, two workers, some minutes
   compare_convergence --mode averaging,synchronous --frequency 1,5,25 --workers 2,4 --seeds 1,2,3,4,5
   compare_convergence --lr-scaling none,linear --post-local 0,200 --updater nesterovs:0.02,adam
-  compare_convergence --grid readme --link 10Gbit,50us   the README's grid, and what it would take on a network
+  compare_convergence --grid readme --link 10Gbit,50us   the README's grid, also projected on a network
 
-In the directory --out: results.jsonl (every finished run), points.csv, summary.csv and merges/*.csv (the numbers),
-report.html (tables and plots) and, with --link, projection.csv. Ctrl-C stops it, and the same command goes on from
-there: a run that is finished is not trained again. --target and --link may be changed then, all else may not.
+In the directory --out: results.jsonl (every finished run), points.csv, summary.csv and merges/*.csv (the
+numbers), report.html (tables and plots) and, with --link, projection.csv. Ctrl-C stops it, and the same
+command goes on from there: a run that is finished is not trained again. Then --target and --link may be
+others, all else may not.
 
-Every arm sees the same samples: --epochs passes over the images, in an order that depends on the seed only. The
-merged model is tested at the first merge at or after each multiple of --test-every samples; the time that takes is
-not counted as training.
+Every arm sees the same samples: --epochs passes over the images, in an order that depends on the seed only.
+The merged model is tested at the first merge at or after each multiple of --test-every samples; the time that
+this takes is not counted as training.
 )";
 
 /// Lists as the command line has them.

@@ -15,7 +15,10 @@ namespace convergence {
 void writeComparison(const std::filesystem::path& directory, const Comparison& comparison) {
   muster::writeFileAtomically(directory / "points.csv", pointsCsv(comparison));
   muster::writeFileAtomically(directory / "summary.csv", summaryCsv(comparison));
-  if (comparison.link) muster::writeFileAtomically(directory / "projection.csv", projectionCsv(comparison));
+  if (comparison.link)
+    muster::writeFileAtomically(directory / "projection.csv", projectionCsv(comparison));
+  else
+    std::filesystem::remove(directory / "projection.csv");  // one from before would be of other runs
   muster::writeFileAtomically(directory / "report.html", htmlReport(comparison));
 }
 

@@ -19,8 +19,8 @@ void Recorder::onMerge(const muster::MergeEvent& event) {
   if (event.trainer.workers() > 1) {
     ++now_.rounds;
     now_.bytes += event.bytes;
-    merges_.push_back(
-        {now_.samples, event.iteration, now_.seconds, event.score, event.divergence, event.bytes});
+    const double distance = options_.apart ? event.divergence : 0;
+    merges_.push_back({now_.samples, event.iteration, now_.seconds, event.score, distance, event.bytes});
   }
   if (every_.passed(now_.samples) || now_.samples == options_.samples) testNow(event.trainer);
   if (options_.progress) options_.progress(now_.samples);

@@ -25,6 +25,9 @@ struct Merge {
 struct RecorderOptions {
   std::int64_t testEvery = 6000;  ///< samples
   std::int64_t samples = 0;       ///< of the whole run: tested at its end
+  /// Whether the replicas are apart before a merge. Shared gradients call their drift the divergence, which
+  /// is no distance of replicas.
+  bool apart = true;
   std::function<TestResult(muster::Model&)> test = {};
   std::function<void(std::int64_t samples)> progress = {};  ///< called after each merge; may be empty
   std::function<bool()> stop = {};                          ///< asked after each merge; may be empty

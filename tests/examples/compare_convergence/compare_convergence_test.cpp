@@ -140,8 +140,12 @@ TEST_CASE("a comparison that was stopped goes on, and comes to the same") {
 
   // Once more there is nothing to train, and the target may be another.
   const auto bytes = readFile(path);
+  const auto linked = run(directory, tiny({"--link", "1Gbit,1ms"}));
+  CHECK(linked.exit == 0);
+  CHECK(std::filesystem::exists(directory.path() / "out" / "projection.csv"));
   const auto again = run(directory, tiny({"--target", "99.9"}));
   CHECK(again.exit == 0);
+  CHECK_FALSE(std::filesystem::exists(directory.path() / "out" / "projection.csv"));
   CHECK(contains(again.out, "not reached"));
   CHECK(again.err.empty());
 

@@ -13,10 +13,11 @@ using doctest::Approx;
 
 /// A recorder on a clock that the test moves; each test takes 100 s and gives a higher accuracy.
 struct Recording {
-  explicit Recording(std::size_t workers, std::int64_t samples = 1000) : trainer(model) {
+  explicit Recording(std::size_t workers, std::int64_t samples = 1000, bool apart = true) : trainer(model) {
     trainer.times.resize(workers);
     recorder = std::make_unique<Recorder>(RecorderOptions{.testEvery = 100,
                                                           .samples = samples,
+                                                          .apart = apart,
                                                           .test =
                                                               [this](muster::Model&) {
                                                                 time += 100s;
@@ -110,6 +111,13 @@ TEST_CASE("one worker exchanges nothing") {
   CHECK(r.recorder->merges().empty());
   CHECK(r.recorder->points().front().rounds == 0);
   CHECK(r.recorder->points().front().bytes == 0);
+}
+
+TEST_CASE("where replicas are not apart, what the event says of divergence is no distance") {
+  Recording r(2, 1000, false);
+  r.merge(100, 1, 0.5);
+  CHECK(r.recorder->points().front().distance == 0);
+  CHECK(r.recorder->merges().front().distance == 0);
 }
 
 TEST_CASE("computing time is the mean over the workers") {
