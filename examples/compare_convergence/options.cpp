@@ -38,9 +38,9 @@ this takes is not counted as training.
 /// Lists as the command line has them.
 struct Texts {
   std::string grid = "small";
-  std::string mode = "averaging,synchronous";
+  std::string mode = "averaging,synchronous,shared";
   std::string workers = "2";
-  std::string frequency = "1,10";
+  std::string frequency = "1,10,30";
   std::string batch = "64";
   std::string updater = "nesterovs:0.01";
   std::string scaling = "none";

@@ -29,16 +29,24 @@ void Recorder::onMerge(const muster::MergeEvent& event) {
 }
 
 void Recorder::testNow(muster::Trainer& trainer) {
-  const auto before = points_.empty() ? Point{} : points_.back();
-  const auto samples = now_.samples - before.samples;
-  now_.trainingLoss = samples > 0 ? lossSum_ / static_cast<double>(samples) : 0;
-  now_.distance = 0;
-  for (std::size_t i = mergesThen_; i < merges_.size(); ++i)
-    now_.distance += merges_[i].distance / static_cast<double>(merges_.size() - mergesThen_);
+  // A resynchronisation of shared gradients merges once more after the last samples: the test is of it then.
+  const bool again = !points_.empty() && points_.back().samples == now_.samples;
+  if (again)
+    points_.pop_back();
+  else
+    closeInterval();
   const TestResult result = options_.test(trainer.model());
   now_.testAccuracy = result.accuracy;
   now_.testLoss = result.loss;
   points_.push_back(now_);
+}
+
+void Recorder::closeInterval() {
+  const auto samples = now_.samples - (points_.empty() ? 0 : points_.back().samples);
+  now_.trainingLoss = samples > 0 ? lossSum_ / static_cast<double>(samples) : 0;
+  now_.distance = 0;
+  for (std::size_t i = mergesThen_; i < merges_.size(); ++i)
+    now_.distance += merges_[i].distance / static_cast<double>(merges_.size() - mergesThen_);
   lossSum_ = 0;
   mergesThen_ = merges_.size();
 }

@@ -54,6 +54,8 @@ class Recorder final : public muster::Listener {
   using Clock = std::chrono::steady_clock;
 
   void testNow(muster::Trainer& trainer);
+  /// Sums up what there was since the last point.
+  void closeInterval();
 
   RecorderOptions options_;
   muster::Every every_;

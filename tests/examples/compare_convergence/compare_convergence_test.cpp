@@ -100,6 +100,33 @@ TEST_CASE("a grid is trained on equal samples, compared and reported") {
       "samples,iterations,seconds,training_loss,distance,bytes_per_worker\n80,4,"));
 }
 
+TEST_CASE("shared gradients, a post-local switch and a scaled learning rate are trained as they are called") {
+  const TemporaryDirectory directory;
+  auto arguments = tiny({"--post-local", "0,5", "--lr-scaling", "linear"});
+  *std::ranges::find(arguments, "1,4") = "4";
+  *std::ranges::find(arguments, "1,2") = "1";
+  *std::ranges::find(arguments, "averaging,synchronous") = "averaging,shared";
+  const auto outcome = run(directory, arguments);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit == 0);
+  CHECK(contains(outcome.out, "\naveraging every 4 after 5, 2 workers, rate 0.02 "));
+  const auto runs = runsOf(directory.path() / "out" / "results.jsonl");
+  REQUIRE(runs.size() == 5);
+  const auto& shared = runOf(runs, Mode::Shared, 1, 10);
+  CHECK(shared.points.back().rounds == 11);  // the last one is the resynchronisation
+  CHECK(shared.points.size() == 2);
+  CHECK(shared.points.back().trainingLoss > 0);
+  CHECK(shared.points.back().distance == 0);
+  CHECK(shared.points.front().bytes > 0);
+  CHECK(shared.arm.learningRate == 0.02);
+  const auto postLocal = std::ranges::find(
+      runs, std::int64_t{5}, [](const RunRecord& record) { return record.arm.synchronousUntil; });
+  REQUIRE(postLocal != runs.end());
+  // Five rounds of one iteration, one of four, and the last one.
+  CHECK(postLocal->points.back().rounds == 7);
+  CHECK(postLocal->points.back().iterations == 10);
+}
+
 TEST_CASE("a comparison that was stopped goes on, and comes to the same") {
   const TemporaryDirectory directory;
   auto whole = tiny();

@@ -96,6 +96,19 @@ TEST_CASE("the end is tested, once") {
   CHECK(exact.tests == 2);
 }
 
+TEST_CASE("a merge without samples at the end is tested in place of the one before") {
+  Recording r(2, 100);
+  r.merge(100, 3, 0.5);
+  r.merge(0, 0);
+  REQUIRE(r.recorder->points().size() == 1);
+  const auto& end = r.recorder->points().front();
+  CHECK(end.testAccuracy == 0.2);  // of the second test
+  CHECK(end.rounds == 2);
+  CHECK(end.seconds == 2);
+  CHECK(end.trainingLoss == 3);
+  CHECK(end.distance == 0.5);
+}
+
 TEST_CASE("what happens between epochs is not counted") {
   Recording r(2);
   r.merge(50, 1);
