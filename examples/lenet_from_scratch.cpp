@@ -128,7 +128,7 @@ EpochResult trainEpoch(std::int64_t epoch, DataSetIterator& data, Replicas& repl
     const double lossSum = trainBatch(batch, replicas, options.learningRate);
     if (!std::isfinite(lossSum))
       throw NonFiniteScore(fmt::format("epoch {}: the loss became {}; a smaller --lr than {} may help",
-                                       epoch + 1, lossSum, options.learningRate));
+                                       epoch + 1, std::abs(lossSum), options.learningRate));
     progress.add(batch.examples(), lossSum);
   }
   return {progress.loss(), progress.elapsed().count()};

@@ -66,7 +66,8 @@ class NonFiniteScore : public Error {
 };
 
 /// What `ParallelWrapper::fit` and `DataParallel` throw when a part of them failed: names the part, and for a
-/// worker (a replica) its index and device, for a worker its batch, too. `cause()` is the original exception.
+/// worker (a replica) its index and device, for a worker its batch, too. The sentence counts batches and
+/// epochs from 1. `cause()` is the original exception.
 class TrainingError : public Error {
  public:
   TrainingError(const std::string& text, int worker, std::exception_ptr cause)

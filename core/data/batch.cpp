@@ -1,8 +1,14 @@
 #include "muster/core/data/batch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace muster {
+
+std::string BatchStamp::toString() const {
+  return fmt::format("batch {} of epoch {}", sequence + 1, epoch + 1);
+}
 
 std::int64_t Batch::examples() const {
   if (features.empty() || features.front().value.shape().rank() == 0) return 0;

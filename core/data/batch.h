@@ -17,6 +17,9 @@ struct BatchStamp {
   std::int64_t iteration =
       0;  ///< rounds dispatched before, over all epochs: worker w's i-th batch and worker 0's share it
   std::int64_t firstExample = 0;  ///< position in the epoch of the batch's first example
+
+  /// For messages, which count from 1: "batch 6 of epoch 1".
+  std::string toString() const;
 };
 
 struct NamedTensor {

@@ -19,12 +19,13 @@ StateBlock makeCounters() {
 
 }  // namespace
 
-void requireFinite(const StepScore& score, const BatchStamp& stamp) {
+void requireFinite(const StepScore& score) {
   if (std::isfinite(score.score)) return;
+  const double shown = std::isnan(score.score) ? std::abs(score.score) : score.score;  // nan has no sign
   throw NonFiniteScore(
-      fmt::format("the score became {} in batch {} of epoch {} (iteration {}); a lower learning rate "
-                  "or clipping may help, or the data hold a value that is not finite",
-                  score.score, stamp.sequence, stamp.epoch, stamp.iteration));
+      fmt::format("the score became {}; a lower learning rate or clipping may help, or the data hold a value "
+                  "that is not finite",
+                  shown));
 }
 
 Model::Model(TrainingOptions options, Context* context)
@@ -57,7 +58,7 @@ std::span<StateBlock> Model::updaterState() {
 StepTicket Model::step(const Batch& batch) {
   StepScore score = gradient(batch, {}).wait();
   // A bad loss must not reach the parameters: the caller decides what happens to them.
-  requireFinite(score, batch.stamp);
+  requireFinite(score);
   score.score += update(batch.stamp);
   return StepTicket(score);
 }

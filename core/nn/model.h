@@ -130,7 +130,7 @@ class Model {
   std::int64_t passes_ = 0;  // by forward(input, output)
 };
 
-/// Throws NonFiniteScore, naming the batch and its place in the epoch, unless the score is finite.
-void requireFinite(const StepScore& score, const BatchStamp& stamp);
+/// Throws NonFiniteScore unless the score is finite.
+void requireFinite(const StepScore& score);
 
 }  // namespace muster

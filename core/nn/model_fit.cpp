@@ -87,12 +87,22 @@ class Fit final : public Trainer {
     const auto begin = Clock::now();
     if (!prepared_) model_.prepare(batch_);
     prepared_ = true;
-    const StepScore score = model_.step(batch_).wait();
-    requireFinite(score, batch_.stamp);
+    const StepScore score = finiteStep();
     times_.computing += Clock::now() - begin;
     ++times_.batches;
     times_.examples += batch_.examples();
     return score;
+  }
+
+  /// Names the batch where the score is not finite.
+  StepScore finiteStep() {
+    try {
+      const StepScore score = model_.step(batch_).wait();
+      requireFinite(score);
+      return score;
+    } catch (const NonFiniteScore& error) {
+      throw NonFiniteScore(fmt::format("{}: {}", batch_.stamp.toString(), error.what()));
+    }
   }
 
   void tellStep(const StepScore& score) {

@@ -45,7 +45,7 @@ std::string Activity::describe() const {
   const Kind kind = kind_;
   if (kind == Kind::Idle) return {};
   auto text = std::string(words[static_cast<int>(kind)]);
-  if (batch_ >= 0) text += fmt::format(" (batch {})", batch_.load());
+  if (batch_ >= 0) text += fmt::format(" (batch {})", batch_.load() + 1);
   return text + fmt::format(" for {:.3g} s", std::chrono::duration<double>(elapsed()).count());
 }
 

@@ -22,13 +22,14 @@ class Activity {
     WaitingForWorkers
   };
 
+  /// @param batch  in its epoch, from 0; -1: none.
   void set(Kind kind, std::int64_t batch = -1);
 
   Kind kind() const { return kind_; }
   /// At work, not waiting for somebody else.
   bool busy() const;
   std::chrono::nanoseconds elapsed() const;
-  /// As in "computing (batch 57) for 12 s"; empty when idle.
+  /// As in "computing (batch 57) for 12 s", batches counted from 1; empty when idle.
   std::string describe() const;
 
  private:

@@ -114,7 +114,7 @@ class FitRun {
 
   /// Ends the run: the first failure is kept, and everyone is woken. Thread-safe.
   /// @param worker  -1 for the iterator, a merged listener or the coordinator.
-  /// @param where  gives the place in words, as in "worker 1 on cpu failed in batch 3 of epoch 0".
+  /// @param where  gives the place in words, as in "worker 1 on cpu failed in batch 4 of epoch 1".
   template <typename Where>
   void fail(int worker, std::exception_ptr cause, Where where) noexcept {
     auto failure = cause;

@@ -34,8 +34,9 @@ class WatchedIterator {
 
   /// Where the call stood that has thrown.
   std::string failure() const {
-    return batch_ < 0 ? fmt::format("the data iterator failed in reset to epoch {}", epoch_)
-                      : fmt::format("the data iterator failed at batch {} of epoch {}", batch_, epoch_);
+    if (batch_ < 0) return fmt::format("the data iterator failed in reset to epoch {}", epoch_ + 1);
+    const BatchStamp at{.sequence = batch_, .epoch = epoch_};
+    return fmt::format("the data iterator failed at {}", at.toString());
   }
 
  private:

@@ -70,8 +70,8 @@ std::string Worker::failure() const {
   const std::string_view where = kind == Activity::Kind::Computing    ? "in"
                                  : kind == Activity::Kind::InListener ? "in a listener after"
                                                                       : "at the merge after";
-  return fmt::format("worker {} on {} failed {} batch {} of epoch {}", index_, placement_.device.toString(),
-                     where, current_.sequence, current_.epoch);
+  return fmt::format("worker {} on {} failed {} {}", index_, placement_.device.toString(), where,
+                     current_.toString());
 }
 
 void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Collective& collective,
@@ -123,7 +123,7 @@ void Worker::work(Batch& batch, FitRun& run, WorkerListeners& listeners) {
   activity_.set(Activity::Kind::Computing, batch.stamp.sequence);
   const auto begin = Clock::now();
   const StepScore score = (gradientAlone ? replica_->gradient(batch, {}) : replica_->step(batch)).wait();
-  requireFinite(score, batch.stamp);
+  requireFinite(score);
   require(std::isfinite(score.weight) && score.weight >= 0,
           "a step's weight must be finite and not negative, got {}", score.weight);
   times_.own.computing += Clock::now() - begin;
@@ -149,7 +149,7 @@ double Worker::settle(const FitRun::Meeting& meeting, WorkerListeners& listeners
   whole_ = true;
   times_.own.computing += Clock::now() - begin;
   if (trained) {
-    requireFinite({.score = currentScore_ + penalty}, current_);
+    requireFinite({.score = currentScore_ + penalty});
     tell(listeners, currentScore_ + penalty);
   }
   return penalty;

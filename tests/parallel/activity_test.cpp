@@ -15,7 +15,7 @@ TEST_CASE("an activity tells what, which batch and since when") {
   CHECK(activity.busy());
   std::this_thread::sleep_for(20ms);
   CHECK(activity.elapsed() >= 20ms);
-  CHECK(activity.describe().starts_with("computing (batch 57) for 0.0"));
+  CHECK(activity.describe().starts_with("computing (batch 58) for 0.0"));
   activity.set(Activity::Kind::WaitingForData);
   CHECK_FALSE(activity.busy());
   CHECK(activity.elapsed() < 20ms);

@@ -20,8 +20,8 @@ TEST_CASE("an iterator that throws in next()") {
         if (batch == at) boom();
       };
       const auto failure = failureOf(wrapper, data, 2);
-      CHECK(failure.text ==
-            fmt::format("the data iterator failed at batch {} of epoch {}: boom", at, trainedBefore ? 1 : 0));
+      CHECK(failure.text == fmt::format("the data iterator failed at batch {} of epoch {}: boom", at + 1,
+                                        trainedBefore ? 2 : 1));
       CHECK(failure.worker == -1);
       CHECK(failure.cause == "boom");
       CHECK(model.epoch() == (trainedBefore ? 1 : 0));
@@ -45,7 +45,7 @@ TEST_CASE("an iterator that throws in reset()") {
         if (e == epoch) boom();
       };
       const auto failure = failureOf(wrapper, data, 3);
-      CHECK(failure.text == fmt::format("the data iterator failed in reset to epoch {}: boom", epoch));
+      CHECK(failure.text == fmt::format("the data iterator failed in reset to epoch {}: boom", epoch + 1));
       CHECK(failure.worker == -1);
       checkTrainsAgain(wrapper, model);
     }
@@ -60,7 +60,7 @@ TEST_CASE("a batch without examples is refused") {
     auto wrapper = toyWrapper(model, 2).build();
     const auto failure = failureOf(wrapper, data);
     CHECK(failure.text ==
-          fmt::format("the data iterator failed at batch {} of epoch 0: the batch has no examples", at));
+          fmt::format("the data iterator failed at batch {} of epoch 1: the batch has no examples", at + 1));
     checkTrainsAgain(wrapper, model);
   }
 }
@@ -85,7 +85,7 @@ TEST_CASE("a failure while the iterator blocks: fit() ends with the iterator's c
     opened = true;
     gate.open();
   });
-  CHECK(failureOf(wrapper, data).text == "worker 1 on cpu failed in batch 1 of epoch 0: boom");
+  CHECK(failureOf(wrapper, data).text == "worker 1 on cpu failed in batch 2 of epoch 1: boom");
   CHECK(opened);
   checkTrainsAgain(wrapper, model);
 }

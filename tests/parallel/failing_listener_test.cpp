@@ -21,7 +21,7 @@ TEST_CASE("a listener that throws, at each event and in either scope") {
       {kMerged, "fitEnd", "a listener failed at the end: boom"},
       {kWorker, "fitStart", "a listener failed at the start: boom"},
       {kWorker, "epochStart", "a listener failed at the start of an epoch: boom"},
-      {kWorker, "iteration", "worker 1 on cpu failed in a listener after batch 3 of epoch 0: boom", 1},
+      {kWorker, "iteration", "worker 1 on cpu failed in a listener after batch 4 of epoch 1: boom", 1},
       {kWorker, "epochEnd", "a listener failed after iteration 4: boom"},
       {kWorker, "fitEnd", "a listener failed at the end: boom"}};
   for (const auto& place : places) {
@@ -69,5 +69,5 @@ TEST_CASE("the first failure is the one that is told, whatever the end brings") 
         if (call.event == "fitEnd") throw std::runtime_error("also at the end");
       });
   auto wrapper = toyWrapper(model, 1).listeners({listener}).build();
-  CHECK(failureOf(wrapper, data).text == "worker 0 on cpu failed in batch 0 of epoch 0: boom");
+  CHECK(failureOf(wrapper, data).text == "worker 0 on cpu failed in batch 1 of epoch 1: boom");
 }

@@ -21,7 +21,7 @@ TEST_CASE("a worker that throws: the error names it, its device and the batch") 
     auto wrapper = toyWrapper(model, 2, 2).build();
     const auto failure = failureOf(wrapper, data);
     CHECK(failure.text ==
-          fmt::format("worker {} on cpu failed in batch {} of epoch 0: boom", batch % 2, batch));
+          fmt::format("worker {} on cpu failed in batch {} of epoch 1: boom", batch % 2, batch + 1));
     CHECK(failure.worker == batch % 2);
     CHECK(failure.cause == "boom");
     // The user's model holds the last merged state, or that of the start.
@@ -39,7 +39,7 @@ TEST_CASE("a worker that throws something that is no exception") {
   auto wrapper = toyWrapper(model, 1).build();
   const auto failure = failureOf(wrapper, data);
   CHECK(failure.text ==
-        "worker 0 on cpu failed in batch 0 of epoch 0: an exception that is not a std::exception");
+        "worker 0 on cpu failed in batch 1 of epoch 1: an exception that is not a std::exception");
   checkTrainsAgain(wrapper, model);
 }
 
@@ -50,8 +50,8 @@ TEST_CASE("all workers failing at once give one error") {
     auto data = twosAndSixes();
     auto wrapper = toyWrapper(model, 4).build();
     const auto failure = failureOf(wrapper, data);
-    CHECK(failure.text == fmt::format("worker {} on cpu failed in batch {} of epoch 0: boom", failure.worker,
-                                      failure.worker));
+    CHECK(failure.text == fmt::format("worker {} on cpu failed in batch {} of epoch 1: boom", failure.worker,
+                                      failure.worker + 1));
     CHECK(model.parameters()[0] == 0);
     checkTrainsAgain(wrapper, model);
   }
@@ -68,7 +68,7 @@ TEST_CASE("a score that is not finite: nothing of its round is merged") {
     auto wrapper = toyWrapper(model, 2, 2).listeners({listener}).build();
     const auto failure = failureOf(wrapper, data);
     CHECK(failure.worker == 0);
-    CHECK(contains(failure.text, "worker 0 on cpu failed in batch 4 of epoch 0: the score became "));
+    CHECK(contains(failure.text, "worker 0 on cpu failed in batch 5 of epoch 1: the score became "));
     CHECK(contains(failure.text, std::isnan(score) ? "nan" : "inf"));
     CHECK(model.parameters()[0] == kMergedOnce);
     CHECK(listener->order() == "fitStart epochStart merge fitEnd");
@@ -80,7 +80,7 @@ TEST_CASE("data that are not finite reach no merge") {
   ToyModel model;
   auto data = ToyIterator::ofValues({2, 6, 2, 6, 2, std::nanf("")});
   auto wrapper = toyWrapper(model, 2, 2).build();
-  CHECK(contains(failureOf(wrapper, data).text, "worker 1 on cpu failed in batch 5 of epoch 0: the score"));
+  CHECK(contains(failureOf(wrapper, data).text, "worker 1 on cpu failed in batch 6 of epoch 1: the score"));
   CHECK(model.parameters()[0] == kMergedOnce);
   checkTrainsAgain(wrapper, model);
 }
@@ -93,7 +93,7 @@ TEST_CASE("a weight that is negative or not finite is refused before anything is
     auto wrapper = toyWrapper(model, 2, 2).build();
     const auto failure = failureOf(wrapper, data);
     CHECK(failure.worker == 1);
-    CHECK(contains(failure.text, "worker 1 on cpu failed in batch 5 of epoch 0: "));
+    CHECK(contains(failure.text, "worker 1 on cpu failed in batch 6 of epoch 1: "));
     CHECK(contains(failure.text, "weight"));
     CHECK(model.parameters()[0] == kMergedOnce);
     checkTrainsAgain(wrapper, model);
@@ -105,7 +105,7 @@ TEST_CASE("a batch of the wrong shape fails in its worker") {
   ToyIterator data({{{1, 2, 3}}, {{1, 2, 3}}}, 3);
   auto wrapper = toyWrapper(model, 1).build();
   const auto failure = failureOf(wrapper, data);
-  CHECK(failure.text == "worker 0 on cpu failed in batch 0 of epoch 0: toy: expected [N, 1], got [1, 3]");
+  CHECK(failure.text == "worker 0 on cpu failed in batch 1 of epoch 1: toy: expected [N, 1], got [1, 3]");
   checkTrainsAgain(wrapper, model);
 }
 

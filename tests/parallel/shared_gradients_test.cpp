@@ -151,7 +151,7 @@ TEST_CASE("a failure leaves the last exchange, and no residual for the next fit(
   auto data = ToyIterator::ofValues({2, 6, 2, 6, 2, 6});
   auto wrapper = shared(model, 2, fixed(1)).build();
   const auto failure = failureOf(wrapper, data);
-  CHECK(failure.text == "worker 0 on cpu failed in batch 4 of epoch 0: boom");
+  CHECK(failure.text == "worker 0 on cpu failed in batch 5 of epoch 1: boom");
   CHECK(model.parameters()[0] == 1.5f);
   CHECK(model.iteration() == 2);
   model.control().onStep = {};

@@ -62,7 +62,7 @@ TEST_CASE("an iterator that does not come back is named") {
   std::jthread training([&] { wrapper.fit(data); });
   const auto line = log.first();
   CHECK(line.starts_with("warning: fit() does not move on: "));
-  CHECK(contains(line, "the reader is in the iterator (batch 2) for 0."));
+  CHECK(contains(line, "the reader is in the iterator (batch 3) for 0."));
   CHECK(contains(line, "worker 0 is waiting for data for "));
   CHECK(contains(line, "worker 1 is waiting for data for "));
   gate.open();
@@ -91,7 +91,7 @@ TEST_CASE("a step that does not come back is named") {
   auto wrapper = toyWrapper(model, 2).prefetchBuffer(1).build();
   std::jthread training([&] { wrapper.fit(data); });
   const auto line = log.first();
-  CHECK(contains(line, "worker 1 is computing (batch 1) for 0."));
+  CHECK(contains(line, "worker 1 is computing (batch 2) for 0."));
   CHECK(contains(line, "worker 0 is waiting for other workers for "));
   CHECK(contains(line, "the reader is waiting for a free batch for "));
   gate.open();
@@ -110,7 +110,7 @@ TEST_CASE("listeners of both scopes that do not come back are named") {
     std::jthread training([&] { wrapper.fit(data); });
     CHECK(contains(log.first(), scope == ListenerScope::Merged
                                     ? "the caller of fit() is in a listener for 0."
-                                    : "worker 1 is in a listener (batch 1) for 0."));
+                                    : "worker 1 is in a listener (batch 2) for 0."));
     gate.open();
   }
 }
@@ -128,7 +128,7 @@ TEST_CASE("a worker that waits for another's listener is not blamed for it") {
   std::jthread training([&] { wrapper.fit(data); });
   const auto line = log.first();
   CHECK(contains(line, "worker 0 is waiting for other workers for "));
-  CHECK(contains(line, "worker 1 is in a listener (batch 1) for 0."));
+  CHECK(contains(line, "worker 1 is in a listener (batch 2) for 0."));
   gate.open();
 }
 

@@ -185,7 +185,7 @@ TEST_CASE("a step that fails: the model holds the last update of all") {
     auto wrapper = synchronous(model, 2).build();
     const auto failure = failureOf(wrapper, data);
     CHECK(failure.text ==
-          fmt::format("worker {} on cpu failed in batch {} of epoch 0: boom", batch % 2, batch));
+          fmt::format("worker {} on cpu failed in batch {} of epoch 1: boom", batch % 2, batch + 1));
     CHECK(model.parameters()[0] == kAfter[batch / 2]);
     CHECK(model.iteration() == batch / 2);
     checkTrainsAgain(wrapper, model);
@@ -285,7 +285,8 @@ TEST_CASE("what makes no sense with synchronous gradients is refused") {
   CHECK(refusal([](auto& b) { b.averageUpdaters(false); }) ==
         "averageUpdaters(false): with synchronous gradients the updaters' states are equal anyway");
   CHECK(refusal([](auto& b) { b.measureDivergence(true); }) ==
-        "measureDivergence(true): with synchronous gradients workers meet every iteration, and their parameters "
+        "measureDivergence(true): with synchronous gradients workers meet every iteration, and their "
+        "parameters "
         "stay equal, bit for bit");
   CHECK(
       synchronous(model, 2).build().plan() ==

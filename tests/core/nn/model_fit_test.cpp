@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include "muster/core/base/error.h"
@@ -69,8 +70,18 @@ TEST_CASE("a score that is not finite is named, and does not reach the parameter
   ToyModel model;
   auto data = ToyIterator::ofValues({2, std::nanf("")});
   const auto text = thrown<NonFiniteScore>([&] { model.fit(data); });
-  CHECK(text.starts_with("the score became nan in batch 1 of epoch 0 (iteration 1)"));
+  CHECK(text.starts_with("batch 2 of epoch 1: the score became nan; "));
   CHECK(model.parameters()[0] == 1);
+
+  // The sign of a number that is none says nothing; that of an infinity does.
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const auto& [score, word] :
+       {std::pair(std::copysign(std::nan(""), -1.0), "nan"), {-infinity, "-inf"}}) {
+    model.control().reportedScore = [&](const Batch&, double) { return score; };
+    CHECK(thrown<NonFiniteScore>([&] {
+            model.fit(data);
+          }).starts_with(fmt::format("batch 1 of epoch 1: the score became {}; ", word)));
+  }
 }
 
 TEST_CASE("each listener hears of the end, whatever the others throw, and the first failure is told") {
