@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <numbers>
 
 namespace convergence {
 namespace {
@@ -58,6 +60,13 @@ double rank(std::int64_t value, std::vector<std::int64_t> all) {
   return all.size() < 2 ? 0 : static_cast<double>(index) / static_cast<double>(all.size() - 1);
 }
 
+/// From blue (0) to red (1). Blue and violet are dark to the eye and are made lighter, so that all have a
+/// contrast of 3 at least with white and with the page's black.
+std::string averagingColour(double place) {
+  const double lightness = 45 + 20 * std::sin(std::numbers::pi * place);
+  return fmt::format("hsl({:.0f} 75% {:.0f}%)", 200 + 120 * place, lightness);
+}
+
 }  // namespace
 
 std::vector<LineStyle> stylesOf(const Panel& panel, const Grid& grid) {
@@ -79,8 +88,8 @@ std::vector<LineStyle> stylesOf(const Panel& panel, const Grid& grid) {
         styles.push_back({"#1f9254", "4 3"});
         break;
       case Mode::Averaging:
-        styles.push_back({fmt::format("hsl({:.0f} 75% 55%)", 200 + 120 * rank(arm.frequency, frequencies)),
-                          arm.synchronousUntil > 0 ? "8 3 2 3" : ""});
+        styles.push_back(
+            {averagingColour(rank(arm.frequency, frequencies)), arm.synchronousUntil > 0 ? "8 3 2 3" : ""});
     }
   }
   return styles;
