@@ -103,6 +103,9 @@ ParallelWrapper Builder::build() {
   require(o.averagingFrequency >= 1, "averagingFrequency must be at least 1, got {}", o.averagingFrequency);
   require(o.averagingFrequency <= kMostIterations, "averagingFrequency must be at most {}, got {}",
           kMostIterations, o.averagingFrequency);
+  require(o.trainingMode == TrainingMode::Averaging || o.trainingMode == TrainingMode::SynchronousGradients ||
+              o.trainingMode == TrainingMode::SharedGradients,
+          "trainingMode: there is no mode {}", static_cast<int>(o.trainingMode));
   require(o.synchronousUntil >= 0, "synchronousUntil cannot be negative, got {}", o.synchronousUntil);
   if (o.trainingMode != TrainingMode::Averaging) requireNoAveragingOptions(o);
   if (o.trainingMode == TrainingMode::SharedGradients)

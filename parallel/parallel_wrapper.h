@@ -60,11 +60,15 @@ class ParallelWrapper {
   /// includes them: after a failure the user's model has the updater's state that a listener saw last in this
   /// call (by `trainer.model()` in a merge), or else that of the start, and the workers start again from it.
   ///
-  /// @throws InvalidArgument for epochs < 0, or from inside a listener; TrainingError naming the
-  ///         worker, device and batch (or the iterator or listener) for any failure. The user's model
-  ///         then holds the state of the last merge (that of the start if there was none; the updater's
-  ///         with `averageUpdaters(false)` as above), all threads are idle, and the wrapper can be used
-  ///         again.
+  /// With shared gradients the updater's state and statistics of the user's model are those of the last
+  /// resynchronisation until the next one; at the end of a fit there is always one.
+  ///
+  /// @throws InvalidArgument for epochs < 0, from inside a listener, or for a model that the training mode
+  ///         cannot train (SharedGradients wants float32); TrainingError naming the worker, device and batch
+  ///         (or the iterator or listener) for any failure. The user's model then holds the state of the last
+  ///         merge (that of the start if there was none, or where with synchronous gradients every replica
+  ///         has failed in its update; the updater's with `averageUpdaters(false)` as above), all threads are
+  ///         idle, and the wrapper can be used again.
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
 
   /// Ends `fit()` soon: each worker finishes its step, all that was trained is merged. Thread-safe, and safe
@@ -96,8 +100,8 @@ class ParallelWrapper::Builder {
   Builder& trainingMode(TrainingMode mode);
   /// Iterations of each worker between merges. Default 1. 1 to 2^40. With averaging only.
   Builder& averagingFrequency(std::int64_t iterations);
-  /// Merge every iteration until the model has finished this many, and only then at the frequency. Default 0.
-  /// With averaging only. Source: Lin et al. 2020 (post-local SGD).
+  /// Merge every iteration until the model has finished this many, and only then at the frequency: nothing
+  /// where that is 1. Default 0. With averaging only. Source: Lin et al. 2020 (post-local SGD).
   Builder& synchronousUntil(std::int64_t iteration);
   /// Whether the updater's state (momentum) is averaged with the parameters. Default true. What the user's
   /// model holds otherwise, `fit` tells.

@@ -1,34 +1,25 @@
 #include "muster/parallel/split_and_load.h"
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/data_parallel/split.h"
 
 namespace muster {
 namespace {
 
-struct Rows {
-  std::int64_t begin, end;
-};
-
 /// Which rows each device gets, [device].
-std::vector<Rows> split(std::int64_t rows, std::span<const Device> devices, bool evenSplit) {
+std::vector<Part> split(std::int64_t rows, std::span<const Device> devices, bool evenSplit) {
   const auto count = static_cast<std::int64_t>(devices.size());
   require(count > 0, "splitAndLoad: there are no devices");
   require(rows > 0, "splitAndLoad: there are no rows to split");
-  const std::int64_t each = rows / count, larger = rows % count;
-  require(larger == 0 || !evenSplit,
+  require(rows % count == 0 || !evenSplit,
           "splitAndLoad: {} rows do not divide by {} devices; evenSplit = false allows pieces that differ by "
           "one",
           rows, count);
-  std::vector<Rows> pieces;
-  for (std::int64_t begin = 0; begin < rows; begin = pieces.back().end) {
-    const bool isLarger = static_cast<std::int64_t>(pieces.size()) < larger;
-    pieces.push_back({begin, begin + each + (isLarger ? 1 : 0)});
-  }
-  return pieces;
+  return splitEvenly(rows, devices.size());
 }
 
-Tensor load(const Tensor& tensor, Rows rows, Device device) {
-  const Tensor piece = tensor.rows(rows.begin, rows.end);
+Tensor load(const Tensor& tensor, Part rows, Device device) {
+  const Tensor piece = tensor.rows(rows.begin, rows.begin + rows.size);
   return piece.device() == device ? piece : copyTo(piece, device);
 }
 
@@ -40,7 +31,7 @@ void requireRows(const std::vector<NamedTensor>& tensors, std::int64_t rows) {
                       value.toString()));
 }
 
-std::vector<NamedTensor> load(const std::vector<NamedTensor>& tensors, Rows rows, Device device) {
+std::vector<NamedTensor> load(const std::vector<NamedTensor>& tensors, Part rows, Device device) {
   std::vector<NamedTensor> pieces;
   for (const auto& [name, value] : tensors) pieces.push_back({name, load(value, rows, device)});
   return pieces;

@@ -70,6 +70,12 @@ Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> 
   return cpu::weightedSpread(replicas, weights, begin, end);
 }
 
+Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
+                       std::int64_t end, Tensor& out) {
+  check(vectors, weights, out, begin, end, 1, "addWeightedMean");
+  return cpu::addWeightedMean(vectors, weights, begin, end, out);
+}
+
 void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
                      std::int64_t begin, std::int64_t end, Context& context) {
   check(replicas, weights, shadow, begin, end, 2, "weightedMoments");

@@ -8,6 +8,12 @@
 
 namespace muster {
 
+/// Sums of squares that say how large a distance is beside what it is measured from.
+struct Spread {
+  double distance = 0;
+  double norm = 0;
+};
+
 /// Replaces elements [begin, end) of every replica, and of `shadow` where that is defined, by their weighted
 /// mean: sum_w weights[w] * replicas[w] / sum_w weights[w], accumulated in float64 in the order of the
 /// replicas. Replicas of weight 0 do not contribute but receive the mean. One contributor is copied, bit for
@@ -21,29 +27,33 @@ namespace muster {
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
                   std::int64_t begin, std::int64_t end, Context& context);
 
+/// out[i] += the weighted mean of the vectors, accumulated in float64 in their order, for i in [begin, end).
+/// @param vectors  float32 or float64, all of one type and size with `out`.
+/// @return the squares of what was added (distance) and of `out` before (norm), summed.
+/// @throws InvalidArgument as `weightedMean`. Several threads may each take a slice.
+Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
+                       std::int64_t end, Tensor& out);
+
 /// As `weightedMean`, for statistics blocks of Moments: element i of the first half is a mean, element i of
 /// the second half the variance that goes with it. mean = sum p m; variance = sum p (v + m^2) - mean^2, in
 /// float64, not below 0. [begin, end) counts in the first half.
 void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
                      std::int64_t begin, std::int64_t end, Context& context);
 
-/// Sums of squares that say how far replicas are from their mean m.
-struct Spread {
-  double distance = 0;  ///< sum_w weights[w] |x_w - m|^2 / sum_w weights[w]
-  double norm = 0;      ///< |m|^2
-};
-
 /// sqrt(sum of distances / sum of norms) over slices, in their order; 0 where the mean is 0.
 double relativeDistance(std::span<const Spread> slices);
 
 /// The spread of elements [begin, end) of the replicas about their weighted mean, in float64 and in a fixed
-/// order. Replicas of weight 0 do not count. Changes nothing.
+/// order: sum_w weights[w] |x_w - m|^2 / sum_w weights[w], and |m|^2. Replicas of weight 0 do not count.
+/// Changes nothing.
 /// @param replicas  float32 or float64, all of one type and size, on the CPU.
 /// @throws InvalidArgument as `weightedMean`. Several threads may each take a slice.
 Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
                       std::int64_t end);
 
 namespace cpu {
+Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
+                       std::int64_t end, Tensor& out);
 Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
                       std::int64_t end);
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,

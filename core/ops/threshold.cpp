@@ -36,6 +36,11 @@ ThresholdMessage::ThresholdMessage(std::int64_t count) : elements(count) {
   words.resize(static_cast<std::size_t>(mapWords(count)));
 }
 
+void ThresholdMessage::clear() {
+  nonZero = 0;
+  isMap = false;
+}
+
 std::int64_t ThresholdMessage::wordCount() const {
   return isMap ? mapWords(elements) : nonZero;
 }
@@ -45,7 +50,12 @@ std::int64_t accumulateUpdate(const Tensor& values, const Tensor& base, float th
   checkVector(base, values.elements(), "base", "accumulateUpdate");
   checkVector(residual, values.elements(), "residual", "accumulateUpdate");
   checkThreshold(threshold, "accumulateUpdate");
-  return cpu::accumulateUpdate(values, base, threshold, residual);
+  const auto counts = cpu::accumulateUpdate(values, base, threshold, residual);
+  if (counts.notFinite > 0)
+    throw NonFiniteScore(fmt::format(
+        "{} of {} elements of the update are not finite; a lower learning rate or clipping may help",
+        counts.notFinite, values.elements()));
+  return counts.reaching;
 }
 
 void encodeThreshold(Tensor& residual, float threshold, std::int64_t nonZero, ThresholdMessage& message) {

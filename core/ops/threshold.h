@@ -24,6 +24,8 @@ struct ThresholdMessage {
   bool isMap = false;
   std::vector<std::uint32_t> words;  ///< the first `wordCount()` count
 
+  /// Nothing is sent.
+  void clear();
   std::int64_t wordCount() const;
   /// As sent: the words, and 16 bytes for threshold, counts and kind.
   std::int64_t bytes() const { return 16 + 4 * wordCount(); }
@@ -32,7 +34,9 @@ struct ThresholdMessage {
 /// residual += values - base: adds an update to what has not been sent yet. @return how many elements of the
 /// residual are then at least `threshold` in size.
 /// @param values, base, residual  float32 [P], RowMajor, on the CPU.
-/// @throws InvalidArgument if they differ in size, or unless threshold > 0.
+/// @throws InvalidArgument if they differ in size, or unless threshold > 0; NonFiniteScore where an element
+/// of
+///         the residual is no finite number any more.
 std::int64_t accumulateUpdate(const Tensor& values, const Tensor& base, float threshold, Tensor& residual);
 
 /// Takes a threshold, with its sign, from each element of the residual that is at least as large, and writes
@@ -51,7 +55,10 @@ void addDecoded(const ThresholdMessage& message, float scale, std::int64_t begin
 void clampElements(Tensor& values, float limit);
 
 namespace cpu {
-std::int64_t accumulateUpdate(const Tensor& values, const Tensor& base, float threshold, Tensor& residual);
+struct ResidualCounts {
+  std::int64_t reaching = 0, notFinite = 0;
+};
+ResidualCounts accumulateUpdate(const Tensor& values, const Tensor& base, float threshold, Tensor& residual);
 void encodeThreshold(Tensor& residual, float threshold, std::int64_t nonZero, ThresholdMessage& message);
 void addDecoded(const ThresholdMessage& message, float scale, std::int64_t begin, std::int64_t end,
                 Tensor& out);

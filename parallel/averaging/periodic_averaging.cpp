@@ -12,6 +12,7 @@ PeriodicAveraging::PeriodicAveraging(std::int64_t frequency, std::int64_t synchr
 }
 
 void PeriodicAveraging::begin(const Collective& collective) {
+  if (measureDivergence_) collective.block(BlockKind::Parameters);  // throws where there is none
   spreads_.resize(collective.participants());
 }
 
@@ -21,14 +22,10 @@ std::int64_t PeriodicAveraging::iterationsUntilMeeting(const MeetingInfo& info) 
 
 std::int64_t PeriodicAveraging::meet(int participant, const Round& round, Collective& collective,
                                      Context& context) {
-  std::int64_t bytes = 0;
-  for (const auto& block : collective.blocks()) {
-    if (block.kind == BlockKind::Gradients) continue;
-    if (measureDivergence_ && block.kind == BlockKind::Parameters)
-      spreads_[participant] = collective.spread(participant, block, round.weights);
-    bytes += collective.merge(participant, block, round.weights, context);
-  }
-  return bytes;
+  if (measureDivergence_)
+    spreads_[participant] =
+        collective.spread(participant, collective.block(BlockKind::Parameters), round.weights);
+  return collective.mergeState(participant, round.weights, context);
 }
 
 double PeriodicAveraging::divergence() const {

@@ -1,30 +1,26 @@
 #include "muster/parallel/averaging/shared_gradients.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/threshold.h"
 
 namespace muster {
-namespace {
-
-const SharedBlock& parametersOf(const Collective& collective) {
-  const auto blocks = collective.blocks();
-  return *std::ranges::find(blocks, BlockKind::Parameters, &SharedBlock::kind);
-}
-
-}  // namespace
 
 /// What a worker has not sent yet, and what it sends.
 struct SharedGradients::Sender {
-  Sender(std::int64_t elements, const ThresholdAlgorithm& algorithm)
-      : residual(Tensor::zeros({elements})), message(elements), rule(algorithm) {}
+  Sender(const Collective& collective, std::int64_t elements, const ThresholdAlgorithm& algorithm)
+      : residual(Tensor::zeros({elements})),
+        message(elements),
+        rule(algorithm),
+        weights(static_cast<std::size_t>(collective.participants())) {}
 
   Tensor residual;
   ThresholdMessage message;
   ThresholdRule rule;
-  std::int64_t sent = 0;  // messages
+  std::int64_t sent = 0;        // messages
+  std::vector<double> weights;  // [worker] since the last resynchronisation, alike in all senders
+  bool used = false;            // since then
 };
 
 SharedGradients::SharedGradients(SharedGradientsOptions options) : options_(std::move(options)) {
@@ -36,32 +32,41 @@ SharedGradients::~SharedGradients() = default;
 void SharedGradients::begin(const Collective& collective) {
   pending_ = false;
   if (collective.participants() == 1) return;
-  const Tensor& values = parametersOf(collective).shadow;
+  const auto used = [](const auto& sender) { return sender->used; };
+  // After a failure thresholds and residuals are of a state that nobody has any more.
+  if (!senders_.empty() && std::ranges::none_of(senders_, used)) return;
+  const Tensor& values = collective.block(BlockKind::Parameters).shadow;
   require(values.dtype() == DType::Float32, "shared gradients: the parameters must be float32, not {}",
           toString(values.dtype()));
-  for (auto& sender : senders_) std::memset(sender->residual.raw(), 0, sender->residual.bytes());
-  if (!senders_.empty()) return;
+  std::vector<std::unique_ptr<Sender>> senders;
+  std::vector<const ThresholdMessage*> messages;
+  std::vector<Tensor> residuals;
   for (int w = 0; w < collective.participants(); ++w) {
-    senders_.push_back(std::make_unique<Sender>(values.elements(), options_.thresholdAlgorithm));
-    messages_.push_back(&senders_.back()->message);
-    residuals_.push_back(senders_.back()->residual);
+    senders.push_back(std::make_unique<Sender>(collective, values.elements(), options_.thresholdAlgorithm));
+    messages.push_back(&senders.back()->message);
+    residuals.push_back(senders.back()->residual);
   }
-  equalWeights_.assign(senders_.size(), 1);
-  drifts_.resize(senders_.size());
+  drifts_.assign(senders.size(), {});
+  senders_ = std::move(senders);
+  messages_ = std::move(messages);
+  residuals_ = std::move(residuals);
 }
 
-void SharedGradients::contribute(int participant, Collective& collective, Context&) {
+void SharedGradients::contribute(int participant, double weight, Collective& collective, Context&) {
   if (senders_.empty()) return;
-  auto& [residual, message, rule, sent] = *senders_[participant];
-  const SharedBlock& parameters = parametersOf(collective);
-  const float threshold = rule.threshold();
+  auto& sender = *senders_[participant];
+  sender.used = true;
+  const SharedBlock& parameters = collective.block(BlockKind::Parameters);
+  const float threshold = sender.rule.threshold();
   // The shadow is what the replica was before its step.
   const auto nonZero =
-      accumulateUpdate(parameters.replicas[participant], parameters.shadow, threshold, residual);
-  encodeThreshold(residual, threshold, nonZero, message);
-  if (message.elements > 0) rule.adapt(static_cast<double>(nonZero) / static_cast<double>(message.elements));
-  if (options_.residualClipping > 0 && ++sent % options_.residualClippingFrequency == 0)
-    clampElements(residual, threshold * static_cast<float>(options_.residualClipping));
+      accumulateUpdate(parameters.replicas[participant], parameters.shadow, threshold, sender.residual);
+  if (weight == 0) return sender.message.clear();  // it would not count: all stays in the residual
+  encodeThreshold(sender.residual, threshold, nonZero, sender.message);
+  const auto elements = sender.message.elements;
+  if (elements > 0) sender.rule.adapt(static_cast<double>(nonZero) / static_cast<double>(elements));
+  if (options_.residualClipping > 0 && ++sender.sent % options_.residualClippingFrequency == 0)
+    clampElements(sender.residual, threshold * static_cast<float>(options_.residualClipping));
 }
 
 bool SharedGradients::resynchronizes(const Round& round) const {
@@ -71,29 +76,32 @@ bool SharedGradients::resynchronizes(const Round& round) const {
 
 std::int64_t SharedGradients::meet(int participant, const Round& round, Collective& collective,
                                    Context& context) {
-  if (senders_.empty()) {
-    for (const auto& block : collective.blocks())
-      if (block.kind != BlockKind::Gradients) collective.merge(participant, block, round.weights, context);
-    return 0;
-  }
+  if (senders_.empty()) return collective.mergeState(participant, round.weights, context);
+  auto& sender = *senders_[participant];
   std::int64_t bytes = 0;
-  if (std::ranges::any_of(round.weights, [](double weight) { return weight > 0; }))
-    bytes += collective.addEncoded(participant, parametersOf(collective), messages_, round.weights);
+  double total = 0;
+  for (std::size_t w = 0; w < round.weights.size(); ++w) {
+    sender.weights[w] += round.weights[w];
+    total += round.weights[w];
+  }
+  if (total > 0)
+    bytes += collective.addEncoded(participant, collective.block(BlockKind::Parameters), messages_,
+                                   round.weights, context);
   const bool resynchronizing = resynchronizes(round);
   if (participant == 0) pending_ = !resynchronizing;
   drifts_[participant] = {};
-  return resynchronizing ? bytes + resynchronize(participant, round, collective, context) : bytes;
+  return resynchronizing ? bytes + resynchronize(participant, collective, context) : bytes;
 }
 
-std::int64_t SharedGradients::resynchronize(int participant, const Round& round, Collective& collective,
-                                            Context& context) {
-  const bool trained = std::ranges::any_of(round.weights, [](double weight) { return weight > 0; });
-  const std::span<const double> weights = trained ? round.weights : equalWeights_;
-  std::int64_t bytes = collective.addDense(participant, parametersOf(collective), residuals_, equalWeights_,
-                                           drifts_[participant]);
+std::int64_t SharedGradients::resynchronize(int participant, Collective& collective, Context& context) {
+  auto& sender = *senders_[participant];
+  std::int64_t bytes = collective.addDense(participant, collective.block(BlockKind::Parameters), residuals_,
+                                           sender.weights, context, drifts_[participant]);
   for (const auto& block : collective.blocks())
     if (block.kind == BlockKind::UpdaterState || block.kind == BlockKind::Statistics)
-      bytes += collective.merge(participant, block, weights, context);
+      bytes += collective.merge(participant, block, sender.weights, context);
+  std::ranges::fill(sender.weights, 0);
+  sender.used = false;
   return bytes;
 }
 

@@ -13,8 +13,10 @@ namespace muster {
 /// has not sent, its residual, is added to its next updates. Updater states are each worker's own.
 ///
 /// A resynchronisation sends the residuals whole, so that nothing is withheld any more, and averages updater
-/// states and statistics. It comes at the end of each epoch, at a stop, and every
-/// `resynchronizationFrequency` iterations. One worker exchanges nothing: it takes plain steps.
+/// states and statistics; each worker counts by what it has trained since the last one. It comes at the end
+/// of each epoch, at a stop, and every `resynchronizationFrequency` iterations. Between two of them the
+/// shadow holds the parameters as they are, updater state and statistics as they were at the last one. One
+/// worker exchanges nothing: it takes plain steps.
 ///
 /// The rule of scale: the messages' mean, not their sum, so a learning rate means what it means with
 /// synchronous gradients. (Deeplearning4j adds them up, which multiplies it by the number of workers.)
@@ -25,10 +27,10 @@ class SharedGradients final : public Strategy {
   explicit SharedGradients(SharedGradientsOptions options);
   ~SharedGradients() override;
 
-  /// @throws InvalidArgument unless the parameters are float32.
+  /// @throws InvalidArgument unless the parameters are float32, and at most 2^31 - 1.
   void begin(const Collective& collective) override;
   std::int64_t iterationsUntilMeeting(const MeetingInfo&) override { return 1; }
-  void contribute(int participant, Collective& collective, Context& context) override;
+  void contribute(int participant, double weight, Collective& collective, Context& context) override;
   std::int64_t meet(int participant, const Round& round, Collective& collective, Context& context) override;
   bool pending() const override { return pending_; }
   /// The drift: |mean residual| / |parameters| at a resynchronisation, 0 between.
@@ -39,13 +41,12 @@ class SharedGradients final : public Strategy {
   struct Sender;
 
   bool resynchronizes(const Round& round) const;
-  std::int64_t resynchronize(int participant, const Round& round, Collective& collective, Context& context);
+  std::int64_t resynchronize(int participant, Collective& collective, Context& context);
 
   const SharedGradientsOptions options_;
   std::vector<std::unique_ptr<Sender>> senders_;   // [worker] used by its worker until all have gathered
   std::vector<const ThresholdMessage*> messages_;  // [worker]
   std::vector<Tensor> residuals_;                  // [worker]
-  std::vector<double> equalWeights_;               // [worker]
   std::vector<Spread> drifts_;                     // [worker] of its slice; written in meetings
   bool pending_ = false;                           // written by worker 0 in meetings
 };

@@ -36,17 +36,22 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
   /// A training begins: replicas and shadow hold the user's model. Makes what the strategy needs beside them.
+  /// @throws InvalidArgument for a model that it cannot train.
   virtual void begin(const Collective&) {}
   virtual LocalWork localWork() const { return LocalWork::Step; }
   /// Local iterations of each worker until the next meeting, at least 1; 1 where local work is a gradient.
   /// Asked by one thread, before the first meeting of an epoch and after each.
   virtual std::int64_t iterationsUntilMeeting(const MeetingInfo& info) = 0;
   /// Prepares what a participant that has trained brings to the meeting, on its own thread; waits for nobody.
-  virtual void contribute(int /*participant*/, Collective&, Context&) {}
+  /// @param weight  its loss normaliser since the last meeting; with 0, and others above, it will not count.
+  virtual void contribute(int /*participant*/, double /*weight*/, Collective&, Context&) {}
   /// One participant's part in a meeting, on its own thread, while all others do theirs. Scores are finite.
   /// @return the bytes that this participant would have to send to the others, each counted once.
   virtual std::int64_t meet(int participant, const Round& round, Collective& collective,
                             Context& context) = 0;
+  /// Where local work is a gradient, a participant's part between the reduction and its update: nothing can
+  /// stop the others from here on, so state may be merged. @return as `meet`.
+  virtual std::int64_t settle(int /*participant*/, const Round&, Collective&, Context&) { return 0; }
   /// Whether something is left to be exchanged at the end of an epoch or at a stop, though nobody has trained
   /// since the last meeting. Asked while everybody waits.
   virtual bool pending() const { return false; }

@@ -10,9 +10,12 @@ namespace muster {
 /// updater, regularisation and clipping. Source: Goyal et al. 2017 (synchronous minibatch SGD).
 class SynchronousGradients final : public Strategy {
  public:
+  /// @throws InvalidArgument unless there are gradients for the parameters.
+  void begin(const Collective& collective) override;
   LocalWork localWork() const override { return LocalWork::Gradient; }
   std::int64_t iterationsUntilMeeting(const MeetingInfo&) override { return 1; }
   std::int64_t meet(int participant, const Round& round, Collective& collective, Context& context) override;
+  std::int64_t settle(int participant, const Round& round, Collective& collective, Context& context) override;
   std::string describe() const override { return "averaging gradients every iteration"; }
 };
 

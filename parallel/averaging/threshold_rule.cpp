@@ -12,6 +12,8 @@ namespace {
 // Beyond these a threshold sends everything or nothing, and its powers would leave float32.
 constexpr double kLeast = 1e-30, kMost = 1e30;
 
+constexpr double kMostClipping = 1e6;
+
 template <typename... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
@@ -50,8 +52,9 @@ void SharedGradientsOptions::validate() const {
                           requireDecay(t.decay);
                         }},
              thresholdAlgorithm);
-  require(std::isfinite(residualClipping) && (residualClipping == 0 || residualClipping >= 1),
-          "residualClipping must be 0 (off) or at least 1 threshold, got {}", residualClipping);
+  require(residualClipping == 0 || (residualClipping >= 1 && residualClipping <= kMostClipping),
+          "residualClipping must be 0 (off) or between 1 and {} thresholds, got {}", kMostClipping,
+          residualClipping);
   require(residualClippingFrequency >= 1, "residualClippingFrequency must be at least 1, got {}",
           residualClippingFrequency);
   require(resynchronizationFrequency >= 0, "resynchronizationFrequency cannot be negative, got {}",

@@ -37,6 +37,7 @@ struct SharedGradientsOptions {
   /// Every `residualClippingFrequency` messages a residual is clamped to plus or minus this many thresholds.
   /// 0: never, so that nothing is lost.
   double residualClipping = 0;
+  /// Messages between clippings; nothing without `residualClipping`.
   std::int64_t residualClippingFrequency = 5;
   /// Iterations between resynchronisations. 0: at the end of each epoch only. Where the threshold is small
   /// beside the updates, residuals grow until the next one.

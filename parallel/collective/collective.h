@@ -38,6 +38,11 @@ class Collective {
   virtual ~Collective() = default;
   virtual int participants() const = 0;
   virtual std::span<const SharedBlock> blocks() const = 0;
+  /// The block of this kind. @throws InvalidArgument unless there is just one.
+  const SharedBlock& block(BlockKind kind) const;
+
+  /// Merges all state: every block but the gradients. @return as `merge`, over all blocks.
+  std::int64_t mergeState(int participant, std::span<const double> weights, Context& context);
 
   /// Replaces `block` in all replicas and its shadow by its merged value under the block's own rule,
   /// weighted.
@@ -51,11 +56,11 @@ class Collective {
   /// @return as `merge`, the message's bytes.
   virtual std::int64_t addEncoded(int participant, const SharedBlock& block,
                                   std::span<const ThresholdMessage* const> messages,
-                                  std::span<const double> weights) = 0;
+                                  std::span<const double> weights, Context& context) = 0;
   /// As `addEncoded`, for whole vectors, which become 0.
   /// @param spread  receives this participant's share of |mean|^2 (distance) and of the block's |x|^2 before.
-  virtual std::int64_t addDense(int participant, const SharedBlock& block, std::span<Tensor> vectors,
-                                std::span<const double> weights, Spread& spread) = 0;
+  virtual std::int64_t addDense(int participant, const SharedBlock& block, std::span<const Tensor> vectors,
+                                std::span<const double> weights, Context& context, Spread& spread) = 0;
   /// How far the replicas of `block` are from their weighted mean; this participant's share of the sums.
   virtual Spread spread(int participant, const SharedBlock& block, std::span<const double> weights) = 0;
 };

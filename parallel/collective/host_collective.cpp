@@ -11,6 +11,26 @@ namespace muster {
 
 constexpr std::int64_t kSliceAlignment = 16;  // float32 in 64 bytes: no two participants share a cache line
 
+namespace {
+
+/// What cannot be merged is refused before anybody trains, not in the middle of a merge.
+void requireMergeable(const StateBlock& block) {
+  if (block.kind != BlockKind::Gradients &&
+      (block.merge == MergeRule::Keep || block.merge == MergeRule::Reset))
+    return;
+  const DType type = block.values.dtype();
+  if ((type != DType::Float32 && type != DType::Float64) || block.values.layout() != Layout::RowMajor)
+    throw InvalidArgument(
+        fmt::format("collective: block {} is {}; what is merged must be float32 or float64, and "
+                    "row-major",
+                    block.name, block.values.toString()));
+  require(block.merge != MergeRule::Moments || block.values.elements() % 2 == 0,
+          "collective: block {} is to be merged as means and variances, but has {} elements", block.name,
+          block.values.elements());
+}
+
+}  // namespace
+
 HostCollective::HostCollective(const std::vector<std::vector<StateBlock*>>& states, bool averageUpdaters)
     : participants_(static_cast<int>(states.size())) {
   require(!states.empty(), "collective: there are no replicas");
@@ -20,6 +40,7 @@ HostCollective::HostCollective(const std::vector<std::vector<StateBlock*>>& stat
             states.front().size());
   for (std::size_t b = 0; b < states.front().size(); ++b) {
     const StateBlock& first = *states.front()[b];
+    requireMergeable(first);
     SharedBlock shared{
         .name = first.name, .kind = first.kind, .rule = first.merge, .replicas = {}, .shadow = {}};
     if (first.kind == BlockKind::Gradients) shared.rule = MergeRule::Average;
@@ -76,48 +97,41 @@ Spread HostCollective::spread(int participant, const SharedBlock& block, std::sp
 
 namespace {
 
-void copyToReplicas(const SharedBlock& block, Slice slice) {
-  const float* const from = block.shadow.data<float>() + slice.begin;
-  const auto bytes = static_cast<std::size_t>(slice.end - slice.begin) * sizeof(float);
-  for (const auto& replica : block.replicas) std::memcpy(replica.data<float>() + slice.begin, from, bytes);
-}
-
-double sumOf(std::span<const double> weights) {
-  return std::accumulate(weights.begin(), weights.end(), 0.0);
+void copyToReplicas(const SharedBlock& block, Slice slice, Context& context) {
+  const Shape shape{slice.end - slice.begin};
+  const Tensor from = block.shadow.slice(slice.begin, shape);
+  for (const auto& replica : block.replicas) {
+    Tensor to = replica.slice(slice.begin, shape);
+    copy(from, to, context);
+  }
 }
 
 }  // namespace
 
 std::int64_t HostCollective::addEncoded(int participant, const SharedBlock& block,
                                         std::span<const ThresholdMessage* const> messages,
-                                        std::span<const double> weights) {
+                                        std::span<const double> weights, Context& context) {
   const Slice slice = sliceOf(block.shadow.elements(), participant, participants_);
-  const double total = sumOf(weights);
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   Tensor shadow = block.shadow;
   for (std::size_t w = 0; w < messages.size(); ++w)  // in worker order, whoever is first
     if (weights[w] > 0)
       addDecoded(*messages[w], static_cast<float>(weights[w] / total), slice.begin, slice.end, shadow);
-  copyToReplicas(block, slice);
+  copyToReplicas(block, slice, context);
   return weights[participant] > 0 ? messages[participant]->bytes() : 0;
 }
 
-std::int64_t HostCollective::addDense(int participant, const SharedBlock& block, std::span<Tensor> vectors,
-                                      std::span<const double> weights, Spread& spread) {
+std::int64_t HostCollective::addDense(int participant, const SharedBlock& block,
+                                      std::span<const Tensor> vectors, std::span<const double> weights,
+                                      Context& context, Spread& spread) {
   const Slice slice = sliceOf(block.shadow.elements(), participant, participants_);
-  const double total = sumOf(weights);
-  float* const x = block.shadow.data<float>();
-  spread = {};
-  for (std::int64_t i = slice.begin; i < slice.end; ++i) {
-    double mean = 0;
-    for (std::size_t w = 0; w < vectors.size(); ++w) {
-      mean += weights[w] / total * vectors[w].data<float>()[i];
-      vectors[w].data<float>()[i] = 0;
-    }
-    spread.distance += mean * mean;
-    spread.norm += static_cast<double>(x[i]) * x[i];
-    x[i] = static_cast<float>(x[i] + mean);
+  Tensor shadow = block.shadow;
+  spread = addWeightedMean(vectors, weights, slice.begin, slice.end, shadow);
+  for (const auto& vector : vectors) {
+    Tensor part = vector.slice(slice.begin, {slice.end - slice.begin});
+    setZero(part, context);
   }
-  copyToReplicas(block, slice);
+  copyToReplicas(block, slice, context);
   return weights[participant] > 0 ? static_cast<std::int64_t>(vectors[participant].bytes()) : 0;
 }
 

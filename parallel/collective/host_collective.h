@@ -21,10 +21,10 @@ class HostCollective final : public Collective {
   std::int64_t merge(int participant, const SharedBlock& block, std::span<const double> weights,
                      Context& context) override;
   std::int64_t addEncoded(int participant, const SharedBlock& block,
-                          std::span<const ThresholdMessage* const> messages,
-                          std::span<const double> weights) override;
-  std::int64_t addDense(int participant, const SharedBlock& block, std::span<Tensor> vectors,
-                        std::span<const double> weights, Spread& spread) override;
+                          std::span<const ThresholdMessage* const> messages, std::span<const double> weights,
+                          Context& context) override;
+  std::int64_t addDense(int participant, const SharedBlock& block, std::span<const Tensor> vectors,
+                        std::span<const double> weights, Context& context, Spread& spread) override;
   Spread spread(int participant, const SharedBlock& block, std::span<const double> weights) override;
 
  private:

@@ -6,6 +6,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/ops/accumulate.h"
 #include "muster/core/ops/axpy.h"
+#include "muster/parallel/collective/collective.h"
 #include "muster/parallel/data_parallel/replica_thread.h"
 #include "muster/parallel/worker/replica_check.h"
 
@@ -192,7 +193,7 @@ void DataParallel::Impl::forward(const Tensor& input, Tensor& output) {
   makeReplicas(input);
   const auto parts = splitEvenly(input.shape()[dim], replicas.size());
   run(parts.size(), "failed in forward", [&](ReplicaThread& replica) {
-    if (replica.stale) replica.load(blocks);
+    replica.load(blocks, train);
     replica.inputPart = parts[static_cast<std::size_t>(replica.index)];
     scatterPart(input, dim, replica.inputPart, replica.input, *replica.context);
     replica.model->forward(replica.input, replica.output,
@@ -228,15 +229,14 @@ void DataParallel::Impl::backward(const Tensor& gradOutput, Tensor* gradInput) {
 }
 
 void DataParallel::Impl::addSlice(ReplicaThread& replica) {
-  const auto count = static_cast<std::int64_t>(active);
-  const std::int64_t elements = blocks.gradients.elements(), lines = (elements + kLine - 1) / kLine;
-  const std::int64_t begin = lines * replica.index / count * kLine;
-  const std::int64_t end = std::min(elements, lines * (replica.index + 1) / count * kLine);
-  if (begin >= end) return;
-  const auto sliceOf = [&](const Tensor& gradients) { return gradients.slice(begin, {end - begin}); };
-  Tensor total = sliceOf(blocks.gradients);
+  const Slice slice = sliceOf(blocks.gradients.elements(), replica.index, static_cast<int>(active));
+  if (slice.begin == slice.end) return;
+  const auto partOf = [&](const Tensor& gradients) {
+    return gradients.slice(slice.begin, {slice.end - slice.begin});
+  };
+  Tensor total = partOf(blocks.gradients);
   std::vector<Tensor> terms{total};
-  for (std::size_t r = 0; r < active; ++r) terms.push_back(sliceOf(replicas[r]->blocks.gradients));
+  for (std::size_t r = 0; r < active; ++r) terms.push_back(partOf(replicas[r]->blocks.gradients));
   const ContextScope scope(*replica.context);
   sum(terms, total, *replica.context);
 }
@@ -249,7 +249,6 @@ void DataParallel::Impl::takeStatistics() {
   if (blocks.statistics.empty()) return;
   for (std::size_t b = 0; b < blocks.statistics.size(); ++b)
     copy(replicas[0]->blocks.statistics[b], blocks.statistics[b], model.context());
-  setChanged();
 }
 
 DataParallel::DataParallel(Model& model, const std::vector<Device>& devices, int dim,
@@ -303,7 +302,7 @@ void DataParallel::syncParameters() {
   if (!impl_->made) return;
   impl_->setChanged();
   impl_->run(impl_->replicas.size(), "could not take the parameters",
-             [&](ReplicaThread& replica) { replica.load(impl_->blocks); });
+             [&](ReplicaThread& replica) { replica.load(impl_->blocks, false); });
 }
 
 void DataParallel::training() {

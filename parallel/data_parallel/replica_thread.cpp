@@ -23,9 +23,14 @@ std::string ReplicaThread::name() const {
   return fmt::format("replica {} on {}", index, placement.device.toString());
 }
 
-void ReplicaThread::load(const ModelBlocks& truth) {
-  for (std::size_t b = 0; b < truth.state.size(); ++b) copy(truth.state[b], blocks.state[b], *context);
+void ReplicaThread::load(const ModelBlocks& truth, bool train) {
+  if (stale)
+    for (std::size_t b = 0; b < truth.state.size(); ++b) copy(truth.state[b], blocks.state[b], *context);
+  else if (statisticsMoved)
+    for (std::size_t b = 0; b < truth.statistics.size(); ++b)
+      copy(truth.statistics[b], blocks.statistics[b], *context);
   stale = false;
+  statisticsMoved = train;
 }
 
 }  // namespace muster

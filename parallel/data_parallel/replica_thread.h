@@ -30,15 +30,17 @@ struct ReplicaThread {
 
   /// As in "replica 1 on cpu".
   std::string name() const;
-  /// Takes parameters and statistics from the user's model.
-  void load(const ModelBlocks& truth);
+  /// Takes from the user's model what it has changed there since.
+  /// @param train  the pass that follows will move the replica's own statistics.
+  void load(const ModelBlocks& truth, bool train);
 
   const int index;
   const Placement placement;
   std::unique_ptr<Context> context;
   std::unique_ptr<Model> model;
   ModelBlocks blocks;
-  bool stale = true;  // the user's model has other parameters
+  bool stale = true;             // the user's model has other parameters
+  bool statisticsMoved = false;  // by the replica's own pass, which may have failed
   Part inputPart, outputPart;
   Tensor input, output, gradOutput, gradInput;
   TaskThread thread;  // last: everything above outlives it

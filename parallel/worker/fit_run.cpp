@@ -1,6 +1,8 @@
 #include "muster/parallel/worker/fit_run.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 namespace muster {
 
@@ -22,6 +24,7 @@ FitRun::FitRun(int workers, std::span<const std::unique_ptr<Batch>> batches, Str
       resumed_(workers + 1),
       contributions_(workers),
       weights_(workers),
+      contributionTimes_(workers),
       mergeTimes_(workers),
       bytes_(workers),
       epoch_(firstEpoch),
@@ -54,6 +57,7 @@ void FitRun::plan() {
     iterations = std::max(iterations, c.epochIterations);
     allEnded = allEnded && c.ended;
   }
+  require(std::isfinite(weight), "the weights of the workers' batches add up to {}", weight);
   // Steps whose examples were all masked still moved the parameters (decay, momentum): they count by batches.
   for (std::size_t w = 0; w < weights_.size(); ++w)
     weights_[w] = weight > 0 ? contributions_[w].weight : static_cast<double>(contributions_[w].batches);
@@ -73,17 +77,19 @@ void FitRun::plan() {
     epochFirstIteration_ = next.iteration;
   }
   previous_ = meeting_;
+  penaltyAdded_ = false;
   meeting_ = next;
   settled_ = !next.merging || strategy_.localWork() == LocalWork::Step;
   quota_ = strategy_.iterationsUntilMeeting(
       {.epoch = epoch_, .iteration = next.iteration, .meetings = ++meetings_, .score = next.score});
 }
 
-void FitRun::contribute(const Participant& who) {
+void FitRun::contribute(const Participant& who, double weight) {
   who.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
-  strategy_.contribute(who.worker, who.collective, who.context);
-  who.times.own.merging += Clock::now() - begin;
+  strategy_.contribute(who.worker, weight, who.collective, who.context);
+  contributionTimes_[who.worker] = Clock::now() - begin;
+  who.times.own.merging += contributionTimes_[who.worker];
 }
 
 bool FitRun::gather(const Participant& who, const Contribution& contribution) {
@@ -98,11 +104,15 @@ bool FitRun::gather(const Participant& who, const Contribution& contribution) {
 void FitRun::reduce(const Participant& who) {
   who.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
-  const Round round{
+  bytes_[who.worker] = strategy_.meet(who.worker, round(), who.collective, who.context);
+  const auto time = Clock::now() - begin;
+  who.times.own.merging += time;
+  mergeTimes_[who.worker] = time + std::exchange(contributionTimes_[who.worker], std::chrono::nanoseconds(0));
+}
+
+Round FitRun::round() const {
+  return {
       .weights = weights_, .iteration = meeting_.iteration, .last = meeting_.verdict != Verdict::Continue};
-  bytes_[who.worker] = strategy_.meet(who.worker, round, who.collective, who.context);
-  mergeTimes_[who.worker] = Clock::now() - begin;
-  who.times.own.merging += mergeTimes_[who.worker];
 }
 
 bool FitRun::awaitReduced(const Participant& who) {
@@ -111,10 +121,13 @@ bool FitRun::awaitReduced(const Participant& who) {
   // From here on every replica is updated, whatever happens to the others.
   const bool together = reduced_.arrive([this] { settled_ = true; });
   who.times.own.waitingForWorkers += Clock::now() - begin;
+  if (together) bytes_[who.worker] += strategy_.settle(who.worker, round(), who.collective, who.context);
   return together;
 }
 
 void FitRun::addPenalty(double penalty) {
+  // The same for all: whoever is first adds it, and nobody else touches these two now.
+  if (penaltyAdded_.exchange(true)) return;
   meeting_.score += penalty;
   meeting_.scoreSumInEpoch += penalty * meeting_.weight;
 }

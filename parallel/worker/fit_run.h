@@ -71,8 +71,7 @@ class FitRun {
       reduce(who);
       if (strategy_.localWork() == LocalWork::Gradient) {
         if (!awaitReduced(who)) return Verdict::Aborted;
-        const double penalty = settle(meeting_);
-        if (who.worker == 0) addPenalty(penalty);
+        addPenalty(settle(meeting_));
       }
     }
     return part(who);
@@ -80,7 +79,7 @@ class FitRun {
 
   LocalWork localWork() const { return strategy_.localWork(); }
   /// Prepares what a worker brings, once it has trained.
-  void contribute(const Participant& who);
+  void contribute(const Participant& who, double weight);
 
   /// The coordinator waits for the next meeting that needs it. @return false if the run was aborted.
   bool awaitMeeting() { return merged_.arrive(); }
@@ -137,7 +136,8 @@ class FitRun {
   void plan();
   void reduce(const Participant& who);
   bool awaitReduced(const Participant& who);
-  void addPenalty(double penalty);  // worker 0 only
+  Round round() const;
+  void addPenalty(double penalty);
   Verdict part(const Participant& who);
 
   void end(std::exception_ptr failure) noexcept;
@@ -149,13 +149,16 @@ class FitRun {
   BoundedQueue<Batch*> free_;
   std::vector<std::unique_ptr<BoundedQueue<Batch*>>> queues_;  // [worker]
 
-  Barrier gather_, reduced_, mergedAlone_;            // the workers
-  Barrier merged_, resumed_;                          // the workers and the coordinator
-  std::vector<Contribution> contributions_;           // [worker] written by its worker before gather_
-  std::vector<double> weights_;                       // [worker] written in gather_
+  Barrier gather_, reduced_, mergedAlone_;   // the workers
+  Barrier merged_, resumed_;                 // the workers and the coordinator
+  std::vector<Contribution> contributions_;  // [worker] written by its worker before gather_
+  std::vector<double> weights_;              // [worker] written in gather_
+  // [worker] of its own, then added to its merge time
+  std::vector<std::chrono::nanoseconds> contributionTimes_;
   std::vector<std::chrono::nanoseconds> mergeTimes_;  // [worker] written by its worker before merged_
   std::vector<std::int64_t> bytes_;                   // [worker] likewise
-  Meeting meeting_, previous_;                        // written in gather_; scores by worker 0 before merged_
+  Meeting meeting_, previous_;                        // written in gather_; but see addPenalty
+  std::atomic<bool> penaltyAdded_{false};             // reset in gather_
   bool settled_ = true;                               // written in gather_ and reduced_
   std::int64_t quota_;                                // likewise
   std::int64_t meetings_ = 0;                         // likewise

@@ -98,6 +98,7 @@ void ReplicaSet::spread() {
     loaded.push_back(workers_[w]->withReplica(
         [&load, w](Model& replica, Context& context) { load(w, replica, context); }));
   await(loaded, "take the model's state");
+  for (const auto& worker : workers_) worker->setWhole();
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     Tensor shadow = blocks[b].shadow;
     if (shadow.defined()) copy(values.at(b), shadow, model_.context());

@@ -34,7 +34,7 @@ class ReplicaSet {
   void spread();
   /// Copies what was merged last to the user's model. What workers keep for themselves is there the mean,
   /// weighted by the examples each has trained since `resetTimes`.
-  /// @return false where nobody holds it: the only replica failed in its update. The model is then as before.
+  /// @return false where nobody holds it: every replica failed in its update. The model is then as before.
   bool fill();
   /// After a training: whether what workers keep is theirs from now on (or is to come from the user's model
   /// again).

@@ -81,7 +81,7 @@ void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Collective& collectiv
     const Participant me{index_, collective, *context_, times_, activity_};
     for (Verdict verdict = Verdict::Continue; verdict != Verdict::EpochOver;) {
       if (!runRound(run, listeners)) return;
-      if (contribution_.batches > 0) run.contribute(me);
+      if (contribution_.batches > 0) run.contribute(me, contribution_.weight);
       verdict = run.meet(me, contribution_,
                          [&](const FitRun::Meeting& meeting) { return settle(meeting, listeners); });
       if (verdict == Verdict::Aborted) return;
@@ -141,7 +141,8 @@ void Worker::work(Batch& batch, FitRun& run, WorkerListeners& listeners) {
 
 double Worker::settle(const FitRun::Meeting& meeting, WorkerListeners& listeners) {
   const bool trained = contribution_.batches > 0;
-  if (!trained) current_ = {.epoch = meeting.epoch, .iteration = meeting.iteration - 1};
+  current_.epoch = meeting.epoch;  // as they are already, unless it is idle
+  current_.iteration = meeting.iteration - 1;
   activity_.set(Activity::Kind::Computing, current_.sequence);
   const auto begin = Clock::now();
   whole_ = false;

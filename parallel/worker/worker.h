@@ -40,6 +40,8 @@ class Worker {
   Model& replica() { return *replica_; }
   /// Whether the replica's parameters are those of a finished update. While no task runs.
   bool whole() const { return whole_; }
+  /// The replica was given a whole state. While no task runs.
+  void setWhole() { whole_ = true; }
   const Activity& activity() const { return activity_; }
   /// Since the last `resetTimes`, as of the last meeting. Thread-safe.
   WorkerTimes times() const { return times_.published(); }

@@ -201,3 +201,28 @@ TEST_CASE("the spread of all slices together is the replicas' distance from thei
   CHECK(distance == doctest::Approx(kElements * (1.5625 + 0.0625 + 2 * 0.5625) / 4));
   CHECK(norm == doctest::Approx(expectedNorm));
 }
+
+TEST_CASE("what cannot be merged is refused before a merge") {
+  const auto refusal = [](DType type, std::int64_t elements, MergeRule rule) {
+    auto block = StateBlock::zeros("counts", BlockKind::Statistics, rule, tableOf(elements), type);
+    return thrown<InvalidArgument>([&] { HostCollective({{&block}}, true); });
+  };
+  CHECK(refusal(DType::Int64, 4, MergeRule::Average) ==
+        "collective: block counts is int64 [4] on cpu; what is merged must be float32 or float64, and "
+        "row-major");
+  CHECK(refusal(DType::Float32, 3, MergeRule::Moments) ==
+        "collective: block counts is to be merged as means and variances, but has 3 elements");
+  auto kept = StateBlock::zeros("counts", BlockKind::Statistics, MergeRule::Keep, tableOf(3), DType::Int64);
+  CHECK(HostCollective({{&kept}}, true).blocks().size() == 1);
+}
+
+TEST_CASE("a block of a kind is there once, or that is said") {
+  Replicas replicas(2, 20);
+  const HostCollective collective(replicas.states, true);
+  CHECK(collective.block(BlockKind::Parameters).name == "parameters");
+  CHECK(thrown<InvalidArgument>([] {
+          Replicas some(2, 20);
+          for (auto& states : some.states) states.erase(states.begin());
+          HostCollective(some.states, true).block(BlockKind::Parameters);
+        }) == "the training mode wants a model with one block of parameters, this one has 0");
+}

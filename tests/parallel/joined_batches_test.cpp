@@ -4,9 +4,11 @@
 #include <cmath>
 #include <vector>
 
+#include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/reference_model.h"
+#include "tests/support/thrown.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -152,4 +154,13 @@ TEST_CASE(
   CHECK(distanceOf(TrainingMode::Averaging, 2, {.updater = Adam{.learningRate = 0.02}}) > 1e-3);
   CHECK(distanceOf(TrainingMode::Averaging, 2, {.updater = Sgd{.learningRate = 0.1}, .clipNorm = 0.3}) >
         1e-3);
+}
+
+TEST_CASE("shared gradients are for float32") {
+  ReferenceModel model({.inputs = kInputs, .classes = kClasses});
+  SizedBatches data({2, 2});
+  auto wrapper =
+      ParallelWrapper::Builder(model).workers(2).trainingMode(TrainingMode::SharedGradients).build();
+  CHECK(thrown<InvalidArgument>([&] { wrapper.fit(data); }) ==
+        "shared gradients: the parameters must be float32, not float64");
 }

@@ -200,3 +200,33 @@ TEST_CASE("training starts from the user's model as it is when fit() is called")
   CHECK(model.iteration() == 101);
   CHECK(model.epoch() == 21);
 }
+
+TEST_CASE("synchronousUntil: merges every iteration up to it, then at the frequency") {
+  struct Merges final : Listener {
+    void onMerge(const MergeEvent& event) override { iterations.push_back(event.iteration); }
+    std::vector<std::int64_t> iterations;
+  };
+  ToyModel model;
+  auto data = ToyIterator::ofValues(std::vector<float>(16, 2));  // 8 iterations an epoch
+  auto merges = std::make_shared<Merges>();
+  auto wrapper = toyWrapper(model, 2, 3).synchronousUntil(10).listeners({merges}).build();
+  wrapper.fit(data, 2);  // the model's iterations count on
+  CHECK(merges->iterations == std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 16});
+}
+
+TEST_CASE("measureDivergence: how far the replicas were from their mean, worked out by hand") {
+  struct Divergences final : Listener {
+    void onMerge(const MergeEvent& event) override { all.push_back(event.divergence); }
+    std::vector<double> all;
+  };
+  // From 0, worker 0 on {2}: 1, worker 1 on {6, 6, 6}: 3. Weights 1 and 3: mean 2.5; the distance is
+  // sqrt((1 * 1.5^2 + 3 * 0.5^2) / 4) = sqrt(0.75).
+  for (const bool measure : {true, false}) {
+    ToyModel model;
+    ToyIterator data({{{2}}, {{6, 6, 6}}});
+    auto divergences = std::make_shared<Divergences>();
+    toyWrapper(model, 2).measureDivergence(measure).listeners({divergences}).build().fit(data);
+    REQUIRE(divergences->all.size() == 1);
+    CHECK(divergences->all[0] == doctest::Approx(measure ? std::sqrt(0.75) / 2.5 : 0));
+  }
+}

@@ -19,6 +19,7 @@ class RecordingCollective final : public Collective {
     blocks_[2].kind = BlockKind::Gradients;
     blocks_[0].name = "parameters";
     blocks_[1].name = "velocity";
+    blocks_[1].kind = BlockKind::UpdaterState;
   }
   int participants() const override { return 3; }
   std::span<const SharedBlock> blocks() const override { return blocks_; }
@@ -28,10 +29,11 @@ class RecordingCollective final : public Collective {
     return 100;
   }
   std::int64_t addEncoded(int, const SharedBlock&, std::span<const ThresholdMessage* const>,
-                          std::span<const double>) override {
+                          std::span<const double>, Context&) override {
     return 0;
   }
-  std::int64_t addDense(int, const SharedBlock&, std::span<Tensor>, std::span<const double>, Spread&) override {
+  std::int64_t addDense(int, const SharedBlock&, std::span<const Tensor>, std::span<const double>, Context&,
+                        Spread&) override {
     return 0;
   }
   Spread spread(int participant, const SharedBlock&, std::span<const double>) override {

@@ -173,16 +173,68 @@ TEST_CASE("a stop withholds nothing either") {
   CHECK(model.parameters()[0] == 1);
 }
 
+TEST_CASE("more workers than batches: who has not trained does not count") {
+  ToyModel model({.training = halfNesterovs()});
+  auto data = ToyIterator::ofValues({2, 6});
+  ToyModel exact({.training = halfNesterovs()});
+  shared(model, 4, fixed(100)).build().fit(data);
+  toyWrapper(exact, 4).trainingMode(TrainingMode::SynchronousGradients).build().fit(data);
+  CHECK(model.parameters() == exact.parameters());
+  CHECK(model.updaterState("velocity") == exact.updaterState("velocity"));
+}
+
+TEST_CASE("residuals weigh by examples: three on 2 move by 1, one on 6 by 3, together by 1.5") {
+  ToyIterator data({{{2, 2, 2}}, {{6}}});
+  ToyModel model;
+  shared(model, 2, fixed(100)).build().fit(data);
+  CHECK(model.parameters()[0] == 1.5f);
+}
+
+TEST_CASE("a batch that is masked whole sends nothing and loses nothing") {
+  // Round 1 as above: p = 1, residuals 0 and 2. Round 2: worker 0 stays at 1, worker 1 has no say and keeps
+  // its
+  // 2. In the end the residuals weigh 2 to 1: p = 1 + 2 / 3.
+  ToyIterator data({{{2}}, {{6}}, {{1}, {1}}, {{6}, {0}}});
+  ToyModel model;
+  shared(model, 2, fixed(1)).build().fit(data);
+  CHECK(model.parameters()[0] == doctest::Approx(1 + 2.0 / 3));
+}
+
+TEST_CASE("an update that is not finite ends the run before it is exchanged") {
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 1e30}}});
+  auto data = ToyIterator::ofValues({0, 0, 0, 1e10f});
+  auto wrapper = shared(model, 2).build();
+  const auto failure = failureOf(wrapper, data);
+  CHECK(
+      failure.text ==
+      "worker 1 on cpu failed at the merge after batch 3 of epoch 0: 1 of 16 elements of the update are not "
+      "finite; a lower learning rate or clipping may help");
+  CHECK(model.parameters()[0] == 0);
+  CHECK(model.iteration() == 1);
+}
+
 TEST_CASE("averageUpdaters(false): resynchronisation leaves each worker its momentum") {
+  // Learning rate and momentum 0.5. Epoch 1 on {2} and {6} from 0: the workers' velocities are in the ratio 1
+  // to 3, and in epoch 2 their steps differ by them, or do not where they were averaged.
   for (const bool average : {true, false}) {
     CAPTURE(average);
     ToyModel model({.training = halfNesterovs()});
+    ToyModel averaged({.training = halfNesterovs()});
     auto data = ToyIterator::ofValues({2, 6});
+    auto wrapper = shared(model, 2, fixed(100)).averageUpdaters(average).build();
+    auto reference = toyWrapper(averaged, 2).averageUpdaters(average).build();
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      // Nothing is sent but at the end of the epoch, all of it: averaging every iteration by another way.
+      wrapper.fit(data);
+      reference.fit(data);
+      CHECK(model.parameters()[0] == doctest::Approx(averaged.parameters()[0]));
+      CHECK(model.updaterState("velocity")[0] == doctest::Approx(averaged.updaterState("velocity")[0]));
+    }
+    ToyModel probe({.training = halfNesterovs()});
     auto exchanges = std::make_shared<Exchanges>();
-    auto wrapper = shared(model, 2, fixed(100)).averageUpdaters(average).listeners({exchanges}).build();
-    wrapper.fit(data);
-    const std::int64_t bytes = exchanges->bytes.at(0) + exchanges->bytes.at(1);
-    CHECK(bytes == 16 + 64 + (average ? 64 : 0));  // a message of nothing, the residual, the velocity
+    auto bytesOf = shared(probe, 2, fixed(100)).averageUpdaters(average).listeners({exchanges}).build();
+    bytesOf.fit(data);
+    CHECK(exchanges->bytes.at(0) + exchanges->bytes.at(1) == 16 + 64 + (average ? 64 : 0));
   }
 }
 

@@ -232,13 +232,16 @@ TEST_CASE("the only replica fails in its update: the model stays what it was") {
 }
 
 TEST_CASE("an iterator that fails while workers meet leaves whole rounds, whatever the moment") {
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+  // Round r is on {2 + r} and {6 + r}: its mean is 4 + r, its variance (of two batches of one) 4.
+  float after[4] = {0};
+  for (int r = 0; r < 3; ++r) after[r + 1] = 0.5f * (after[r] + 4 + static_cast<float>(r));
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
-    ToyModel model;
+    ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}, .statistics = true});
     RandomDelays sleep(seed, 200us);
     model.control().onStep = [&](const Batch&) { sleep(); };
     model.control().onUpdate = [&](const Model&, const BatchStamp&) { sleep(); };
-    auto data = twosAndSixes();
+    auto data = ToyIterator::ofValues({2, 6, 3, 7, 4, 8, 5, 9});
     data.onNext = [&](std::int64_t, std::int64_t batch) {
       sleep();
       if (batch == 6) boom();
@@ -246,9 +249,49 @@ TEST_CASE("an iterator that fails while workers meet leaves whole rounds, whatev
     auto wrapper = synchronous(model, 2).build();
     const auto failure = failureOf(wrapper, data);
     CHECK(failure.cause == "boom");
-    REQUIRE(model.iteration() <= 3);
-    CHECK(model.parameters()[0] == kAfter[model.iteration()]);
+    const auto rounds = model.iteration();
+    REQUIRE(rounds <= 3);
+    CHECK(model.parameters()[0] == after[rounds]);
+    CHECK(model.statistics() ==
+          (rounds == 0 ? std::vector<float>{0, 0} : std::vector<float>{3 + static_cast<float>(rounds), 4}));
   }
+}
+
+TEST_CASE("an idle worker's update that fails names the last batch it had") {
+  ToyModel model;
+  model.control().onUpdate = [](const Model&, const BatchStamp& s) {
+    if (s.iteration == 1 && s.sequence == 1) boom();  // worker 1, which has batch 1 and no other
+  };
+  auto data = ToyIterator::ofValues({2, 6, 2});
+  auto wrapper = synchronous(model, 2).build();
+  const auto failure = failureOf(wrapper, data);
+  CHECK(failure.text == "worker 1 on cpu failed in batch 1 of epoch 0: boom");
+  CHECK(model.parameters()[0] == 2);  // worker 0 has finished: 2, and on {2} it stays there
+}
+
+TEST_CASE("every replica fails in its update: the model stays what it was, and the next fit() counts") {
+  ToyModel model;
+  model.setParameters({1});
+  model.control().onUpdate = [](const Model&, const BatchStamp&) { boom(); };
+  auto data = twosAndSixes();
+  auto wrapper = synchronous(model, 2).build();
+  CHECK(failureOf(wrapper, data).cause == "boom");
+  CHECK(model.parameters()[0] == 1);
+  CHECK(model.iteration() == 0);
+  model.control().onUpdate = {};
+  ToyIterator empty({});
+  wrapper.fit(empty);
+  CHECK(model.epoch() == 1);
+  CHECK(model.parameters()[0] == 1);
+  checkTrainsAgain(wrapper, model);
+}
+
+TEST_CASE("a round whose examples are all masked") {
+  ToyIterator masked({{{2}, {0}}, {{6}, {0}}, {{2}}, {{6}}});
+  ToyModel model;
+  synchronous(model, 2).build().fit(masked);
+  CHECK(model.parameters()[0] == 2);  // the first round has no gradient, the second goes half the way to 4
+  CHECK(model.iteration() == 2);
 }
 
 TEST_CASE("a stop loses nothing: what was computed is applied") {

@@ -67,7 +67,9 @@ TEST_CASE("options out of range are refused by name") {
   CHECK(refusal({.thresholdAlgorithm = TargetDensityThreshold{.decay = 1}}) ==
         "thresholdAlgorithm: decay must lie between 0 and 1, got 1");
   CHECK(refusal({.residualClipping = 0.5}) ==
-        "residualClipping must be 0 (off) or at least 1 threshold, got 0.5");
+        "residualClipping must be 0 (off) or between 1 and 1000000 thresholds, got 0.5");
+  CHECK(refusal({.residualClipping = 1e300}) ==
+        "residualClipping must be 0 (off) or between 1 and 1000000 thresholds, got 1e+300");
   CHECK(refusal({.residualClippingFrequency = 0}) == "residualClippingFrequency must be at least 1, got 0");
   CHECK(refusal({.resynchronizationFrequency = -1}) ==
         "resynchronizationFrequency cannot be negative, got -1");

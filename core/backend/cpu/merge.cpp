@@ -197,7 +197,39 @@ void addSpreadOfBlock(std::span<const Tensor> replicas, const Contributors& cont
   for (std::int64_t i = 0; i < n; ++i) spread.norm += means[i] * means[i];
 }
 
+template <typename T>
+Spread addMean(std::span<const Tensor> vectors, const Contributors& contributors, std::int64_t begin,
+               std::int64_t end, Tensor& out) {
+  Spread spread;
+  T* const to = out.data<T>();
+  std::array<double, kBlock> means{};
+  for (std::int64_t at = begin; at < end; at += kBlock) {
+    const std::int64_t n = std::min(kBlock, end - at);
+    means.fill(0);
+    for (std::size_t v = contributors.first; v <= contributors.last; ++v) {
+      if (contributors.weights[v] == 0) continue;
+      const double share = contributors.share(v);
+      const T* const x = vectors[v].data<T>() + at;
+      for (std::int64_t i = 0; i < n; ++i) means[i] += share * static_cast<double>(x[i]);
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double before = to[at + i];
+      spread.distance += means[i] * means[i];
+      spread.norm += before * before;
+      to[at + i] = static_cast<T>(before + means[i]);
+    }
+  }
+  return spread;
+}
+
 }  // namespace
+
+Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
+                       std::int64_t end, Tensor& out) {
+  const Contributors contributors(weights);
+  const auto add = out.dtype() == DType::Float64 ? addMean<double> : addMean<float>;
+  return add(vectors, contributors, begin, end, out);
+}
 
 Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
                       std::int64_t end) {

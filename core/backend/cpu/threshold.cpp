@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "muster/core/backend/cpu/simd.h"
 
@@ -16,21 +17,23 @@ constexpr std::int64_t kBlock = 32;
   return std::fabs(x) >= threshold;
 }
 
-[[gnu::always_inline]] inline std::int64_t accumulate(const float* __restrict values,
-                                                      const float* __restrict base,
-                                                      float* __restrict residual, float threshold,
-                                                      std::int64_t n) {
-  std::int64_t count = 0;
+[[gnu::always_inline]] inline ResidualCounts accumulate(const float* __restrict values,
+                                                        const float* __restrict base,
+                                                        float* __restrict residual, float threshold,
+                                                        std::int64_t n) {
+  ResidualCounts counts;
   for (std::int64_t begin = 0; begin < n; begin += kBlock) {
     const std::int64_t end = std::min(n, begin + kBlock);
-    std::int32_t inBlock = 0;
+    std::int32_t reaching = 0, finite = 0;
     for (std::int64_t i = begin; i < end; ++i) {
       residual[i] += values[i] - base[i];
-      inBlock += reaches(residual[i], threshold) ? 1 : 0;
+      reaching += reaches(residual[i], threshold) ? 1 : 0;
+      finite += std::fabs(residual[i]) <= std::numeric_limits<float>::max() ? 1 : 0;
     }
-    count += inBlock;
+    counts.reaching += reaching;
+    counts.notFinite += end - begin - finite;
   }
-  return count;
+  return counts;
 }
 
 [[gnu::always_inline]] inline bool anyReaches(const float* __restrict x, float threshold, std::int64_t n) {
@@ -86,7 +89,7 @@ void addMap(const ThresholdMessage& message, float step, std::int64_t begin, std
 
 }  // namespace
 
-std::int64_t accumulateUpdate(const Tensor& values, const Tensor& base, float threshold, Tensor& residual) {
+ResidualCounts accumulateUpdate(const Tensor& values, const Tensor& base, float threshold, Tensor& residual) {
   return dispatch<accumulate>(values.data<float>(), base.data<float>(), residual.data<float>(), threshold,
                               values.elements());
 }

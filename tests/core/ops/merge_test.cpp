@@ -340,3 +340,29 @@ TEST_CASE("merges refuse what has no mean, naming it") {
   CHECK_THROWS_AS(weightedMean(two, weights, small, 0, 3, context), InvalidArgument);
   CHECK_THROWS_AS(weightedMoments({&small, 1}, {weights, 1}, shadow, 0, 1, context), InvalidArgument);
 }
+
+TEST_CASE("addWeightedMean adds the mean, and tells the squares") {
+  for (const DType type : {DType::Float32, DType::Float64}) {
+    const auto vectorOf = [&](double value) {
+      Tensor t = Tensor::empty({1000}, type);
+      for (std::int64_t i = 0; i < 1000; ++i)
+        if (type == DType::Float32)
+          t.data<float>()[i] = static_cast<float>(value);
+        else
+          t.data<double>()[i] = value;
+      return t;
+    };
+    const auto at = [&](const Tensor& t, std::int64_t i) {
+      return type == DType::Float32 ? static_cast<double>(t.data<float>()[i]) : t.data<double>()[i];
+    };
+    const std::vector<Tensor> vectors{vectorOf(1), vectorOf(100), vectorOf(5)};
+    Tensor out = vectorOf(2);
+    const Spread spread = addWeightedMean(vectors, std::vector<double>{1, 0, 3}, 100, 900, out);  // mean 4
+    CHECK(at(out, 99) == 2);
+    CHECK(at(out, 100) == 6);
+    CHECK(at(out, 899) == 6);
+    CHECK(at(out, 900) == 2);
+    CHECK(spread.distance == doctest::Approx(800 * 16));
+    CHECK(spread.norm == doctest::Approx(800 * 4));
+  }
+}

@@ -115,6 +115,16 @@ TEST_CASE("a message is used again: nothing of the one before is left") {
   CHECK(message.bytes() == 16);
 }
 
+TEST_CASE("an update that is not finite is refused, with how much of it") {
+  const Tensor zero = Tensor::zeros({100});
+  for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
+    Tensor values = Tensor::zeros({100}), residual = Tensor::zeros({100});
+    values.data<float>()[3] = values.data<float>()[99] = bad;
+    CHECK(thrown<NonFiniteScore>([&] { accumulateUpdate(values, zero, 1, residual); }) ==
+          "2 of 100 elements of the update are not finite; a lower learning rate or clipping may help");
+  }
+}
+
 TEST_CASE("clampElements") {
   Tensor x = Tensor::of({-3, -1, 0, 0.5f, 2}, {5});
   clampElements(x, 1);
