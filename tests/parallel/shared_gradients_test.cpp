@@ -207,7 +207,7 @@ TEST_CASE("an update that is not finite ends the run before it is exchanged") {
   const auto failure = failureOf(wrapper, data);
   CHECK(
       failure.text ==
-      "worker 1 on cpu failed at the merge after batch 3 of epoch 0: 1 of 16 elements of the update are not "
+      "worker 1 on cpu failed at the merge after batch 4 of epoch 1: 1 of 16 elements of the update are not "
       "finite; a lower learning rate or clipping may help");
   CHECK(model.parameters()[0] == 0);
   CHECK(model.iteration() == 1);

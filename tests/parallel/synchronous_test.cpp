@@ -260,12 +260,12 @@ TEST_CASE("an iterator that fails while workers meet leaves whole rounds, whatev
 TEST_CASE("an idle worker's update that fails names the last batch it had") {
   ToyModel model;
   model.control().onUpdate = [](const Model&, const BatchStamp& s) {
-    if (s.iteration == 1 && s.sequence == 1) boom();  // worker 1, which has batch 1 and no other
+    if (s.iteration == 1 && s.sequence == 1) boom();  // worker 1, which has the second batch and no other
   };
   auto data = ToyIterator::ofValues({2, 6, 2});
   auto wrapper = synchronous(model, 2).build();
   const auto failure = failureOf(wrapper, data);
-  CHECK(failure.text == "worker 1 on cpu failed in batch 1 of epoch 0: boom");
+  CHECK(failure.text == "worker 1 on cpu failed in batch 2 of epoch 1: boom");
   CHECK(model.parameters()[0] == 2);  // worker 0 has finished: 2, and on {2} it stays there
 }
 
