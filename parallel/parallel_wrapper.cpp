@@ -1,6 +1,8 @@
 #include "muster/parallel/parallel_wrapper.h"
 
+#include <algorithm>
 #include <atomic>
+#include <thread>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
@@ -9,6 +11,7 @@
 #include "muster/parallel/averaging/synchronous_gradients.h"
 #include "muster/parallel/detail/stall_patience.h"
 #include "muster/parallel/worker/dispatcher.h"
+#include "muster/parallel/worker/evaluation_run.h"
 #include "muster/parallel/worker/replica_set.h"
 #include "muster/parallel/worker/stall_watch.h"
 #include "muster/parallel/worker/watched_iterator.h"
@@ -61,18 +64,28 @@ struct ParallelWrapper::Impl final : Trainer {
   void stopFit() override { stop_ = true; }
   std::vector<WorkerTimes> workerTimes() const override { return replicas_.times(); }
 
+  Evaluation evaluate(DataSetIterator& data) override;
+
   void fit(DataSetIterator& data, std::int64_t epochs);
   std::string plan() const;
 
   const ParallelOptions options_;
 
  private:
+  /// While it lives, the wrapper is at work for the thread that made it.
+  class Call;
+
+  bool prepareModel(DataSetIterator& data, std::int64_t epoch);
   void prepareReplicas(DataSetIterator& data);
   void run(DataSetIterator& data, std::int64_t epochs);
   void train(FitRun& run, DataSetIterator& data, std::int64_t epochs);
   void coordinate(FitRun& run, std::int64_t epochs);
   bool joinMeeting(const FitRun& run, std::int64_t lastEpoch);
   void fillModel(const FitRun& run);
+  bool inListener() const;
+  Evaluation evaluateOnWorkers(DataSetIterator& data);
+  void evaluateInMeeting(EvaluationRun& evaluation, DataSetIterator& data);
+  void evaluateOnIdleWorkers(EvaluationRun& evaluation, DataSetIterator& data);
   std::vector<StallWatch::Subject> everybody() const;
   Listeners listenersOf(ListenerScope scope) const;
 
@@ -106,8 +119,9 @@ struct ParallelWrapper::Impl final : Trainer {
   std::vector<std::unique_ptr<Batch>> batches_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> running_{false};
-  const FitRun* inMeeting_ = nullptr;  // the coordinator has joined a meeting of it: no worker runs
-  std::int64_t filledMeetings_ = 0;    // meetings of the run that the user's model reflects
+  std::atomic<std::thread::id> callersThread_;  // of the call that is running
+  FitRun* inMeeting_ = nullptr;                 // the coordinator has joined a meeting of it: no worker runs
+  std::int64_t filledMeetings_ = 0;             // meetings of the run that the user's model reflects
   Activity caller_, reading_;
   ReplicaSet replicas_;  // from here on, threads: they end before what they use
   TaskThread reader_;
@@ -130,7 +144,7 @@ ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
 }
 
 std::vector<StallWatch::Subject> ParallelWrapper::Impl::everybody() const {
-  std::vector<StallWatch::Subject> all = {{"the caller of fit()", &caller_}, {"the reader", &reading_}};
+  std::vector<StallWatch::Subject> all = {{"the caller", &caller_}, {"the reader", &reading_}};
   for (const auto& worker : replicas_.workers())
     all.push_back({fmt::format("worker {}", worker->index()), &worker->activity()});
   return all;
@@ -154,42 +168,55 @@ Listeners ParallelWrapper::Impl::listenersOf(ListenerScope scope) const {
   return some;
 }
 
+class ParallelWrapper::Impl::Call {
+ public:
+  /// `running_` has just been set.
+  explicit Call(Impl& wrapper) : wrapper_(wrapper) { wrapper_.callersThread_ = std::this_thread::get_id(); }
+  ~Call() {
+    wrapper_.caller_.set(Activity::Kind::Idle);
+    wrapper_.callersThread_ = std::thread::id();
+    wrapper_.running_ = false;
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  Impl& wrapper_;
+};
+
 void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs) {
   require(epochs >= 0, "fit: epochs cannot be negative, got {}", epochs);
   require(!running_.exchange(true),
           "fit: it is already running; a listener or another thread called it again");
-  struct Done {
-    std::atomic<bool>& running;
-    Activity& caller;
-    ~Done() {
-      caller.set(Activity::Kind::Idle);
-      running = false;
-    }
-  } done{running_, caller_};
+  const Call call(*this);
   stop_ = false;
-  const StallWatch::Shift shift(watch_);
+  const StallWatch::Shift shift(watch_, "fit()");
   for (const auto& worker : replicas_.workers()) worker->resetTimes();
   if (epochs > 0) prepareReplicas(data);
   run(data, epochs);
 }
 
+/// @return false if there is no batch to prepare it for.
+bool ParallelWrapper::Impl::prepareModel(DataSetIterator& data, std::int64_t epoch) {
+  Batch first;
+  WatchedIterator reading(data, caller_);
+  std::string where;
+  try {
+    reading.reset(epoch);
+    if (!reading.next(first)) return false;
+    where = "the model could not be prepared for its first batch";
+    model_.prepare(first);
+    return true;
+  } catch (...) {
+    const auto cause = std::current_exception();
+    throw TrainingError(
+        fmt::format("{}: {}", where.empty() ? reading.failure() : where, muster::describe(cause)), -1, cause);
+  }
+}
+
 void ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data) {
   if (!replicas_.made()) {
-    Batch first;
-    WatchedIterator reading(data, caller_);
-    std::string where;
-    try {
-      reading.reset(model_.epoch());
-      if (reading.next(first)) {
-        where = "the model could not be prepared for its first batch";
-        model_.prepare(first);
-      }
-    } catch (...) {
-      const auto cause = std::current_exception();
-      throw TrainingError(
-          fmt::format("{}: {}", where.empty() ? reading.failure() : where, muster::describe(cause)), -1,
-          cause);
-    }
+    prepareModel(data, model_.epoch());
     caller_.set(Activity::Kind::WaitingForWorkers);
     replicas_.make();
   }
@@ -288,6 +315,70 @@ void ParallelWrapper::Impl::fillModel(const FitRun& run) {
   if (meeting.merges > 0) model_.setScore(meeting.score);
 }
 
+/// Whether this is a listener's call on the thread that called `fit()`: then no worker runs.
+bool ParallelWrapper::Impl::inListener() const {
+  return callersThread_.load() == std::this_thread::get_id() && caller_.kind() == Activity::Kind::InListener;
+}
+
+Evaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data) {
+  if (!running_.exchange(true)) {
+    const Call call(*this);
+    const StallWatch::Shift shift(watch_, "evaluate()");
+    return evaluateOnWorkers(data);
+  }
+  require(inListener(),
+          "evaluate: the wrapper is at work; while fit() runs only its listeners may evaluate, in calls on "
+          "the thread that called fit(), so not in onIteration");
+  struct BackInListener {
+    Activity& caller;
+    ~BackInListener() { caller.set(Activity::Kind::InListener); }
+  } back{caller_};
+  return evaluateOnWorkers(data);
+}
+
+Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data) {
+  model_.block(BlockKind::Parameters);  // throws where the model is not initialised
+  if (!replicas_.made()) {
+    require(prepareModel(data, 0), "evaluate: the data set has no batches");
+    caller_.set(Activity::Kind::WaitingForWorkers);
+    replicas_.make();
+  }
+  std::vector<Device> devices;
+  for (const auto& worker : replicas_.workers()) devices.push_back(worker->placement().device);
+  // One more batch a worker keeps all busy. The batches are the evaluation's own: those of a training may be
+  // full of data that was read ahead, and an iterator may have put its own memory into a batch.
+  const auto ahead = std::min<std::int64_t>(options_.prefetchBuffer, options_.workers);
+  EvaluationRun evaluation(model(), std::move(devices), ahead);
+  if (inMeeting_)
+    evaluateInMeeting(evaluation, data);
+  else
+    evaluateOnIdleWorkers(evaluation, data);
+  return evaluation.result();
+}
+
+void ParallelWrapper::Impl::evaluateInMeeting(EvaluationRun& evaluation, DataSetIterator& data) {
+  if (!inMeeting_->beginErrand([&](int w) { replicas_.workers()[w]->evaluate(evaluation); }))
+    throw Error("evaluate: the training has failed meanwhile, and its workers have left");
+  evaluation.deal(data, caller_);
+  evaluation.awaitWorkers();
+  inMeeting_->endErrand();
+}
+
+void ParallelWrapper::Impl::evaluateOnIdleWorkers(EvaluationRun& evaluation, DataSetIterator& data) {
+  std::vector<TaskEnd> ends;
+  struct Join {
+    EvaluationRun& evaluation;
+    std::vector<TaskEnd>& ends;
+    ~Join() {
+      evaluation.closeQueues();
+      for (auto& end : ends) end.wait();
+    }
+  } join{evaluation, ends};
+  for (const auto& worker : replicas_.workers())
+    ends.push_back(worker->withReplica([&](Model&, Context&) { worker->evaluate(evaluation); }));
+  evaluation.deal(data, caller_);
+}
+
 ParallelWrapper::ParallelWrapper(Model& model, const ParallelOptions& options)
     : impl_(std::make_unique<Impl>(model, options)) {}
 ParallelWrapper::~ParallelWrapper() = default;
@@ -296,6 +387,9 @@ ParallelWrapper& ParallelWrapper::operator=(ParallelWrapper&&) noexcept = defaul
 
 void ParallelWrapper::fit(DataSetIterator& data, std::int64_t epochs) {
   impl_->fit(data, epochs);
+}
+Evaluation ParallelWrapper::evaluate(DataSetIterator& data) {
+  return impl_->evaluate(data);
 }
 void ParallelWrapper::stopFit() noexcept {
   impl_->stopFit();

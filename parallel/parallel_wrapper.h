@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "muster/core/data/data_set_iterator.h"
+#include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/model.h"
 #include "muster/parallel/averaging/threshold_rule.h"
@@ -70,6 +71,19 @@ class ParallelWrapper {
   ///         has failed in its update; the updater's with `averageUpdaters(false)` as above), all threads are
   ///         idle, and the wrapper can be used again.
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
+
+  /// Evaluates the user's model with all workers: batch b goes to worker b mod W, and the counts are those of
+  /// `evaluate(model, data)`, whatever the number of workers. Replicas take the model's state for as long as
+  /// it lasts, and then have their own again: the next `fit()` computes the same bits as without. Costs
+  /// another copy of the model's state for each worker meanwhile. The iterator is reset to epoch 0.
+  ///
+  /// Listeners may call it, too (or `Trainer::evaluate`), wherever they are called on the thread that called
+  /// `fit()`, with a data set that the training does not read; they get the merged model's evaluation.
+  ///
+  /// @throws InvalidArgument if there are no batches, the model is not initialised, or `fit()` runs and the
+  ///         caller is no such listener; TrainingError naming the worker, device and batch, or the iterator,
+  ///         for any failure: of several that of the earliest batch. The wrapper can be used again.
+  Evaluation evaluate(DataSetIterator& data);
 
   /// Ends `fit()` soon: each worker finishes its step, all that was trained is merged. Thread-safe, and safe
   /// in a signal handler; without effect when `fit()` is not running.

@@ -7,19 +7,26 @@
 
 namespace muster {
 
+void evaluateBatch(Model& model, const Batch& batch, std::optional<Evaluation>& evaluation) {
+  require(!batch.labels.empty(), "evaluate: a batch has no labels");
+  Tensor predictions;
+  model.output(batch, predictions);
+  require(predictions.shape().rank() == 2, "evaluate: expected predictions [N, classes], got {}",
+          predictions.toString());
+  if (!evaluation) evaluation.emplace(std::max<std::int64_t>(predictions.shape()[1], 2));
+  evaluation->add(predictions, batch.labels.front().value,
+                  batch.masks.empty() ? Tensor() : batch.masks.front().value);
+}
+
 Evaluation evaluate(Model& model, DataSetIterator& data) {
   std::optional<Evaluation> evaluation;
   Batch batch;
-  Tensor predictions;
+  BatchStamp stamp;
   data.reset(0);
-  while (data.next(batch)) {
-    require(!batch.labels.empty(), "evaluate: a batch has no labels");
-    model.output(batch, predictions);
-    require(predictions.shape().rank() == 2, "evaluate: expected predictions [N, classes], got {}",
-            predictions.toString());
-    if (!evaluation) evaluation.emplace(std::max<std::int64_t>(predictions.shape()[1], 2));
-    evaluation->add(predictions, batch.labels.front().value,
-                    batch.masks.empty() ? Tensor() : batch.masks.front().value);
+  for (; data.next(batch); ++stamp.sequence) {
+    batch.stamp = stamp;
+    evaluateBatch(model, batch, evaluation);
+    stamp.firstExample += batch.examples();
   }
   require(evaluation.has_value(), "evaluate: the data set has no batches");
   return *std::move(evaluation);
@@ -27,6 +34,10 @@ Evaluation evaluate(Model& model, DataSetIterator& data) {
 
 Evaluation MultiLayerNetwork::evaluate(DataSetIterator& data) {
   return muster::evaluate(*this, data);
+}
+
+Evaluation Trainer::evaluate(DataSetIterator& data) {
+  return muster::evaluate(model(), data);
 }
 
 }  // namespace muster

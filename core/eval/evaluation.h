@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 
 namespace muster {
 
+struct Batch;
 class DataSetIterator;
 class Model;
 
@@ -74,6 +76,11 @@ class Evaluation {
   std::vector<std::int64_t> confusion_;  // [actual * classes + predicted]
   std::vector<std::int64_t> ranks_;      // [r] examples with r classes before their own
 };
+
+/// Runs `model` over a batch and counts what it predicts; the first batch makes the evaluation. A part of
+/// `evaluate`, for those who go through the batches themselves.
+/// @throws InvalidArgument if labels and predictions do not fit. Nothing of the batch is counted then.
+void evaluateBatch(Model& model, const Batch& batch, std::optional<Evaluation>& evaluation);
 
 /// Runs `model` over all batches of `data`, from its start (epoch 0).
 /// @throws InvalidArgument if there are no batches, or labels and predictions do not fit.

@@ -12,6 +12,8 @@
 
 namespace muster {
 
+class DataSetIterator;
+class Evaluation;
 class Model;
 
 /// Where a worker's time went since `fit()` began, and what it did in it.
@@ -34,6 +36,11 @@ class Trainer {
   /// merge that somebody asked for.
   virtual Model& model() = 0;
   virtual int workers() const = 0;
+  /// Evaluates `model()`, as it is now, on a data set that the training does not read at the same time; a
+  /// ParallelWrapper does so with all its workers. For listeners, in the calls that come on the thread that
+  /// called `fit()`. @throws as ParallelWrapper::evaluate, or as core/eval's `evaluate` where a Model trains
+  /// by itself. Source: core/eval.
+  virtual Evaluation evaluate(DataSetIterator& data);
   /// Ends `fit()` soon: each worker finishes its step, what was trained is merged. Thread-safe, and safe to
   /// call from listeners.
   virtual void stopFit() = 0;

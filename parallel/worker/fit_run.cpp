@@ -137,9 +137,28 @@ Verdict FitRun::part(const Participant& who) {
   const auto begin = Clock::now();
   who.times.publish();  // listeners of this meeting see them
   const bool together =
-      meeting_.joinedByCoordinator ? merged_.arrive() && resumed_.arrive() : mergedAlone_.arrive();
+      meeting_.joinedByCoordinator ? merged_.arrive() && awaitResume(who.worker) : mergedAlone_.arrive();
   who.times.own.waitingForWorkers += Clock::now() - begin;
   return together ? meeting_.verdict : Verdict::Aborted;
+}
+
+bool FitRun::awaitResume(int worker) {
+  while (resumed_.arrive()) {
+    if (!errand_) return true;
+    errand_(worker);
+    if (!merged_.arrive()) return false;
+  }
+  return false;
+}
+
+bool FitRun::beginErrand(std::function<void(int)> errand) {
+  if (failed_) return false;  // somebody may still be on his way from the last one
+  errand_ = std::move(errand);
+  return resumed_.arrive();  // a barrier lets all go or none
+}
+
+void FitRun::endErrand() {
+  if (merged_.arrive()) errand_ = {};
 }
 
 std::chrono::nanoseconds FitRun::mergeTime() const {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -83,6 +84,11 @@ class FitRun {
 
   /// The coordinator waits for the next meeting that needs it. @return false if the run was aborted.
   bool awaitMeeting() { return merged_.arrive(); }
+  /// Sends all workers from such a meeting to do `errand(worker)`, each on its thread; it must not throw.
+  /// @return false where the run was aborted: then nobody does it.
+  bool beginErrand(std::function<void(int)> errand);
+  /// Once all have done it: the meeting is as before.
+  void endErrand();
   /// Lets the workers go on after a meeting that the coordinator has joined.
   void resume() { resumed_.arrive(); }
 
@@ -139,6 +145,7 @@ class FitRun {
   Round round() const;
   void addPenalty(double penalty);
   Verdict part(const Participant& who);
+  bool awaitResume(int worker);
 
   void end(std::exception_ptr failure) noexcept;
 
@@ -163,6 +170,8 @@ class FitRun {
   std::int64_t quota_;                                // likewise
   std::int64_t meetings_ = 0;                         // likewise
   std::int64_t epoch_, epochFirstIteration_;          // likewise
+
+  std::function<void(int)> errand_;  // coordinator, while the workers wait at resumed_
 
   std::atomic<bool> failed_{false};
   mutable std::mutex failureMutex_;

@@ -29,22 +29,23 @@ StallWatch::StallWatch(std::vector<Subject> subjects, std::chrono::milliseconds 
       patience_(patience),
       thread_([this](const std::stop_token& stop) { loop(stop); }) {}
 
-void StallWatch::setWatching(bool watching) {
+void StallWatch::setWatched(std::string_view call) {
   std::scoped_lock lock(mutex_);
-  watching_ = watching;
+  call_ = call;
   changed_.notify_all();
 }
 
 void StallWatch::loop(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   auto lastReport = std::chrono::steady_clock::time_point::min();
-  while (changed_.wait(lock, stop, [&] { return watching_; })) {
-    if (changed_.wait_for(lock, stop, patience_ / 4, [&] { return !watching_; })) continue;
+  while (changed_.wait(lock, stop, [&] { return !call_.empty(); })) {
+    if (changed_.wait_for(lock, stop, patience_ / 4, [&] { return call_.empty(); })) continue;
     const auto now = std::chrono::steady_clock::now();
     if (stop.stop_requested() || now - patience_ < lastReport || !stalled()) continue;
     lastReport = now;
+    const auto call = call_;
     lock.unlock();  // a slow log holds nobody up
-    report();
+    report(call);
     lock.lock();
   }
 }
@@ -58,13 +59,13 @@ bool StallWatch::stalled() const {
          !std::ranges::all_of(subjects_, idle);
 }
 
-void StallWatch::report() const noexcept {
+void StallWatch::report(std::string_view call) const noexcept {
   try {
     std::string text;
     for (const auto& [name, activity] : subjects_)
       if (const auto what = activity->describe(); !what.empty())
         text += fmt::format("{}{} is {}", text.empty() ? "" : "; ", name, what);
-    logWarning("fit() does not move on: {}", text);
+    logWarning("{} does not move on: {}", call, text);
   } catch (...) {  // a line is lost rather than the process
   }
 }

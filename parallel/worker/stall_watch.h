@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -11,9 +12,9 @@
 
 namespace muster {
 
-/// Logs who has been at one thing for too long while a `fit()` runs: a call of the user's that does not come
-/// back, or everybody waiting. Who merely waits for a slow but moving one is no stall. Looks from a thread
-/// of its own, since any other may be the one that is stuck.
+/// Logs who has been at one thing for too long while a `fit()` or `evaluate()` runs: a call of the user's
+/// that does not come back, or everybody waiting. Who merely waits for a slow but moving one is no stall.
+/// Looks from a thread of its own, since any other may be the one that is stuck.
 class StallWatch {
  public:
   struct Subject {
@@ -25,11 +26,11 @@ class StallWatch {
   StallWatch(const StallWatch&) = delete;
   StallWatch& operator=(const StallWatch&) = delete;
 
-  /// While it lives, the watch looks.
+  /// While it lives, the watch looks after `call`, as in "fit()".
   class Shift {
    public:
-    explicit Shift(StallWatch& watch) : watch_(watch) { watch_.setWatching(true); }
-    ~Shift() { watch_.setWatching(false); }
+    Shift(StallWatch& watch, std::string_view call) : watch_(watch) { watch_.setWatched(call); }
+    ~Shift() { watch_.setWatched({}); }
     Shift(const Shift&) = delete;
     Shift& operator=(const Shift&) = delete;
 
@@ -38,16 +39,16 @@ class StallWatch {
   };
 
  private:
-  void setWatching(bool watching);
+  void setWatched(std::string_view call);
   void loop(const std::stop_token& stop);
   bool stalled() const;
-  void report() const noexcept;
+  void report(std::string_view call) const noexcept;
 
   const std::vector<Subject> subjects_;
   const std::chrono::milliseconds patience_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  bool watching_ = false;  // guarded by mutex_
+  std::string_view call_;  // guarded by mutex_; empty: nothing is watched
   std::jthread thread_;    // last: it ends before what it looks at
 };
 

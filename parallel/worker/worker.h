@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "muster/core/nn/model.h"
+#include "muster/parallel/worker/evaluation_run.h"
 #include "muster/parallel/worker/fit_run.h"
 #include "muster/parallel/worker/placement.h"
 #include "muster/parallel/worker/task_thread.h"
@@ -33,6 +34,8 @@ class Worker {
   TaskEnd replicate(const Model& model);
   /// Trains until the run ends. Failures go to the run; the task itself throws nothing.
   TaskEnd train(FitRun& run, std::int64_t epochs, Collective& collective, WorkerListeners& listeners);
+  /// Its part in an evaluation. On the worker's thread: a task of `withReplica`, or an errand in a meeting.
+  void evaluate(EvaluationRun& run) { run.work(index_, *replica_, activity_); }
   /// Runs `task` on the worker's thread, with its context; it shows as busy with its replica.
   TaskEnd withReplica(std::function<void(Model&, Context&)> task);
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/parallel/detail/stall_patience.h"
 #include "tests/support/recording_listener.h"
@@ -68,6 +69,22 @@ TEST_CASE("an iterator that does not come back is named") {
   gate.open();
 }
 
+TEST_CASE("an evaluation is watched, too") {
+  Log log;
+  ToyModel model;
+  Gate gate;
+  auto data = ToyIterator::ofValues({1, 2, 3});  // no labels: it fails in the end
+  data.onNext = [&](std::int64_t, std::int64_t batch) {
+    if (batch == 0) gate.pass();
+  };
+  auto wrapper = toyWrapper(model, 2).build();
+  std::jthread evaluating([&] { CHECK_THROWS_AS(wrapper.evaluate(data), TrainingError); });
+  const auto line = log.first();
+  CHECK(line.starts_with("warning: evaluate() does not move on: "));
+  CHECK(contains(line, "the caller is in the iterator (batch 1) for 0."));
+  gate.open();
+}
+
 TEST_CASE("the first batch is watched, too") {
   Log log;
   ToyModel model;
@@ -76,7 +93,7 @@ TEST_CASE("the first batch is watched, too") {
   data.onReset = [&](std::int64_t) { gate.pass(); };
   auto wrapper = toyWrapper(model, 2).build();
   std::jthread training([&] { wrapper.fit(data); });
-  CHECK(contains(log.first(), "the caller of fit() is in the iterator for 0."));
+  CHECK(contains(log.first(), "the caller is in the iterator for 0."));
   gate.open();
 }
 
@@ -109,7 +126,7 @@ TEST_CASE("listeners of both scopes that do not come back are named") {
     auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
     std::jthread training([&] { wrapper.fit(data); });
     CHECK(contains(log.first(), scope == ListenerScope::Merged
-                                    ? "the caller of fit() is in a listener for 0."
+                                    ? "the caller is in a listener for 0."
                                     : "worker 1 is in a listener (batch 2) for 0."));
     gate.open();
   }
@@ -166,7 +183,7 @@ TEST_CASE("a stall that lasts is reported again, once in each patience") {
   StallWatch watch({{"somebody", &stuck}}, 40ms);
   const auto begin = std::chrono::steady_clock::now();
   {
-    const StallWatch::Shift shift(watch);
+    const StallWatch::Shift shift(watch, "fit()");
     for (int i = 0; i < 5000 && log.lines().size() < 3; ++i) std::this_thread::sleep_for(1ms);
   }
   CHECK(std::chrono::steady_clock::now() - begin >= 120ms);

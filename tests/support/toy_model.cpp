@@ -121,10 +121,12 @@ void ToyModel::takeStatistics(const Tensor& x) {
 }
 
 void ToyModel::output(const Batch& batch, Tensor& out) {
-  out = Tensor::empty({batch.examples(), options_.size});
+  if (control_->onOutput) control_->onOutput(batch);
+  const Tensor& x = batch.features.front().value;
   const auto p = parameters();
-  for (std::int64_t n = 0; n < batch.examples(); ++n)
-    std::ranges::copy(p, out.data<float>() + n * options_.size);
+  out = Tensor::empty(x.shape());
+  for (std::int64_t i = 0; i < x.elements(); ++i)
+    out.data<float>()[i] = x.data<float>()[i] + p[static_cast<std::size_t>(i % options_.size)];
 }
 
 std::vector<float> ToyModel::parameters() {

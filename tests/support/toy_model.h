@@ -28,6 +28,7 @@ struct ToyControl {
   std::function<void(const Batch&)> onStep;                       ///< begins a step; may throw or sleep
   std::function<void(const Model&, const BatchStamp&)> onUpdate;  ///< begins an update; likewise
   std::function<double(const Batch&, double)> reportedScore;      ///< replaces a score; NaN, for instance
+  std::function<void(const Batch&)> onOutput;                     ///< begins an output; likewise
   std::function<void(int)> onReplicate;                           ///< with the number of the replica, from 0
   std::function<double(const Batch&)> reportedWeight;             ///< replaces a weight
   bool shareMemory = false;  ///< the classic mistake: a replica's blocks are handles
@@ -66,7 +67,7 @@ class ToyModel final : public Model {
   StepTicket gradient(const Batch& batch, const GradientReady& onReady) override;
   double update(const BatchStamp& stamp) override;
   std::span<StateBlock> blocks() override { return blocks_; }
-  /// The parameters, for each example of the batch.
+  /// Each example plus the parameters.
   void output(const Batch& batch, Tensor& out) override;
 
   ToyControl& control() const { return *control_; }

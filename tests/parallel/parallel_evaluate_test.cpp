@@ -1,0 +1,502 @@
+#include <set>
+
+#include "muster/core/data/in_memory.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/failure.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::int64_t kClasses = 3;
+
+/// Batches of random features [N, kClasses], labels [N] and now and then a mask, with a hook for trouble.
+class Labelled final : public DataSetIterator {
+ public:
+  explicit Labelled(int batches, std::uint64_t seed = 3) {
+    for (auto& values : randomBatches(seed, batches, 5, kClasses, true)) {
+      Batch batch;
+      const auto rows = static_cast<std::int64_t>(values.values.size()) / kClasses;
+      Tensor features = Tensor::empty({rows, kClasses}), labels = Tensor::empty({rows}, DType::Int64);
+      std::ranges::copy(values.values, features.data<float>());
+      for (std::int64_t n = 0; n < rows; ++n)
+        labels.data<std::int64_t>()[n] = (n + static_cast<std::int64_t>(list.size())) % kClasses;
+      batch.features.push_back({"x", features});
+      batch.labels.push_back({"y", labels});
+      if (list.size() % 4 == 3) batch.masks.push_back({"mask", Tensor::zeros({rows})});
+      list.push_back(batch);
+    }
+  }
+
+  void reset(std::int64_t epoch) override {
+    CHECK(epoch == 0);
+    next_ = 0;
+    if (onReset) onReset();
+  }
+  bool next(Batch& batch) override {
+    if (onNext) onNext(next_);
+    if (next_ == list.size()) return false;
+    const BatchStamp stamp = batch.stamp;
+    batch = list[next_++];
+    batch.stamp = stamp;
+    return true;
+  }
+
+  std::vector<Batch> list;
+  std::function<void()> onReset;
+  std::function<void(std::size_t batch)> onNext;
+
+ private:
+  std::size_t next_ = 0;
+};
+
+ToyOptions wide() {
+  return {.size = kClasses, .training = {.updater = Nesterovs{.learningRate = 0.1}}, .statistics = true};
+}
+
+ToyIterator trainingData() {
+  return ToyIterator(randomBatches(7, 11, 6, kClasses, true), kClasses);
+}
+
+/// The text of the TrainingError; it comes in time and names the worker.
+std::string failureOf(ParallelWrapper& wrapper, DataSetIterator& data, int worker) {
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    wrapper.evaluate(data);
+  } catch (const TrainingError& error) {
+    CHECK(std::chrono::steady_clock::now() - begin < 2s);
+    CHECK(error.worker() == worker);
+    return error.what();
+  }
+  return "nothing failed";
+}
+
+/// The wrapper can be used again: it counts what the model alone does, and trains.
+void checkWorksAgain(ParallelWrapper& wrapper, ToyModel& model) {
+  model.control().onOutput = {};
+  Labelled data(9);
+  CHECK(wrapper.evaluate(data) == evaluate(model, data));
+  auto training = trainingData();
+  const auto epoch = model.epoch();
+  wrapper.fit(training);
+  CHECK(model.epoch() == epoch + 1);
+  CHECK(wrapper.evaluate(data) == evaluate(model, data));
+}
+
+}  // namespace
+
+TEST_CASE("the counts are those of the model alone, for one to four workers and any number of batches") {
+  ToyModel model(wide());
+  model.setParameters({0.1f, -0.2f, 0.3f});
+  for (const int workers : {1, 2, 3, 4})
+    for (const std::int64_t prefetch : {0, 1, 16}) {
+      auto wrapper = toyWrapper(model, workers).prefetchBuffer(prefetch).build();
+      for (const int batches : {1, 2, 3, 7, 40}) {
+        CAPTURE(workers);
+        CAPTURE(batches);
+        Labelled data(batches);
+        const Evaluation alone = evaluate(model, data);
+        CHECK(wrapper.evaluate(data) == alone);
+        CHECK(wrapper.evaluate(data) == alone);
+      }
+      CHECK(wrapper.workerTimes()[0].batches == 0);  // they tell of trainings
+    }
+}
+
+TEST_CASE("two workers' counts, worked by hand") {
+  ToyModel model({.size = 2});
+  model.setParameters({0, 0.5f});  // class 1 unless class 0 leads by 0.5
+  Labelled data(0);
+  const auto add = [&](std::initializer_list<float> x, std::vector<std::int64_t> y) {
+    Batch batch;
+    const auto rows = static_cast<std::int64_t>(y.size());
+    batch.features.push_back({"x", Tensor::of(x, {rows, 2})});
+    batch.labels.push_back({"y", Tensor::empty({rows}, DType::Int64)});
+    std::ranges::copy(y, batch.labels.front().value.data<std::int64_t>());
+    data.list.push_back(batch);
+  };
+  add({1, 0, 0.25f, 0}, {0, 0});  // worker 0: right, wrong
+  add({0, 0, 1, 0}, {1, 1});      // worker 1: right, wrong
+  add({0, 1}, {1});               // worker 0: right
+  const Evaluation e = toyWrapper(model, 2).build().evaluate(data);
+  CHECK(e.confusionMatrix() == std::vector<std::int64_t>{1, 1, 1, 2});
+  CHECK(e.accuracy() == 0.6);
+}
+
+TEST_CASE("each batch goes to its worker, stamped alike for any number of workers") {
+  ToyModel model(wide());
+  std::mutex mutex;
+  std::map<std::int64_t, std::thread::id> threads;  // by batch
+  model.control().onOutput = [&](const Batch& batch) {
+    std::scoped_lock lock(mutex);
+    threads[batch.stamp.sequence] = std::this_thread::get_id();
+    CHECK(batch.stamp.firstExample == 5 * batch.stamp.sequence);
+    CHECK(batch.stamp.epoch == 0);
+    CHECK(batch.stamp.iteration == 0);
+  };
+  Labelled data(0);
+  Labelled source(100);
+  for (const auto& batch : source.list)
+    if (batch.examples() == 5 && data.list.size() < 10) data.list.push_back(batch);
+  REQUIRE(data.list.size() == 10);
+  auto training = trainingData();
+  auto wrapper = toyWrapper(model, 3).build();
+  wrapper.fit(training, 3);  // leaves other stamps in the batches that circulate
+  wrapper.evaluate(data);
+  REQUIRE(threads.size() == 10);
+  for (std::int64_t b = 3; b < 10; ++b) CHECK(threads[b] == threads[b % 3]);
+  CHECK(std::set{threads[0], threads[1], threads[2], std::this_thread::get_id()}.size() == 4);
+}
+
+TEST_CASE("a network: confusion matrix and top-k, with an uneven last batch") {
+  MultiLayerNetwork network({.seed = 4,
+                             .updater = Nesterovs{.learningRate = 0.05},
+                             .inputShape = {6},
+                             .layers = {Dense{.units = 8, .activation = Activation::Tanh},
+                                        Dropout{.rate = 0.5}, Output{.classes = 5}}});
+  network.init();
+  Tensor features = Tensor::empty({67, 6}), labels = Tensor::empty({67}, DType::Int64);
+  const auto random = randomBatches(9, 1, 67, 6);
+  std::ranges::copy(random.front().values, features.data<float>());
+  for (std::int64_t n = 0; n < 67; ++n) labels.data<std::int64_t>()[n] = n % 5;
+  InMemoryDataSetIterator data(features, labels, 8);
+  for (const int workers : {1, 2, 3, 4}) {
+    auto wrapper = toyWrapper(network, workers).build();
+    wrapper.fit(data);
+    const Evaluation alone = network.evaluate(data), together = wrapper.evaluate(data);
+    CHECK(together == alone);
+    CHECK(together.examples() == 67);
+    for (std::int64_t k = 1; k <= 5; ++k) CHECK(together.topKAccuracy(k) == alone.topKAccuracy(k));
+    network.init();  // another model than the replicas have seen last
+    CHECK(wrapper.evaluate(data) == network.evaluate(data));
+  }
+}
+
+TEST_CASE("the counts are the same under random delays") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    ToyModel model(wide());
+    RandomDelays delays(seed, 300us);
+    Labelled data(23, seed);
+    const Evaluation alone = evaluate(model, data);
+    data.onNext = [&](std::size_t) { delays(); };
+    model.control().onOutput = [&](const Batch&) { delays(); };
+    auto wrapper = toyWrapper(model, 1 + static_cast<int>(seed % 4))
+                       .prefetchBuffer(static_cast<std::int64_t>(seed % 5))
+                       .build();
+    for (int run = 0; run < 3; ++run) CHECK(wrapper.evaluate(data) == alone);
+  }
+}
+
+namespace {
+
+/// How a training is interrupted by evaluations.
+enum class Evaluating { Never, Between, InListeners };
+
+std::vector<std::byte> trainedBits(ParallelWrapper::Builder builder, ToyModel& model, Evaluating when) {
+  Labelled data(8);
+  auto evaluator = std::make_shared<RecordingListener>(
+      ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
+        if (when != Evaluating::InListeners) return;
+        const Evaluation together = trainer.evaluate(data);
+        CHECK_MESSAGE(together == evaluate(trainer.model(), data), call.event);
+      });
+  auto wrapper = builder.listeners({evaluator}).build();
+  auto training = trainingData();
+  for (int i = 0; i < 2; ++i) {
+    if (when == Evaluating::Between) CHECK(wrapper.evaluate(data) == evaluate(model, data));
+    wrapper.fit(training, 2);
+  }
+  return model.allBits();
+}
+
+void checkUndisturbed(const std::function<void(ParallelWrapper::Builder&)>& options) {
+  for (const int workers : {1, 2, 3}) {
+    std::vector<std::vector<std::byte>> bits;
+    for (const auto when : {Evaluating::Never, Evaluating::Between, Evaluating::InListeners}) {
+      ToyModel model(wide());
+      auto builder = toyWrapper(model, workers);
+      options(builder);
+      bits.push_back(trainedBits(builder, model, when));
+    }
+    CAPTURE(workers);
+    CHECK(bits[1] == bits[0]);
+    CHECK(bits[2] == bits[0]);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("training computes the same bits with evaluations between fits and in listeners") {
+  SUBCASE("averaging") {
+    checkUndisturbed([](auto& builder) { builder.averagingFrequency(2); });
+  }
+  SUBCASE("workers keep their updaters' states") {
+    checkUndisturbed([](auto& builder) { builder.averagingFrequency(2).averageUpdaters(false); });
+  }
+  SUBCASE("synchronous gradients") {
+    checkUndisturbed([](auto& builder) { builder.trainingMode(TrainingMode::SynchronousGradients); });
+  }
+  SUBCASE("shared gradients, where statistics and updaters drift apart between resynchronisations") {
+    checkUndisturbed([](auto& builder) {
+      builder.trainingMode(TrainingMode::SharedGradients).sharedGradients({.resynchronizationFrequency = 3});
+    });
+  }
+}
+
+TEST_CASE("from a merged listener all workers take part, and training goes on beside random delays") {
+  ToyModel model(wide());
+  RandomDelays delays(5, 200us);
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  model.control().onStep = [&](const Batch&) { delays(); };
+  model.control().onOutput = [&](const Batch&) {
+    delays();
+    std::scoped_lock lock(mutex);
+    threads.insert(std::this_thread::get_id());
+  };
+  Labelled data(8);
+  int evaluations = 0;
+  ParallelWrapper* wrapper = nullptr;
+  auto listener = std::make_shared<RecordingListener>(
+      ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
+        if (call.event != "merge") return;
+        CHECK(wrapper->evaluate(data).examples() == trainer.evaluate(data).examples());  // twice a meeting
+        ++evaluations;
+      });
+  auto built = toyWrapper(model, 3).listeners({listener}).build();
+  wrapper = &built;
+  auto training = trainingData();
+  training.onNext = [&](std::int64_t, std::int64_t) { delays(); };
+  built.fit(training, 3);
+  CHECK(evaluations == 12);
+  CHECK(threads.size() == 3);
+  CHECK_FALSE(threads.contains(std::this_thread::get_id()));
+}
+
+TEST_CASE("a worker's failure names worker, device and batch, the earliest of several, in every run") {
+  for (int run = 0; run < 20; ++run) {
+    ToyModel model(wide());
+    RandomDelays delays(static_cast<std::uint64_t>(run), 300us);
+    auto wrapper = toyWrapper(model, 3).build();
+    Labelled data(30);
+    model.control().onOutput = [&](const Batch& batch) {
+      delays();
+      if (batch.stamp.sequence >= 4 && batch.stamp.sequence != 5) boom();
+    };
+    data.onNext = [&](std::size_t batch) {
+      if (batch == 20) boom();
+    };
+    CHECK(failureOf(wrapper, data, 1) == "evaluate: worker 1 on cpu failed in batch 5: boom");
+    checkWorksAgain(wrapper, model);
+  }
+}
+
+TEST_CASE("data that cannot be evaluated") {
+  ToyModel model(wide());
+  auto wrapper = toyWrapper(model, 2).build();
+  SUBCASE("the iterator throws") {
+    Labelled data(9);
+    data.onReset = boom;
+    CHECK(failureOf(wrapper, data, -1) == "the data iterator failed in reset to epoch 1: boom");
+    data.onReset = {};
+    wrapper.evaluate(data);  // from now on there are replicas
+    data.onReset = boom;
+    CHECK(failureOf(wrapper, data, -1) == "evaluate: the data iterator failed in reset to epoch 1: boom");
+    data.onReset = {};
+    for (const std::size_t at : {0, 1, 8, 9}) {
+      data.onNext = [at](std::size_t batch) {
+        if (batch == at) boom();
+      };
+      CHECK(failureOf(wrapper, data, -1) ==
+            fmt::format("evaluate: the data iterator failed at batch {} of epoch 1: boom", at + 1));
+    }
+  }
+  SUBCASE("labels out of range") {
+    Labelled data(9);
+    data.list[5].labels.front().value.data<std::int64_t>()[0] = 3;
+    CHECK(failureOf(wrapper, data, 1) ==
+          "evaluate: worker 1 on cpu failed in batch 6: evaluation: example 0 has label 3, but there are 3 "
+          "classes");
+  }
+  SUBCASE("no labels") {
+    Labelled data(9);
+    data.list[2].labels.clear();
+    CHECK(failureOf(wrapper, data, 0) ==
+          "evaluate: worker 0 on cpu failed in batch 3: evaluate: a batch has no labels");
+  }
+  SUBCASE("no batches, as alone") {
+    Labelled data(0);
+    for (int run = 0; run < 2; ++run) {
+      const auto alone = thrown<InvalidArgument>([&] { evaluate(model, data); });
+      CHECK(alone == "evaluate: the data set has no batches");
+      CHECK(thrown<InvalidArgument>([&] { wrapper.evaluate(data); }) == alone);
+      Labelled some(3);
+      wrapper.evaluate(some);  // replicas are there in the second run
+    }
+  }
+  SUBCASE("no examples in a batch") {
+    Labelled data(9);
+    data.list[3].features.clear();
+    CHECK(failureOf(wrapper, data, -1) ==
+          "evaluate: the data iterator failed at batch 4 of epoch 1: the batch has no examples");
+  }
+  SUBCASE("predictions of another number of classes on another worker") {
+    Labelled data(2);
+    data.list[1].features = {{"x", Tensor::zeros({1, 4})}};
+    data.list[1].labels = {{"y", Tensor::zeros({1}, DType::Int64)}};
+    CHECK(failureOf(wrapper, data, 1) ==
+          "evaluate: worker 1 on cpu failed in batch 2: evaluation: one of 3 classes cannot be merged with "
+          "one of 4");
+  }
+  checkWorksAgain(wrapper, model);
+}
+
+TEST_CASE("models that cannot be evaluated") {
+  SUBCASE("replicas that cannot be made") {
+    ToyModel model(wide());
+    model.control().onReplicate = [](int) { boom(); };
+    auto wrapper = toyWrapper(model, 2).build();
+    Labelled data(3);
+    CHECK(failureOf(wrapper, data, 0) == "worker 0 on cpu could not be made: boom");
+    model.control().onReplicate = {};
+    checkWorksAgain(wrapper, model);
+  }
+  SUBCASE("not initialised") {
+    MultiLayerNetwork network({.layers = {Output{.classes = 3}}});
+    auto wrapper = toyWrapper(network, 2).build();
+    Labelled data(3);
+    CHECK(thrown<InvalidArgument>([&] { wrapper.evaluate(data); }) ==
+          "model: it has no parameter block; has it been initialised?");
+    CHECK_FALSE(network.initialized());
+    wrapper.fit(data);
+    CHECK(wrapper.evaluate(data) == network.evaluate(data));
+  }
+  SUBCASE("without output()") {
+    class Mute final : public Model {
+     public:
+      std::unique_ptr<Model> replicate(Context&) const override { return std::make_unique<Mute>(); }
+      StepTicket gradient(const Batch& batch, const GradientReady& ready) override {
+        return toy_.gradient(batch, ready);
+      }
+      std::span<StateBlock> blocks() override { return toy_.blocks(); }
+
+     private:
+      ToyModel toy_{wide()};
+    } model;
+    auto wrapper = toyWrapper(model, 2).build();
+    Labelled data(3);
+    CHECK(failureOf(wrapper, data, 0) == "evaluate: worker 0 on cpu failed in batch 1: " +
+                                             thrown<InvalidArgument>([&] { evaluate(model, data); }));
+    auto training = trainingData();
+    wrapper.fit(training);
+  }
+}
+
+TEST_CASE("while the wrapper is at work nobody but its listeners evaluates") {
+  const std::string refusal =
+      "evaluate: the wrapper is at work; while fit() runs only its listeners may evaluate, in calls on the "
+      "thread that called fit(), so not in onIteration";
+  ToyModel model(wide());
+  Labelled data(3), other(3);
+  std::string inWorker;
+  auto listener = std::make_shared<RecordingListener>(
+      ListenerScope::Worker, [&](const RecordedCall& call, Trainer& trainer) {
+        if (call.event == "iteration")
+          inWorker = thrown<InvalidArgument>([&] { trainer.evaluate(data); });
+        else
+          CHECK(trainer.evaluate(data) == evaluate(trainer.model(), data));
+      });
+  auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
+  auto training = trainingData();
+  wrapper.fit(training, 2);
+  CHECK(inWorker == refusal);
+  std::string inIterator;
+  data.onNext = [&](std::size_t) { inIterator = thrown<InvalidArgument>([&] { wrapper.evaluate(other); }); };
+  wrapper.evaluate(data);
+  CHECK(inIterator == refusal);
+  CHECK(thrown<InvalidArgument>([&] {
+          data.onNext = [&](std::size_t) { wrapper.fit(training); };
+          try {
+            wrapper.evaluate(data);
+          } catch (const TrainingError& error) {
+            std::rethrow_exception(error.cause());
+          }
+        }) == "fit: it is already running; a listener or another thread called it again");
+  data.onNext = {};
+  checkWorksAgain(wrapper, model);
+}
+
+TEST_CASE("an evaluation that fails in a listener ends fit(), or not, as the listener likes") {
+  for (const bool caught : {true, false}) {
+    ToyModel model(wide());
+    Labelled data(9);
+    model.control().onOutput = [](const Batch& batch) {
+      if (batch.stamp.sequence == 4) boom();
+    };
+    auto listener = std::make_shared<RecordingListener>(ListenerScope::Merged,
+                                                        [&](const RecordedCall& call, Trainer& trainer) {
+                                                          if (call.event != "merge") return;
+                                                          try {
+                                                            trainer.evaluate(data);
+                                                          } catch (const TrainingError&) {
+                                                            if (!caught) throw;
+                                                          }
+                                                        });
+    auto wrapper = toyWrapper(model, 3).listeners({listener}).build();
+    auto training = trainingData();
+    const auto failure = muster::test::failureOf(wrapper, training);
+    if (caught) {
+      CHECK(failure.text == "nothing failed");
+      CHECK(listener->calls("merge").size() == 4);
+    } else {
+      CHECK(failure.text ==
+            "a listener failed after iteration 1: evaluate: worker 1 on cpu failed in batch 5: boom");
+    }
+    model.control().onOutput = {};
+    checkWorksAgain(wrapper, model);
+  }
+}
+
+TEST_CASE("a training that fails during a listener's evaluation: it is finished, and nobody hangs") {
+  for (int run = 0; run < 20; ++run) {
+    ToyModel model(wide());
+    Labelled data(9);
+    std::atomic<bool> evaluating{false}, failing{false};
+    model.control().onOutput = [&](const Batch&) {
+      evaluating = true;
+      for (int i = 0; i < 1000 && !failing; ++i) std::this_thread::sleep_for(1ms);
+      if (run % 2 == 0) std::this_thread::sleep_for(2ms);
+    };
+    auto training = trainingData();
+    training.onNext = [&](std::int64_t, std::int64_t batch) {
+      if (batch != 8) return;  // read ahead, while the workers are at the first meeting
+      for (int i = 0; i < 1000 && !evaluating; ++i) std::this_thread::sleep_for(1ms);
+      failing = true;
+      boom();
+    };
+    std::int64_t examples = 0;
+    std::string second;
+    auto listener = std::make_shared<RecordingListener>(
+        ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
+          if (call.event != "merge") return;
+          examples = trainer.evaluate(data).examples();
+          std::this_thread::sleep_for(20ms);
+          second = thrown<Error>([&] { trainer.evaluate(data); });
+        });
+    auto wrapper = toyWrapper(model, 3).listeners({listener}).build();
+    CHECK(muster::test::failureOf(wrapper, training).text ==
+          "the data iterator failed at batch 9 of epoch 1: boom");
+    CHECK(examples == evaluate(model, data).examples());
+    CHECK(second == "evaluate: the training has failed meanwhile, and its workers have left");
+    training.onNext = {};
+    listener->calls();
+    model.control().onOutput = {};
+    wrapper = toyWrapper(model, 3).build();
+    checkWorksAgain(wrapper, model);
+  }
+}
