@@ -62,7 +62,9 @@ Watchers makeWatchers(const Options& options, example::DataSets& data, const exa
   if (!options.quiet) watchers.all.push_back(std::make_shared<ProgressListener>());
   if (options.testEvery > 0) {
     watchers.tests = std::make_shared<EvaluationListener>(
-        *data.test, options.testEvery, options.quiet ? LineSink([](std::string_view) {}) : LineSink());
+        *data.test,
+        EvaluationOptions{.everyEpochs = options.testEvery,
+                          .sink = options.quiet ? LineSink([](std::string_view) {}) : LineSink()});
     watchers.all.push_back(watchers.tests);
   }
   if (!options.checkpointDirectory.empty())
@@ -157,7 +159,7 @@ int run(const Options& options) {
   wrapper.fit(*data.train, epochs);  // network now holds the averaged parameters
   if (!saveTrained(network, options, recipe, start, watchers)) return example::kInterruptedExit;
 
-  const Evaluation test = network.evaluate(*data.test);
+  const Evaluation test = wrapper.evaluate(*data.test);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   const auto tests = watchers.tests ? watchers.tests->results() : std::vector<EvaluationListener::Result>{};
   conclude({test, watchers.performance->report(), watchers.scores->epochs(), tests, seconds.count()}, options,

@@ -1,21 +1,48 @@
 #include "muster/core/listeners/evaluation_listener.h"
 
+#include <string_view>
+#include <utility>
+
 #include "muster/core/base/error.h"
 
 namespace muster {
 
-EvaluationListener::EvaluationListener(DataSetIterator& data, std::int64_t everyEpochs, LineSink sink)
-    : data_(data), everyEpochs_(everyEpochs), sink_(std::move(sink)) {
-  require(everyEpochs >= 1, "evaluation listener: everyEpochs must be at least 1, got {}", everyEpochs);
+EvaluationListener::EvaluationListener(DataSetIterator& data, EvaluationOptions options)
+    : data_(data), options_(std::move(options)), everyIterations_(options_.everyIterations) {
+  require(options_.everyEpochs >= 0, "evaluation listener: everyEpochs cannot be negative, got {}",
+          options_.everyEpochs);
+  require(options_.everyIterations >= 0, "evaluation listener: everyIterations cannot be negative, got {}",
+          options_.everyIterations);
+  require(options_.everyEpochs > 0 || options_.everyIterations > 0,
+          "evaluation listener: everyEpochs and everyIterations are both 0, so it would never evaluate");
+}
+
+void EvaluationListener::onEpochStart(const EpochEvent& event) {
+  everyIterations_.start(event.iteration);
+  current_ = false;
+}
+
+void EvaluationListener::onMerge(const MergeEvent& event) {
+  current_ = false;
+  if (!everyIterations_.passed(event.iteration)) return;
+  results_.push_back({event.epoch, event.iteration, event.trainer.evaluate(data_)});
+  current_ = true;
+  write("iteration", event.iteration);
 }
 
 void EvaluationListener::onEpochEnd(const EpochEvent& event) {
   const std::int64_t finished = event.epoch + 1;
-  if (finished % everyEpochs_ != 0) return;
-  results_.push_back({finished, evaluate(event.trainer.model(), data_)});
+  const bool known = std::exchange(current_, false);
+  if (options_.everyEpochs == 0 || finished % options_.everyEpochs != 0) return;
+  results_.push_back(
+      {finished, event.iteration, known ? results_.back().evaluation : event.trainer.evaluate(data_)});
+  write("epoch", finished);
+}
+
+void EvaluationListener::write(std::string_view unit, std::int64_t count) {
   const Evaluation& e = results_.back().evaluation;
-  writeLine(sink_, fmt::format("epoch {}: accuracy {:.4f}, F1 {:.4f} on {} examples", finished, e.accuracy(),
-                               e.f1(), e.examples()));
+  writeLine(options_.sink, fmt::format("{} {}: accuracy {:.4f}, F1 {:.4f} on {} examples", unit, count,
+                                       e.accuracy(), e.f1(), e.examples()));
 }
 
 }  // namespace muster

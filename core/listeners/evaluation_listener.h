@@ -1,35 +1,51 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/listeners/every.h"
 #include "muster/core/listeners/line_sink.h"
 #include "muster/core/nn/listener.h"
 
 namespace muster {
 
-/// Evaluates the merged model every N epochs on a data set of its own, and keeps and writes the results, as
-/// `epoch 3: accuracy 0.9834, F1 0.9833 on 10000 examples`.
+struct EvaluationOptions {
+  std::int64_t everyEpochs = 1;      ///< 0: not at the ends of epochs
+  std::int64_t everyIterations = 0;  ///< 0: not by iterations
+  LineSink sink = {};
+};
+
+/// Evaluates the merged model every N epochs, or every N iterations, or both, on a data set of its own, with
+/// all workers. It keeps the results and writes them, as `epoch 3: accuracy 0.9834, F1 0.9833 on 10000
+/// examples`. Iterations are looked at after each merge: every N means when a multiple of N was passed.
 class EvaluationListener final : public Listener {
  public:
   struct Result {
-    std::int64_t epoch = 0;  ///< epochs finished
+    std::int64_t epoch = 0;      ///< epochs finished
+    std::int64_t iteration = 0;  ///< iterations finished
     Evaluation evaluation;
   };
 
   /// @param data  must outlive the listener, and be no iterator that the training itself reads.
-  /// @throws InvalidArgument for everyEpochs < 1.
-  explicit EvaluationListener(DataSetIterator& data, std::int64_t everyEpochs = 1, LineSink sink = {});
+  /// @throws InvalidArgument for a negative number, or where both are 0.
+  explicit EvaluationListener(DataSetIterator& data, EvaluationOptions options = {});
 
+  void onEpochStart(const EpochEvent& event) override;
+  void onMerge(const MergeEvent& event) override;
   void onEpochEnd(const EpochEvent& event) override;
 
+  /// In the order of time. Where the end of an epoch is the end of N iterations, too, it is there twice.
   const std::vector<Result>& results() const { return results_; }
 
  private:
+  void write(std::string_view unit, std::int64_t count);
+
   DataSetIterator& data_;
-  std::int64_t everyEpochs_;
-  LineSink sink_;
+  const EvaluationOptions options_;
+  Every everyIterations_;
+  bool current_ = false;  // the last result is of the model as it is now
   std::vector<Result> results_;
 };
 

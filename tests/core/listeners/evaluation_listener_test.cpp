@@ -8,6 +8,7 @@
 #include "muster/core/base/error.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/list_iterator.h"
+#include "tests/support/thrown.h"
 
 namespace muster {
 
@@ -19,14 +20,61 @@ TEST_CASE("the model is evaluated every N epochs") {
   test::EchoModel model;
   test::FakeTrainer trainer(model);
   std::vector<std::string> lines;
-  EvaluationListener listener(data, 2, [&](std::string_view line) { lines.emplace_back(line); });
+  EvaluationListener listener(
+      data, {.everyEpochs = 2, .sink = [&](std::string_view line) { lines.emplace_back(line); }});
   for (std::int64_t epoch = 0; epoch < 5; ++epoch) listener.onEpochEnd({trainer, epoch, 0, 0, 0});
   CHECK(lines == std::vector<std::string>{"epoch 2: accuracy 0.5000, F1 0.3333 on 4 examples",
                                           "epoch 4: accuracy 0.5000, F1 0.3333 on 4 examples"});
   REQUIRE(listener.results().size() == 2);
   CHECK(listener.results()[1].epoch == 4);
   CHECK(listener.results()[1].evaluation.count(1, 0) == 1);
-  CHECK_THROWS_AS(EvaluationListener(data, 0), InvalidArgument);
+}
+
+TEST_CASE("the model is evaluated every N iterations, and not twice where an epoch ends there, too") {
+  Batch batch;
+  batch.features.push_back({"features", Tensor::of({1, 0, 0, 1}, {2, 2})});
+  batch.labels.push_back({"labels", Tensor::of({1, 0, 1, 0}, {2, 2})});
+  test::ListIterator data({batch});
+  test::EchoModel model;
+  test::FakeTrainer trainer(model);
+  std::vector<std::string> lines;
+  EvaluationListener listener(
+      data, {.everyIterations = 4, .sink = [&](std::string_view line) { lines.emplace_back(line); }});
+  const auto merge = [&](std::int64_t iteration) {
+    listener.onMerge({.trainer = trainer, .epoch = 2, .iteration = iteration});
+  };
+  listener.onEpochStart({trainer, 2, 5, 0, 0});
+  for (const std::int64_t iteration : {6, 7, 9, 12}) merge(iteration);
+  CHECK(data.epochs.size() == 2);
+  listener.onEpochEnd({trainer, 2, 12, 0, 0});
+  CHECK(data.epochs.size() == 2);  // no merge since
+  listener.onEpochStart({trainer, 3, 12, 0, 0});
+  listener.onEpochEnd({trainer, 3, 12, 0, 0});
+  CHECK(data.epochs.size() == 3);  // another epoch, whatever came between
+  listener.onEpochStart({trainer, 4, 12, 0, 0});
+  merge(16);
+  merge(16);  // what was held back is exchanged: another model
+  listener.onEpochEnd({trainer, 4, 16, 0, 0});
+  CHECK(data.epochs.size() == 5);
+  const std::string rest = ": accuracy 0.5000, F1 0.3333 on 2 examples";
+  CHECK(lines == std::vector<std::string>{"iteration 9" + rest, "iteration 12" + rest, "epoch 3" + rest,
+                                          "epoch 4" + rest, "iteration 16" + rest, "epoch 5" + rest});
+  CHECK(listener.results()[0].epoch == 2);
+  CHECK(listener.results()[0].iteration == 9);
+  CHECK(listener.results()[2].epoch == 3);
+  CHECK(listener.results()[2].iteration == 12);
+}
+
+TEST_CASE("an evaluation listener that would never evaluate is refused") {
+  test::ListIterator data({});
+  const auto problem = [&](EvaluationOptions options) {
+    return test::thrown<InvalidArgument>([&] { EvaluationListener(data, options); });
+  };
+  CHECK(problem({.everyEpochs = 0}) ==
+        "evaluation listener: everyEpochs and everyIterations are both 0, so it would never evaluate");
+  CHECK(problem({.everyEpochs = -1}) == "evaluation listener: everyEpochs cannot be negative, got -1");
+  CHECK(problem({.everyIterations = -2}) ==
+        "evaluation listener: everyIterations cannot be negative, got -2");
 }
 
 }  // namespace muster
