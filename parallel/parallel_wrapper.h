@@ -135,7 +135,7 @@ class ParallelWrapper::Builder {
   /// Pin each worker on the CPU to cores of its own, where there are enough, and the process's share of time
   /// (a container's CPU quota) does for them. Default true.
   Builder& pinThreads(bool pin);
-  /// Thresholds, residuals and resynchronisation of TrainingMode::SharedGradients; nothing elsewhere.
+  /// Thresholds, residuals and resynchronisation of TrainingMode::SharedGradients; refused in other modes.
   Builder& sharedGradients(SharedGradientsOptions options);
   /// Listeners of either scope; replaces those given before.
   Builder& listeners(Listeners listeners);

@@ -12,8 +12,8 @@ enum class TrainingMode {
   /// after the averaging.
   SynchronousGradients,
   /// Every iteration each worker sends the large elements of its update, as plus or minus a threshold, and
-  /// keeps the rest for later: a sixteenth of the parameters' bytes at most, and all that was kept at a
-  /// resynchronisation. Source: Strom 2015.
+  /// keeps the rest for later: a sixteenth of the parameters' bytes at most, and what was kept, with
+  /// the updater's state, at a resynchronisation. Source: Strom 2015.
   SharedGradients
 };
 
