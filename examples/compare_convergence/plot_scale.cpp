@@ -53,6 +53,12 @@ double PlotScale::transformed(double value) const {
   return value;
 }
 
+double PlotScale::restored(double transformed) const {
+  if (kind_ == ScaleKind::Log) return std::pow(10, transformed);
+  if (kind_ == ScaleKind::Accuracy) return 1 - std::pow(10, -transformed);
+  return transformed;
+}
+
 double PlotScale::at(double value) const {
   if (!holds(value)) return value > 0 ? 1 : 0;
   return std::clamp((transformed(value) - low_) / (high_ - low_), 0.0, 1.0);
@@ -82,7 +88,7 @@ std::vector<PlotScale::Tick> PlotScale::logTicks() const {
       const bool within = std::log10(value) >= low_ && std::log10(value) <= high_;
       if (within && (leading == 1 || decades < 2)) ticks.push_back({value, shortNumber(value)});
     }
-  return ticks;
+  return ticks.size() < 2 ? evenTicks() : ticks;
 }
 
 std::vector<PlotScale::Tick> PlotScale::accuracyTicks() const {
@@ -90,6 +96,17 @@ std::vector<PlotScale::Tick> PlotScale::accuracyTicks() const {
   for (const double value : kAccuracyTicks)
     if (transformed(value) >= low_ && transformed(value) <= high_)
       ticks.push_back({value, percentText(value)});
+  return ticks.size() < 2 ? evenTicks() : ticks;
+}
+
+std::vector<PlotScale::Tick> PlotScale::evenTicks() const {
+  const double low = restored(low_), high = restored(high_);
+  const double step = niceStep((high - low) / 3);
+  std::vector<Tick> ticks;
+  for (double n = std::ceil(low / step); n * step <= high; ++n) {
+    const double value = n * step;
+    ticks.push_back({value, kind_ == ScaleKind::Accuracy ? percentText(value) : shortNumber(value)});
+  }
   return ticks;
 }
 

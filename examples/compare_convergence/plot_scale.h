@@ -26,13 +26,17 @@ class PlotScale {
   bool holds(double value) const;
   /// 0 at the axis's beginning, 1 at its end; values beyond, or without a place, go to the nearer end.
   double at(double value) const;
+  /// At least two, with room for them.
   std::vector<Tick> ticks() const;
 
  private:
   double transformed(double value) const;
+  double restored(double transformed) const;
   std::vector<Tick> linearTicks() const;
   std::vector<Tick> logTicks() const;
   std::vector<Tick> accuracyTicks() const;
+  /// At even steps of the value: for a range that has fewer than two of the usual ticks.
+  std::vector<Tick> evenTicks() const;
 
   ScaleKind kind_;
   double low_ = 0, high_ = 1;  // transformed

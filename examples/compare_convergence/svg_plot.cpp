@@ -6,6 +6,8 @@
 #include <iterator>
 #include <ranges>
 
+#include "examples/compare_convergence/number_text.h"
+
 namespace convergence {
 namespace {
 
@@ -121,6 +123,10 @@ std::string svgPlot(const Plot& plot) {
     const double at = drawing.py(*plot.mark);
     svg += fmt::format(R"(<line class="mark" x1="{1}" y1="{0:.1f}" x2="{2}" y2="{0:.1f}"/>)", at, kLeft,
                        kWidth - kRight);
+    const auto value =
+        plot.y.scale == ScaleKind::Accuracy ? percentText(*plot.mark) : shortNumber(*plot.mark);
+    svg += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kWidth - kRight - 2, at - 4,
+                       escapeMarkup(value));
   }
   for (const auto& line : plot.lines) appendLine(svg, drawing, line);
   return svg + "</svg>";
