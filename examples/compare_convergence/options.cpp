@@ -129,7 +129,8 @@ void checkRanges(const Options& o) {
   if (o.testEvery) example::requireAtLeast<std::int64_t>("test-every", *o.testEvery, 1);
   require(o.momentum >= 0 && o.momentum < 1, "--momentum must be at least 0 and below 1, got {}", o.momentum);
   require(o.l2 >= 0 && std::isfinite(o.l2), "--l2 must be a number and not negative, got {}", o.l2);
-  require(o.target > 0 && o.target < 1, "--target must be above 0 and below 100, got {}", o.target * 100);
+  require(o.target >= 0.01 && o.target < 1,
+          "--target must be at least 1 and below 100, a percentage (97, not 0.97), got {}", o.target * 100);
   require(!o.out.empty(), "--out needs the name of a directory");
   example::checkData(o.data);
 }

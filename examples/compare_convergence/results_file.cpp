@@ -71,7 +71,8 @@ std::string wholeFile(const std::filesystem::path& path) {
   std::string text{std::istreambuf_iterator<char>(in), {}};
   if (!in.is_open() || in.bad())
     throw FileError(path, fmt::format("cannot be read: {}", std::generic_category().message(errno)));
-  if (text.empty()) throw FileError(path, "is no results file: it is empty");
+  if (text.empty())
+    throw FileError(path, "is no results file: it is empty; remove it, or give another --out");
   return text;
 }
 
@@ -94,7 +95,9 @@ void ResultsFile::read(const std::string& text) {
                                          fmt::join(differing, ", ")));
     for (number = 2; std::getline(in, line); ++number) runs_.push_back(runFromJson(line));
   } catch (const muster::InvalidArgument& error) {
-    throw FileError(path_, fmt::format("is no results file: line {}: {}", number, error.what()));
+    throw FileError(path_,
+                    fmt::format("is no results file: line {}: {}; give another --out{}", number, error.what(),
+                                number == 1 ? "" : ", or remove that line and its run is trained again"));
   }
 }
 
