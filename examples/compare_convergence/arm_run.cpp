@@ -38,10 +38,17 @@ ParallelWrapper wrapperOf(const Arm& arm, const Setting& setting, Model& network
       .trainingMode(trainingModeOf(arm.mode))
       .averagingFrequency(frequencyOf(arm, setting))
       .synchronousUntil(arm.synchronousUntil)
-      .measureDivergence(arm.mode == Mode::Averaging)  // elsewhere the replicas' parameters are equal
+      .measureDivergence(measuresDistance(arm))
       .pinThreads(setting.pinThreads)
       .listeners(std::move(listeners))
       .build();
+}
+
+std::optional<std::int64_t> sharedParametersOf(const Arm& arm, Model& network) {
+  if (arm.mode != Mode::Shared) return std::nullopt;
+  for (const auto& block : network.blocks())
+    if (block.kind == BlockKind::Parameters) return block.values.elements();
+  return std::nullopt;
 }
 
 bool isNonFinite(const std::exception_ptr& cause) {
@@ -69,15 +76,16 @@ MultiLayerConfiguration networkOf(const Arm& arm, std::int64_t seed, const Setti
 ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
               const std::function<void(std::int64_t samples)>& progress, const std::function<bool()>& stop) {
   Tester tester(ImageSetIterator(setting.testImages, kTestBatch, std::nullopt, setting.testExamples));
+  MultiLayerNetwork network(networkOf(arm, seed, setting));
+  network.init();
   const auto recorder =
       std::make_shared<Recorder>(RecorderOptions{.testEvery = setting.testEvery,
                                                  .samples = setting.samples(),
-                                                 .apart = arm.mode == Mode::Averaging,
+                                                 .apart = measuresDistance(arm),
+                                                 .sharedParameters = sharedParametersOf(arm, network),
                                                  .test = [&](Model& model) { return tester.test(model); },
                                                  .progress = progress,
                                                  .stop = stop});
-  MultiLayerNetwork network(networkOf(arm, seed, setting));
-  network.init();
   ImageSetIterator images(setting.trainingImages, arm.batch, static_cast<std::uint64_t>(seed),
                           setting.trainingExamples);
   ArmRun run{.record = {.arm = arm, .seed = seed, .points = {}, .cores = availableParallelism()},

@@ -18,6 +18,10 @@ std::string armFields(const Arm& arm, const Grid& grid) {
                      arm.synchronousUntil);
 }
 
+std::string numberField(double number) {
+  return fmt::format("{}", number);
+}
+
 /// Mean and deviation; two empty fields where there is nothing.
 std::string spreadFields(const Spread& spread) {
   return spread.count == 0 ? "," : fmt::format("{},{}", spread.mean, spread.deviation);
@@ -41,8 +45,8 @@ std::string pointsCsv(const Comparison& comparison) {
     for (const auto& p : run.points)
       fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{},{},{},{},{},{},{}\n",
                      armFields(run.arm, comparison.grid), run.seed, p.samples, p.iterations, p.rounds,
-                     p.seconds, p.bytes, p.trainingLoss, p.testLoss, p.testAccuracy, p.distance,
-                     run.oversubscribed());
+                     p.seconds, p.bytes, p.trainingLoss, p.testLoss, p.testAccuracy,
+                     measuresDistance(run.arm) ? numberField(p.distance) : "", run.oversubscribed());
   return csv;
 }
 
@@ -55,13 +59,19 @@ std::string summaryCsv(const Comparison& comparison) {
       kArmColumns);
   for (const auto& arm : comparison.arms) {
     const bool reached = arm.reachesTarget();
+    // Empty where no seed came to an end.
+    const auto ended = [&](double number) {
+      return arm.finalAccuracy.count > 0 ? numberField(number) : std::string();
+    };
     fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
                    armFields(arm.arm, comparison.grid), arm.runs, arm.failures,
-                   spreadFields(arm.finalAccuracy), arm.worstAccuracy, arm.bestAccuracy, comparison.target,
-                   arm.target.reached, spreadFields(reached ? arm.target.samples : Spread{}),
+                   spreadFields(arm.finalAccuracy), ended(arm.worstAccuracy), ended(arm.bestAccuracy),
+                   comparison.target, arm.target.reached,
+                   spreadFields(reached ? arm.target.samples : Spread{}),
                    spreadFields(reached ? arm.target.seconds : Spread{}), spreadFields(arm.speedUp),
-                   spreadFields(arm.seconds), arm.bytes.mean, arm.cost.exchanges, arm.cost.computeSeconds,
-                   arm.distance.mean, arm.oversubscribed);
+                   spreadFields(arm.seconds), ended(arm.bytes.mean), ended(arm.cost.exchanges),
+                   ended(arm.cost.computeSeconds), measuresDistance(arm.arm) ? ended(arm.distance.mean) : "",
+                   arm.oversubscribed);
   }
   return csv;
 }
@@ -83,10 +93,11 @@ std::string projectionCsv(const Comparison& comparison) {
 }
 
 std::string mergesCsv(const std::vector<Merge>& merges) {
-  std::string csv = "samples,iterations,seconds,training_loss,distance,bytes_per_worker\n";
+  std::string csv =
+      "samples,iterations,seconds,training_loss,distance,bytes_per_worker,resynchronisation,drift\n";
   for (const auto& m : merges)
-    fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{}\n", m.samples, m.iterations, m.seconds, m.loss,
-                   m.distance, m.bytes);
+    fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{},{},{}\n", m.samples, m.iterations, m.seconds,
+                   m.loss, m.distance, m.bytes, m.resynchronisation, m.drift);
   return csv;
 }
 

@@ -49,6 +49,11 @@ struct Arm {
   void fields(muster::Fields& f);
 };
 
+/// Whether the replicas' distance is measured: elsewhere their parameters are equal.
+inline bool measuresDistance(const Arm& arm) {
+  return arm.mode == Mode::Averaging;
+}
+
 /// What is to be combined, each list in the order of the report.
 struct GridLists {
   std::vector<Mode> modes;

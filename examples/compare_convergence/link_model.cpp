@@ -36,14 +36,17 @@ double quantity(std::string_view text, std::span<const Unit> units, std::string_
   const double number = std::strtod(owned.c_str(), &end);
   require(end != owned.c_str() && std::isfinite(number), "--link {}: the {} \"{}\" is no number with a unit",
           whole, what, text);
-  const std::string_view unit = end;
+  std::string_view unit = end;
+  if (unit == "\u00b5s" || unit == "\u03bcs") unit = "us";  // the micro sign, and the Greek letter
   std::vector<std::string_view> names;
   for (const auto& known : units) {
     if (known.name == unit) return number * known.factor;
     names.push_back(known.name);
   }
   throw muster::InvalidArgument(
-      fmt::format("--link {}: the {} \"{}\" needs a unit: {}", whole, what, text, fmt::join(names, ", ")));
+      fmt::format("--link {}: the {} \"{}\" {}: {}", whole, what, text,
+                  unit.empty() ? "needs a unit" : fmt::format("has an unknown unit \"{}\"; there are", unit),
+                  fmt::join(names, ", ")));
 }
 
 /// In the largest unit that leaves a number of at least 1.
@@ -78,8 +81,13 @@ double exchangeSeconds(const Link& link, Mode mode, std::int64_t workers, double
 
 Projection project(const Link& link, Mode mode, const WorkerCost& cost, std::int64_t workers) {
   Projection projection{.workers = workers, .seconds = cost.computeSeconds, .computingShare = 1};
-  if (cost.exchanges > 0)
-    projection.seconds += cost.exchanges * exchangeSeconds(link, mode, workers, cost.bytes / cost.exchanges);
+  const auto add = [&](Mode priced, double exchanges, double bytes) {
+    if (exchanges > 0)
+      projection.seconds += exchanges * exchangeSeconds(link, priced, workers, bytes / exchanges);
+  };
+  add(mode, cost.exchanges - cost.resynchronisations, cost.bytes - cost.resynchronisationBytes);
+  // Sums, whatever the mode.
+  add(Mode::Averaging, cost.resynchronisations, cost.resynchronisationBytes);
   if (projection.seconds > 0) projection.computingShare = cost.computeSeconds / projection.seconds;
   return projection;
 }
@@ -99,7 +107,9 @@ std::vector<std::string> linkAssumptions() {
       "An exchange of parameters or gradients is a ring all-reduce: 2 (W - 1) latency + 2 (W - 1) / W bytes "
       "/ bandwidth.",
       "Messages of shared gradients cannot be added up on their way, so everybody gets each of them around "
-      "the ring: (W - 1) (latency + bytes / bandwidth), also for what a resynchronisation sends.",
+      "the ring: (W - 1) (latency + bytes / bandwidth). A round that resynchronises sends what can be added "
+      "up: it is a ring all-reduce of all its bytes. Rounds of more than P / 4 + 16 bytes, the longest "
+      "message for P parameters, are taken for those.",
       "Each of the W workers does what one worker of the arm did: as many batches of the same size, in as "
       "many rounds. So W workers train W times one worker's samples: seconds of arms whose own workers "
       "differ "

@@ -16,7 +16,7 @@ struct Link {
 };
 
 /// Reads `10Gbit,50us`: a bandwidth a second in bit, kbit, Mbit, Gbit, Tbit, B, kB, MB, GB or TB (factors of
-/// 1000), and a latency in ns, us, ms or s.
+/// 1000), and a latency in ns, us (or µs), ms or s.
 /// @throws InvalidArgument naming the part that cannot be read.
 Link parseLink(std::string_view text);
 
@@ -24,15 +24,17 @@ Link parseLink(std::string_view text);
 ///
 /// Parameters and gradients are reduced by the ring all-reduce: 2 (W - 1) messages one after the other, of
 /// bytes / W each. Messages of shared gradients cannot be added up on their way, so a ring hands each of them
-/// to everybody: W - 1 messages of `bytes`.
+/// to everybody: W - 1 messages of `bytes`. (Their resynchronisations can: `project` reduces those.)
 /// Source: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations".
 double exchangeSeconds(const Link& link, Mode mode, std::int64_t workers, double bytes);
 
 /// What a worker of an arm did, as it was measured.
 struct WorkerCost {
   double computeSeconds = 0;
-  double exchanges = 0;  ///< rounds
-  double bytes = 0;      ///< that it contributed to all of them together
+  double exchanges = 0;               ///< rounds
+  double bytes = 0;                   ///< that it contributed to all of them together
+  double resynchronisations = 0;      ///< of the rounds, with shared gradients
+  double resynchronisationBytes = 0;  ///< of the bytes
 };
 
 struct Projection {

@@ -16,16 +16,29 @@ void Recorder::onMerge(const muster::MergeEvent& event) {
   now_.samples += event.examples;
   now_.iterations = event.iteration;
   lossSum_ += event.score * static_cast<double>(event.examples);
-  if (event.trainer.workers() > 1) {
-    ++now_.rounds;
-    now_.bytes += event.bytes;
-    const double distance = options_.apart ? event.divergence : 0;
-    merges_.push_back({now_.samples, event.iteration, now_.seconds, event.score, distance, event.bytes});
-  }
+  if (event.trainer.workers() > 1) noteMerge(event);
   if (every_.passed(now_.samples) || now_.samples == options_.samples) testNow(event.trainer);
   if (options_.progress) options_.progress(now_.samples);
   if (options_.stop && options_.stop()) event.trainer.stopFit();
   since_ = options_.now();
+}
+
+void Recorder::noteMerge(const muster::MergeEvent& event) {
+  const bool again = options_.sharedParameters && event.bytes > *options_.sharedParameters / 4 + 16;
+  ++now_.rounds;
+  now_.bytes += event.bytes;
+  if (again) {
+    ++now_.resynchronisations;
+    now_.resynchronisationBytes += event.bytes;
+  }
+  merges_.push_back({.samples = now_.samples,
+                     .iterations = event.iteration,
+                     .seconds = now_.seconds,
+                     .loss = event.score,
+                     .distance = options_.apart ? event.divergence : 0,
+                     .bytes = event.bytes,
+                     .resynchronisation = again,
+                     .drift = again ? event.divergence : 0});
 }
 
 void Recorder::testNow(muster::Trainer& trainer) {

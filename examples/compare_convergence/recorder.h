@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "examples/compare_convergence/run_record.h"
@@ -14,12 +15,14 @@ namespace convergence {
 
 /// One exchange, as the CSV file of a run's merges has it.
 struct Merge {
-  std::int64_t samples = 0;     ///< trained before it, by all workers
-  std::int64_t iterations = 0;  ///< of each worker
-  double seconds = 0;           ///< of training, without the tests
-  double loss = 0;              ///< mean over the samples since the merge before
-  double distance = 0;          ///< of the replicas from their mean, just before
-  std::int64_t bytes = 0;       ///< that one worker contributed
+  std::int64_t samples = 0;        ///< trained before it, by all workers
+  std::int64_t iterations = 0;     ///< of each worker
+  double seconds = 0;              ///< of training, without the tests
+  double loss = 0;                 ///< mean over the samples since the merge before
+  double distance = 0;             ///< of the replicas from their mean, just before; with averaging
+  std::int64_t bytes = 0;          ///< that one worker contributed
+  bool resynchronisation = false;  ///< of shared gradients
+  double drift = 0;                ///< what a resynchronisation found withheld, relative to the parameters
 };
 
 struct RecorderOptions {
@@ -28,6 +31,9 @@ struct RecorderOptions {
   /// Whether the replicas are apart before a merge. Shared gradients call their drift the divergence, which
   /// is no distance of replicas.
   bool apart = true;
+  /// With shared gradients the parameters of the network, P: a round of more than P / 4 + 16 bytes, which no
+  /// message has, is a resynchronisation. Nothing elsewhere.
+  std::optional<std::int64_t> sharedParameters = {};
   std::function<TestResult(muster::Model&)> test = {};
   std::function<void(std::int64_t samples)> progress = {};  ///< called after each merge; may be empty
   std::function<bool()> stop = {};                          ///< asked after each merge; may be empty
@@ -53,6 +59,8 @@ class Recorder final : public muster::Listener {
  private:
   using Clock = std::chrono::steady_clock;
 
+  /// Counts a merge of several workers.
+  void noteMerge(const muster::MergeEvent& event);
   void testNow(muster::Trainer& trainer);
   /// Sums up what there was since the last point.
   void closeInterval();

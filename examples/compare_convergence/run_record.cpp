@@ -25,6 +25,8 @@ void Point::fields(muster::Fields& f) {
   f.field("testLoss", testLoss);
   f.field("testAccuracy", testAccuracy);
   f.field("distance", distance);
+  f.field("resynchronisations", resynchronisations);
+  f.field("resynchronisationBytes", resynchronisationBytes);
 }
 
 std::string toJson(const RunRecord& run) {

@@ -20,6 +20,8 @@ struct Point {
   double testLoss = 0;      ///< of the merged model
   double testAccuracy = 0;  ///< likewise; from 0 to 1
   double distance = 0;      ///< of the replicas from their mean, mean over the merges since the last point
+  std::int64_t resynchronisations = 0;      ///< of the rounds, with shared gradients
+  std::int64_t resynchronisationBytes = 0;  ///< of the bytes: all those of such rounds
 
   bool operator==(const Point&) const = default;
   void fields(muster::Fields& f);

@@ -61,7 +61,9 @@ Target targetOf(const Runs& runs, double accuracy) {
           .samples = of(&Point::samples),
           .cost = {.computeSeconds = spreadOf(computing).mean,
                    .exchanges = of(&Point::rounds).mean,
-                   .bytes = of(&Point::bytes).mean}};
+                   .bytes = of(&Point::bytes).mean,
+                   .resynchronisations = of(&Point::resynchronisations).mean,
+                   .resynchronisationBytes = of(&Point::resynchronisationBytes).mean}};
 }
 
 double meanDistance(const RunRecord& run) {
@@ -96,7 +98,9 @@ ArmSummary summariseArm(const Arm& arm, const std::vector<RunRecord>& all, doubl
   summary.cost = {
       .computeSeconds = spreadOver(runs, [](const RunRecord* run) { return run->computeSeconds; }).mean,
       .exchanges = atEnd(&Point::rounds).mean,
-      .bytes = summary.bytes.mean};
+      .bytes = summary.bytes.mean,
+      .resynchronisations = atEnd(&Point::resynchronisations).mean,
+      .resynchronisationBytes = atEnd(&Point::resynchronisationBytes).mean};
   return summary;
 }
 

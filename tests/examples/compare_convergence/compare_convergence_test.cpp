@@ -97,7 +97,7 @@ TEST_CASE("a grid is trained on equal samples, compared and reported") {
         doctest::Approx(runOf(runs, Mode::Single, 1, 20).points.back().testLoss).epsilon(1e-3));
   CHECK(contains(
       readFile(directory.path() / "out" / "merges" / "averaging-w2-f4-b10-nesterovs-lr0.01-u0-seed2.csv"),
-      "samples,iterations,seconds,training_loss,distance,bytes_per_worker\n80,4,"));
+      "samples,iterations,seconds,training_loss,distance,bytes_per_worker,resynchronisation,drift\n80,4,"));
 }
 
 TEST_CASE("shared gradients, a post-local switch and a scaled learning rate are trained as they are called") {
@@ -115,6 +115,9 @@ TEST_CASE("shared gradients, a post-local switch and a scaled learning rate are 
   const auto& shared = runOf(runs, Mode::Shared, 1, 10);
   CHECK(shared.points.back().rounds == 11);  // the last one is the resynchronisation
   CHECK(shared.points.size() == 2);
+  CHECK(shared.points.front().resynchronisations == 0);
+  CHECK(shared.points.back().resynchronisations == 1);
+  CHECK(shared.points.back().resynchronisationBytes >= 4 * 431080);
   CHECK(shared.points.back().trainingLoss > 0);
   CHECK(shared.points.back().distance == 0);
   CHECK(shared.points.front().bytes > 0);
@@ -210,7 +213,10 @@ TEST_CASE("options that cannot be are refused with 2 and a sentence, before anyt
       {{"--updater", "adam", "--momentum", "0.5"}, "--momentum is of the updater nesterovs"},
       {{"--lr-scaling", "cubic"}, "--lr-scaling: there is no \"cubic\"; there are none, linear, sqrt"},
       {{"--seeds", "1,1"}, "--seeds: 1 stands there twice"},
-      {{"--target", "100"}, "--target must be above 0 and below 100, got 100"},
+      {{"--target", "100"},
+       "--target must be at least 1 and below 100, a percentage (97, not 0.97), got 100"},
+      {{"--target", "0.97"},
+       "--target must be at least 1 and below 100, a percentage (97, not 0.97), got 0.97"},
       {{"--test-every", "0"}, "--test-every must be at least 1, got 0"},
       {{"--epochs", "0"}, "--epochs must be between 1 and 1000000, got 0"},
       {{"--link", "10,50us"}, "--link 10,50us: the bandwidth \"10\" needs a unit"},

@@ -25,6 +25,8 @@ TEST_CASE("links are read with their units") {
   check("8bit,1s", 1, 1);
   check("56kbit,0s", 7000, 0);
   check("2GB,1us", 2e9, 1e-6);
+  check("2GB,1\u00b5s", 2e9, 1e-6);
+  check("2GB,1\u03bcs", 2e9, 1e-6);
   check("3MB/s,1us", 3e6, 1e-6);
   check("4kB,1us", 4e3, 1e-6);
   CHECK(describe(parseLink("10Gbit,50us")) == "10 Gbit/s, 50 us");
@@ -39,9 +41,11 @@ TEST_CASE("a link that cannot be read is refused by its part") {
   CHECK(refusal("1Gbit,1us,1us") == "--link 1Gbit,1us,1us" + form);
   const std::string bandwidths = ": bit, kbit, Mbit, Gbit, Tbit, B, kB, MB, GB, TB";
   CHECK(refusal("10,50us") == "--link 10,50us: the bandwidth \"10\" needs a unit" + bandwidths);
-  CHECK(refusal("10gb,50us") == "--link 10gb,50us: the bandwidth \"10gb\" needs a unit" + bandwidths);
+  CHECK(refusal("10gb,50us") ==
+        "--link 10gb,50us: the bandwidth \"10gb\" has an unknown unit \"gb\"; there are" + bandwidths);
   CHECK(refusal("10Gbit,50") == "--link 10Gbit,50: the latency \"50\" needs a unit: ns, us, ms, s");
-  CHECK(refusal("10Gbit,50m") == "--link 10Gbit,50m: the latency \"50m\" needs a unit: ns, us, ms, s");
+  CHECK(refusal("10Gbit,50m") ==
+        "--link 10Gbit,50m: the latency \"50m\" has an unknown unit \"m\"; there are: ns, us, ms, s");
   CHECK(refusal("fast,50us") == "--link fast,50us: the bandwidth \"fast\" is no number with a unit");
   CHECK(refusal("inf,50us") == "--link inf,50us: the bandwidth \"inf\" is no number with a unit");
   CHECK(refusal(",50us") == "--link ,50us: the bandwidth \"\" is no number with a unit");
@@ -68,6 +72,17 @@ TEST_CASE("a projection adds the exchanges that were made to the computing time"
   CHECK(four.computingShare == Approx(10 / 17.53));
   CHECK(project(link, Mode::Averaging, {.computeSeconds = 3}, 8).seconds == 3);
   CHECK(project(link, Mode::Averaging, {}, 8).computingShare == 1);
+}
+
+TEST_CASE("a resynchronisation of shared gradients is reduced, their messages are handed on") {
+  const Link link{.bytesPerSecond = 1e6, .latencySeconds = 0.001};
+  const WorkerCost cost{.computeSeconds = 10,
+                        .exchanges = 5,
+                        .bytes = 4 * 1e4 + 1e6,
+                        .resynchronisations = 1,
+                        .resynchronisationBytes = 1e6};
+  // 3 x (0.001 + 0.01) for each message, 6 x 0.001 + 1.5 for the other round.
+  CHECK(project(link, Mode::Shared, cost, 4).seconds == Approx(10 + 4 * 0.033 + 1.506));
 }
 
 TEST_CASE("projections are for the powers of two up to 1024, and the grid's own workers") {

@@ -13,11 +13,14 @@ using doctest::Approx;
 
 /// A recorder on a clock that the test moves; each test takes 100 s and gives a higher accuracy.
 struct Recording {
-  explicit Recording(std::size_t workers, std::int64_t samples = 1000, bool apart = true) : trainer(model) {
+  explicit Recording(std::size_t workers, std::int64_t samples = 1000, bool apart = true,
+                     std::optional<std::int64_t> sharedParameters = {})
+      : trainer(model) {
     trainer.times.resize(workers);
     recorder = std::make_unique<Recorder>(RecorderOptions{.testEvery = 100,
                                                           .samples = samples,
                                                           .apart = apart,
+                                                          .sharedParameters = sharedParameters,
                                                           .test =
                                                               [this](muster::Model&) {
                                                                 time += 100s;
@@ -30,13 +33,13 @@ struct Recording {
   }
 
   /// A second later, `examples` more have been trained and merged.
-  void merge(std::int64_t examples, double score, double divergence = 0) {
+  void merge(std::int64_t examples, double score, double divergence = 0, std::int64_t bytes = 8) {
     time += 1s;
     recorder->onMerge({.trainer = trainer,
                        .iteration = ++iteration,
                        .examples = examples,
                        .score = score,
-                       .bytes = 8,
+                       .bytes = bytes,
                        .divergence = divergence});
   }
 
@@ -131,6 +134,22 @@ TEST_CASE("where replicas are not apart, what the event says of divergence is no
   r.merge(100, 1, 0.5);
   CHECK(r.recorder->points().front().distance == 0);
   CHECK(r.recorder->merges().front().distance == 0);
+}
+
+TEST_CASE("a round longer than any message is a resynchronisation, with its drift") {
+  Recording r(2, 1000, false, 400);
+  r.merge(50, 1, 0, 116);
+  r.merge(50, 1, 0.25, 117);
+  const auto& merges = r.recorder->merges();
+  CHECK_FALSE(merges[0].resynchronisation);
+  CHECK(merges[1].resynchronisation);
+  CHECK(merges[1].drift == 0.25);
+  CHECK(merges[1].distance == 0);
+  const auto& point = r.recorder->points().front();
+  CHECK(point.bytes == 233);
+  CHECK(point.rounds == 2);
+  CHECK(point.resynchronisations == 1);
+  CHECK(point.resynchronisationBytes == 117);
 }
 
 TEST_CASE("computing time is the mean over the workers") {

@@ -49,10 +49,13 @@ TEST_CASE("axes have round numbers in their right places") {
   CHECK_FALSE(bytes.holds(0));
   CHECK(bytes.at(0) == 0);
   CHECK(labelsOf(PlotScale(ScaleKind::Log, {0.1, 0.4})) == std::vector<std::string>{"0.1", "0.2"});
+  CHECK(labelsOf(PlotScale(ScaleKind::Log, {2.2, 2.29})) == std::vector<std::string>{"2.2", "2.4", "2.6"});
 
   const PlotScale accuracy(ScaleKind::Accuracy, {0.9, 0.99, 1});
   CHECK(labelsOf(accuracy) == std::vector<std::string>{"90 %", "95 %", "97 %", "98 %", "99 %", "99.5 %",
                                                        "99.8 %", "99.9 %", "99.95 %", "99.99 %"});
+  CHECK(labelsOf(PlotScale(ScaleKind::Accuracy, {0.912, 0.938})) ==
+        std::vector<std::string>{"91.5 %", "92 %", "92.5 %", "93 %", "93.5 %"});
   CHECK(accuracy.at(0.99) - accuracy.at(0.9) == Approx(accuracy.at(0.999) - accuracy.at(0.99)));
 }
 
@@ -61,6 +64,7 @@ TEST_CASE("axes without values, or with one, can be drawn") {
     for (const auto& values : {std::vector<double>{}, {0.5}, {0}, {1e-300, 1e300}}) {
       const PlotScale scale(kind, values);
       CHECK(scale.ticks().size() < 30);
+      CHECK(scale.ticks().size() >= 2);
       for (const double value : {-1., 0., 0.5, 1e9, std::numeric_limits<double>::quiet_NaN(),
                                  std::numeric_limits<double>::infinity()}) {
         CHECK(scale.at(value) >= 0);
@@ -88,6 +92,7 @@ TEST_CASE("a plot is well-formed, and draws what has a place") {
   CHECK(countOf(svg, "<polygon") == 2);
   CHECK(countOf(svg, "<circle") == 1);
   CHECK(countOf(svg, "class=\"mark\"") == 1);
+  CHECK(svg.find(">8</text>") != std::string::npos);
   CHECK(svg.find("nan") == std::string::npos);
   CHECK(svg.find("#445566") == std::string::npos);
   CHECK(svg.find("<title>&lt;one&gt;</title>") != std::string::npos);
@@ -230,7 +235,15 @@ TEST_CASE("CSV files have a row for each point and each arm, of as many fields a
   check(summaryCsv(example.comparison), 9);
   check(projectionCsv(example.comparison), 6 * 10);
   check(mergesCsv({{100, 1, 0.5, 2.25, 0.01, 400}}), 1);
-  CHECK(mergesCsv({{100, 1, 0.5, 2.25, 0.01, 400}}).ends_with("\n100,1,0.5,2.25,0.01,400\n"));
+  const Arm arm{.mode = Mode::Averaging, .workers = 2};
+  const Grid grid{.arms = {arm}, .panels = {}, .seeds = {1}};
+  auto failed = Example::runOf(arm, 1);
+  failed.failure = "the score is nan";
+  const std::vector<RunRecord> runs{failed};
+  const auto diverged =
+      summaryCsv({.grid = grid, .runs = runs, .arms = summarise(grid, runs, 0.5), .target = 0.5});
+  CHECK(diverged.ends_with(",1,1,,,,,0.5,0,,,,,,,,,,,,,false\n"));
+  CHECK(mergesCsv({{100, 1, 0.5, 2.25, 0.01, 400}}).ends_with("\n100,1,0.5,2.25,0.01,400,false,0\n"));
 }
 
 }  // namespace

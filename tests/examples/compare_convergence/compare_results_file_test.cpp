@@ -15,18 +15,18 @@ using muster::test::thrown;
 using muster::test::writeFile;
 
 RunRecord runOf(Mode mode, std::int64_t seed) {
-  return {
-      .arm = {.mode = mode,
-              .workers = 2,
-              .frequency = 10,
-              .batch = 32,
-              .updater = "adam",
-              .learningRate = 0.1 / 3,
-              .synchronousUntil = 7},
-      .seed = seed,
-      .points = {{100, 2, 1, 0.125, 4000, 2.5, 2.25, 1 / 3., 1e-3}, {200, 4, 2, 0.3, 8000, 2, 1.75, 0.5, 0}},
-      .computeSeconds = 0.2,
-      .cores = 4};
+  return {.arm = {.mode = mode,
+                  .workers = 2,
+                  .frequency = 10,
+                  .batch = 32,
+                  .updater = "adam",
+                  .learningRate = 0.1 / 3,
+                  .synchronousUntil = 7},
+          .seed = seed,
+          .points = {{100, 2, 1, 0.125, 4000, 2.5, 2.25, 1 / 3., 1e-3},
+                     {200, 4, 2, 0.3, 8000, 2, 1.75, 0.5, 0, 1, 6000}},
+          .computeSeconds = 0.2,
+          .cores = 4};
 }
 
 const Recipe kRecipe{{"workers", "2"}, {"seeds", "1,2"}};
@@ -81,11 +81,13 @@ TEST_CASE("a file that is something else is refused with its line") {
     REQUIRE(text.starts_with(path.string() + ": is no results file: "));
     return text.substr(path.string().size() + 22);
   };
-  CHECK(refusal("").starts_with("it is empty"));
+  CHECK(refusal("") == "it is empty; remove it, or give another --out");
   CHECK(refusal("hello\n").starts_with("line 1: "));
-  CHECK(refusal("{\"program\": \"other\"}\n") == "line 1: it is not of this program, or of another version");
+  CHECK(refusal("{\"program\": \"other\"}\n") ==
+        "line 1: it is not of this program, or of another version; give another --out");
   CHECK(refusal(whole.substr(0, whole.size() / 2)).starts_with("line 2: "));
-  CHECK(refusal(whole + "{}\n") == "line 3: mode: is missing");
+  CHECK(refusal(whole + "{}\n") ==
+        "line 3: mode: is missing; give another --out, or remove that line and its run is trained again");
   writeFile(path, whole);
   CHECK(ResultsFile(path, kRecipe).runs().size() == 1);
 }
