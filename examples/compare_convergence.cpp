@@ -1,9 +1,13 @@
 // Compares model averaging with synchronous training over a grid of ways to train, with several seeds.
 // `compare_convergence --help` lists what it can be told.
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <utility>
 
 #include "examples/compare_convergence/arm_run.h"
 #include "examples/compare_convergence/grid.h"
@@ -38,6 +42,16 @@ Setting settingOf(const Options& options, const example::DataSets& data) {
           .pinThreads = options.pinThreads};
 }
 
+/// As Linux has it.
+std::string processorName() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    const auto colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "a processor without a name";
+}
+
 /// What is known before the first run.
 Comparison comparisonOf(const Options& options, const example::DataSets& data, const Setting& setting,
                         const Recipe& recipe, const Grid& grid, const std::vector<RunRecord>& runs) {
@@ -57,6 +71,11 @@ Comparison comparisonOf(const Options& options, const example::DataSets& data, c
       count(setting.testEvery));
   for (const auto& [option, value] : recipe)
     comparison.recipe.push_back(fmt::format("--{} {}", option, value));
+  comparison.recipe.push_back(fmt::format("--target {:.6g}", options.target * 100));
+  if (options.link) comparison.recipe.push_back("--link " + options.linkText);
+  const auto today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
+  comparison.made =
+      fmt::format("Written on {:%F} (UTC) by muster {}, on {}.", today, MUSTER_VERSION, processorName());
   return comparison;
 }
 
@@ -78,11 +97,13 @@ bool trainAll(const Setting& setting, const std::filesystem::path& out, Comparis
   const Grid& grid = comparison.grid;
   GridProgress progress(
       {.runs = grid.runs(), .finished = results.runs().size(), .samplesPerRun = setting.samples()});
+  bool warm = false;
   // All arms of a seed before the next seed, so that what is there can be compared.
   for (const auto seed : grid.seeds)
     for (const auto& arm : grid.arms) {
       if (results.find(arm, seed) != nullptr) continue;
       const auto name = fmt::format("{}, seed {}", armName(arm, grid), seed);
+      if (!std::exchange(warm, true)) warmUp(arm, setting, interrupted);
       progress.begin(name);
       auto run = runArm(
           arm, seed, setting, [&](std::int64_t samples) { progress.advance(samples); }, interrupted);
@@ -121,6 +142,8 @@ int run(const Options& options) {
   Comparison comparison = comparisonOf(options, data, setting, recipe, grid, results.runs());
   for (const auto& sentence : {comparison.data, comparison.training, comparison.testing})
     fmt::print("{}", wrapped(sentence, example::kLineLength));
+  if (const auto warning = degenerateArms(grid, setting.trainingExamples); !warning.empty())
+    fmt::print("{}\n", warning);
   fmt::print("{} arms, {} seed{}: {} runs, {} of them in {} already\n", grid.arms.size(), grid.seeds.size(),
              grid.seeds.size() == 1 ? "" : "s", grid.runs(), results.runs().size(), results.path().string());
 

@@ -12,6 +12,7 @@ namespace {
 using namespace muster;
 
 constexpr std::int64_t kTestBatch = 250;
+constexpr std::int64_t kWarmUpSteps = 5;
 
 Updater updaterOf(const Arm& arm, const Setting& setting) {
   if (arm.updater == Nesterovs::kType)
@@ -102,6 +103,15 @@ ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
   run.record.computeSeconds = recorder->computeSeconds();
   run.merges = recorder->merges();
   return run;
+}
+
+void warmUp(const Arm& arm, const Setting& setting, const std::function<bool()>& stop) {
+  Setting few = setting;
+  few.trainingExamples = std::min(setting.trainingExamples, kWarmUpSteps * arm.batch * arm.workers);
+  few.testExamples = std::min(setting.testExamples, kTestBatch);
+  few.epochs = 1;
+  few.testEvery = few.trainingExamples;
+  runArm(arm, 1, few, {}, stop);
 }
 
 }  // namespace convergence

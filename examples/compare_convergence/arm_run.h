@@ -39,4 +39,8 @@ muster::MultiLayerConfiguration networkOf(const Arm& arm, std::int64_t seed, con
 ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
               const std::function<void(std::int64_t samples)>& progress, const std::function<bool()>& stop);
 
+/// Trains a few steps of an arm and forgets them, so that the first run that counts does not pay for what a
+/// process does once.
+void warmUp(const Arm& arm, const Setting& setting, const std::function<bool()>& stop);
+
 }  // namespace convergence

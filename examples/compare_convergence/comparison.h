@@ -21,6 +21,7 @@ struct Comparison {
   std::string data = {};      ///< as in `MNIST, 60,000 images to train with and 10,000 to test with`
   std::string training = {};  ///< what all arms have in common, a sentence
   std::string testing = {};   ///< likewise
+  std::string made = {};      ///< when, by which version and on what processor, a sentence
   std::vector<std::string> recipe = {};  ///< the options, `--name value` each
 
   bool complete() const { return runs.size() == grid.runs(); }

@@ -1,8 +1,12 @@
 #include "examples/compare_convergence/grid.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include "examples/compare_convergence/names.h"
 #include "muster/core/base/error.h"
 
 namespace convergence {
@@ -93,6 +97,26 @@ Grid expandGrid(const GridLists& lists) {
           grid.panels.push_back(std::move(panel));
         }
   return grid;
+}
+
+std::string degenerateArms(const Grid& grid, std::int64_t examples) {
+  std::vector<std::string> seldom, idle;
+  for (const auto& arm : grid.arms) {
+    if (arm.mode == Mode::Single) continue;
+    const auto batches = (examples + arm.batch - 1) / arm.batch;
+    const auto iterations = (batches + arm.workers - 1) / arm.workers;
+    if (batches < arm.workers)
+      idle.push_back(armName(arm, grid));
+    else if (arm.frequency > iterations)
+      seldom.push_back(armName(arm, grid));
+  }
+  std::vector<std::string> parts;
+  if (!seldom.empty())
+    parts.push_back(fmt::format("averaged at the end of an epoch only, whatever the frequency: {}",
+                                fmt::join(seldom, "; ")));
+  if (!idle.empty())
+    parts.push_back(fmt::format("fewer batches than workers, some train nothing: {}", fmt::join(idle, "; ")));
+  return parts.empty() ? "" : fmt::format("Warning: {}", fmt::join(parts, ". Also "));
 }
 
 }  // namespace convergence

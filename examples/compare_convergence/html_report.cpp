@@ -79,13 +79,17 @@ bool oversubscribed(const Panel& panel, const Comparison& comparison) {
 }
 
 std::string panelHtml(const Panel& panel, const Comparison& comparison) {
-  std::string html = element("h2", panelName(panel)) + legendOf(panel, comparison.grid);
+  const auto plots = plotsOf(panel, comparison);
+  std::string html = element("h2", panelName(panel));
+  if (plots.empty())
+    return html + element("p", "Nothing to plot: no run here has come to its end without diverging.");
+  html += legendOf(panel, comparison.grid);
   if (oversubscribed(panel, comparison))
     html +=
         "<p class=\"warning\">More workers than cores: here wall time does not show what workers on cores of "
         "their own would take.</p>\n";
   html += "<div class=\"plots\">\n";
-  for (const auto& plot : plotsOf(panel, comparison)) html += figure(plot);
+  for (const auto& plot : plots) html += figure(plot);
   return html + "</div>\n";
 }
 
@@ -97,8 +101,9 @@ std::string linkHtml(const Comparison& comparison) {
                       "share of them spent computing. A calculation, not a measurement.") +
               htmlTable(linkCells(comparison, Detail::Full)) + "<div class=\"plots\">\n";
   for (const auto& panel : comparison.grid.panels)
-    html += fmt::format("<div>{}{}{}</div>\n", element("h3", panelName(panel)),
-                        legendOf(panel, comparison.grid), figure(linkPlotOf(panel, comparison)));
+    if (const auto plot = linkPlotOf(panel, comparison); drawsAnything(plot))
+      html += fmt::format("<div>{}{}{}</div>\n", element("h3", panelName(panel)),
+                          legendOf(panel, comparison.grid), figure(plot));
   return html + "</div>\n" + htmlList(linkAssumptions());
 }
 
@@ -131,7 +136,9 @@ std::string htmlReport(const Comparison& comparison) {
       htmlTable(summaryCells(comparison, Detail::Full)) + htmlList(summaryNotes(comparison, Detail::Full));
   for (const auto& panel : comparison.grid.panels) html += panelHtml(panel, comparison);
   html += element("h2", "How to read the plots") + htmlList(kPlotNotes) + linkHtml(comparison);
-  html += element("h2", "Options") + "<p class=\"soft\">";
+  html += element("h2", "Options");
+  if (!comparison.made.empty()) html += element("p", comparison.made);
+  html += "<p class=\"soft\">";
   for (const auto& option : comparison.recipe) html += fmt::format("<code>{}</code> ", escapeMarkup(option));
   return html + "</p>\n</body>\n</html>\n";
 }

@@ -173,6 +173,7 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   if (given.count("test-every") > 0) o.testEvery = t.testEvery;
   o.target = t.targetPercent / 100;
   if (given.count("link") > 0) o.link = parseLink(t.link);
+  o.linkText = t.link;
   o.out = t.out;
   checkRanges(o);
   checkCombinations(o, given);

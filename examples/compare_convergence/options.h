@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "examples/compare_convergence/grid.h"
 #include "examples/compare_convergence/link_model.h"
@@ -23,6 +24,7 @@ struct Options {
 
   double target = 0.97;  ///< accuracy
   std::optional<Link> link;
+  std::string linkText;  ///< as it was given
   std::filesystem::path out = "comparison";
 };
 

@@ -110,7 +110,8 @@ std::vector<Plot> plotsOf(const Panel& panel, const Comparison& comparison) {
       {"Distance of the replicas from their mean by samples", kSamples, samplesAt, distance,
        &CurvePoint::distance}};
   std::vector<Plot> plots;
-  for (const auto& request : requests) plots.push_back(plotOf(request, panel, comparison));
+  for (const auto& request : requests)
+    if (auto plot = plotOf(request, panel, comparison); drawsAnything(plot)) plots.push_back(std::move(plot));
   return plots;
 }
 

@@ -15,6 +15,7 @@ std::vector<LineStyle> stylesOf(const Panel& panel, const Grid& grid);
 
 /// The plots of a panel: accuracy and loss of the merged model by samples, time and bytes, the loss of
 /// training, and the replicas' distance. Bands are one standard deviation over the seeds, up and down.
+/// Those with nothing to draw are left out.
 std::vector<Plot> plotsOf(const Panel& panel, const Comparison& comparison);
 
 /// Samples a second by workers on `comparison.link`.

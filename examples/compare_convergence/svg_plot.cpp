@@ -114,6 +114,14 @@ std::string escapeMarkup(std::string_view text) {
   return escaped;
 }
 
+bool drawsAnything(const Plot& plot) {
+  const Drawing drawing = drawingOf(plot);
+  for (const auto& line : plot.lines)
+    for (const auto& point : line.points)
+      if (drawing.x.holds(point.x) && drawing.y.holds(point.y)) return true;
+  return false;
+}
+
 std::string svgPlot(const Plot& plot) {
   const Drawing drawing = drawingOf(plot);
   std::string svg = fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}">)", kWidth, kHeight,

@@ -43,6 +43,9 @@ struct Plot {
 /// without a place on an axis (see PlotScale) are left out, and with them lines that have no others.
 std::string svgPlot(const Plot& plot);
 
+/// Whether a plot has a line: a point with a place on both axes.
+bool drawsAnything(const Plot& plot);
+
 /// A short piece of a line, for a legend.
 std::string svgSample(const LineStyle& style);
 

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <set>
+#include <variant>
 
 #include "examples/compare_convergence/number_text.h"
+#include "muster/parallel/averaging/threshold_rule.h"
 
 namespace convergence {
 namespace {
@@ -21,11 +23,13 @@ std::string coresText(const std::vector<RunRecord>& runs) {
   return fmt::format(" on {} core{}", fmt::join(cores, " or "), *cores.rbegin() == 1 ? "" : "s");
 }
 
-std::string accuracyCell(const ArmSummary& arm) {
+/// @param seeds  of the grid: how many of them there are is told where there are fewer.
+std::string accuracyCell(const ArmSummary& arm, std::size_t seeds) {
   if (arm.runs == 0) return "not trained yet";
   if (arm.failures == arm.runs) return "diverged";
   const auto text = spreadText(arm.finalAccuracy, 100, 2);
-  return arm.failures == 0 ? text : fmt::format("{} ({} of {} diverged)", text, arm.failures, arm.runs);
+  if (arm.failures > 0) return fmt::format("{} ({} of {} diverged)", text, arm.failures, arm.runs);
+  return arm.runs < seeds ? fmt::format("{} (n = {})", text, arm.runs) : text;
 }
 
 std::string rangeCell(const ArmSummary& arm) {
@@ -47,19 +51,28 @@ std::string secondsCell(const ArmSummary& arm, const Spread& seconds) {
   return spreadText(seconds, 1, decimals) + (arm.oversubscribed ? " *" : "");
 }
 
+std::string samplesCell(const ArmSummary& arm) {
+  const Spread& samples = arm.target.samples;
+  const auto mean = groupedNumber(samples.mean);
+  return samples.count < 2 ? mean : fmt::format("{} ± {}", mean, groupedNumber(samples.deviation));
+}
+
+bool hasMode(const Grid& grid, Mode mode) {
+  return std::ranges::find(grid.arms, mode, &Arm::mode) != grid.arms.end();
+}
+
 std::string speedUpCell(const ArmSummary& arm) {
   if (arm.speedUp.count == 0) return kNothing;
   return fmt::format("{}{}", spreadText(arm.speedUp, 1, 2), arm.oversubscribed ? " *" : "");
 }
 
-std::vector<std::string> summaryRow(const ArmSummary& arm, Detail detail) {
+std::vector<std::string> summaryRow(const ArmSummary& arm, const Grid& grid, Detail detail) {
   const bool trained = arm.finalAccuracy.count > 0;
-  std::vector<std::string> row{arm.name,
-                               accuracyCell(arm),
-                               targetCell(arm, groupedNumber(arm.target.samples.mean)),
-                               targetCell(arm, secondsCell(arm, arm.target.seconds)),
-                               speedUpCell(arm),
-                               trained ? secondsCell(arm, arm.seconds) : kNothing};
+  std::vector<std::string> row{arm.name, accuracyCell(arm, grid.seeds.size()),
+                               targetCell(arm, samplesCell(arm)),
+                               targetCell(arm, secondsCell(arm, arm.target.seconds))};
+  if (hasMode(grid, Mode::Synchronous)) row.push_back(speedUpCell(arm));
+  row.push_back(trained ? secondsCell(arm, arm.seconds) : kNothing);
   if (detail == Detail::Brief) return row;
   const bool several = trained && arm.arm.workers > 1;
   row.push_back(rangeCell(arm));
@@ -68,35 +81,61 @@ std::vector<std::string> summaryRow(const ArmSummary& arm, Detail detail) {
   return row;
 }
 
+/// Over how many seeds the means are.
+std::string seedsNote(const Comparison& comparison) {
+  const auto seeds = comparison.grid.seeds.size();
+  if (seeds < 2) return "One seed only: nothing is known of the spread.";
+  const bool all =
+      std::ranges::all_of(comparison.arms, [&](const auto& arm) { return arm.finalAccuracy.count == seeds; });
+  return fmt::format(
+      "Means over {} seeds{} ± their standard deviation (n - 1). Accuracy is that of the merged model on the "
+      "test images, at the end.",
+      seeds, all ? "" : ", or over the n that are finished and did not diverge where that is told,");
+}
+
+/// What shared gradients are trained with: the library's defaults.
+std::string sharedNote() {
+  const muster::SharedGradientsOptions options;
+  const auto& threshold = std::get<muster::AdaptiveThreshold>(options.thresholdAlgorithm);
+  return fmt::format(
+      "Shared gradients: {}, density {} to {}, resynchronised every {} iterations and at the end of each "
+      "epoch. The last test is behind the last resynchronisation: what had been withheld is in the model "
+      "then.",
+      options.describe(), threshold.minDensity, threshold.maxDensity, options.resynchronizationFrequency);
+}
+
 }  // namespace
 
 Cells summaryCells(const Comparison& comparison, Detail detail) {
   const auto target = percentText(comparison.target);
-  Cells rows{
-      {"arm", "accuracy, %", "samples to " + target, "seconds to " + target, "speed-up", "seconds in all"}};
+  Cells rows{{"arm", "accuracy, %", "samples to " + target, "seconds to " + target}};
+  if (hasMode(comparison.grid, Mode::Synchronous)) rows.front().push_back("speed-up");
+  rows.front().push_back("seconds in all");
   if (detail == Detail::Full)
     rows.front().insert(rows.front().end(),
                         {"lowest to highest, %", "sent by a worker", "distance of replicas"});
-  for (const auto& arm : comparison.arms) rows.push_back(summaryRow(arm, detail));
+  for (const auto& arm : comparison.arms) rows.push_back(summaryRow(arm, comparison.grid, detail));
   return rows;
 }
 
 std::vector<std::string> summaryNotes(const Comparison& comparison, Detail detail) {
   std::vector<std::string> notes;
-  const auto seeds = comparison.grid.seeds.size();
-  notes.push_back(seeds > 1
-                      ? fmt::format("Means over {} seeds ± their standard deviation (n - 1). Accuracy is "
-                                    "that of the merged model on the test images, at the end.",
-                                    seeds)
-                      : "One seed only: nothing is known of the spread.");
+  notes.push_back(seedsNote(comparison));
   notes.push_back(fmt::format(
       "Seconds are wall time of training{}, without the tests. An arm is at {} with the first test "
       "that has it; "
       "\"not reached\": no seed's run had it, and where only some had, their number is told.",
       coresText(comparison.runs), percentText(comparison.target)));
-  notes.push_back(
-      "Speed-up: seconds to the target of synchronous training with the same workers, batch, updater and "
-      "learning rate, divided by the arm's, seed by seed.");
+  if (hasMode(comparison.grid, Mode::Synchronous))
+    notes.push_back(
+        "Speed-up: seconds to the target of synchronous training with the same workers, batch, updater and "
+        "learning rate, divided by the arm's, seed by seed; \"-\" for one worker, and where one of the two "
+        "did not reach the target with every seed.");
+  if (hasMode(comparison.grid, Mode::Averaging))
+    notes.push_back(
+        "Measuring the replicas' distance is one more pass over the parameters at each merge of an averaging "
+        "arm, and is in its seconds; the other arms do not pay for it.");
+  if (hasMode(comparison.grid, Mode::Shared)) notes.push_back(sharedNote());
   if (detail == Detail::Full)
     notes.push_back(
         "Distance of the replicas from their mean before a merge, relative to the norm of the mean, averaged "

@@ -11,8 +11,8 @@ namespace convergence {
 /// How much a table tells: what fits on a terminal, or all.
 enum class Detail { Brief, Full };
 
-/// An arm a row: final accuracy, samples and time to the target, speed-up, time; in full also the range over
-/// the seeds, bytes and distance.
+/// An arm a row: final accuracy, samples and time to the target, speed-up where there is a synchronous arm,
+/// time; in full also the range over the seeds, bytes and distance.
 Cells summaryCells(const Comparison& comparison, Detail detail);
 /// What the table's marks and words mean, a sentence each; only those that it needs.
 std::vector<std::string> summaryNotes(const Comparison& comparison, Detail detail);

@@ -68,6 +68,9 @@ TEST_CASE("a grid is trained on equal samples, compared and reported") {
   CHECK(contains(outcome.out, "samples to 10 %"));
   CHECK(contains(outcome.out, "projected on a link of 1 Gbit/s, 1 ms"));
   CHECK(contains(outcome.err, "run 10/10: "));
+  const auto report = readFile(directory.path() / "out" / "report.html");
+  for (const char* part : {"<code>--target 10</code>", "<code>--link 1Gbit,1ms</code>", " by muster "})
+    CHECK_MESSAGE(contains(report, part), part);
   std::set<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(directory / "out"))
     files.insert(entry.path().filename().string());

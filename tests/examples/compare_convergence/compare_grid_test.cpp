@@ -44,6 +44,20 @@ TEST_CASE("lists make every combination once, one worker at B and at W B beside 
   CHECK(panelName(grid.panels[1]) == "4 workers, batch 32 each, nesterovs at learning rate 0.01");
 }
 
+TEST_CASE("arms that are the same experiment on few examples are told") {
+  auto lists = smallLists();
+  lists.modes = {Mode::Averaging};
+  lists.frequencies = {5, 6};
+  const Grid grid = expandGrid(lists);
+  // Twenty batches: ten iterations of two workers, five of four.
+  CHECK(degenerateArms(grid, 640).find(": averaged at the end of an epoch only, whatever the frequency: "
+                                       "averaging every 6, 4 workers") != std::string::npos);
+  CHECK(degenerateArms(grid, 641).empty());  // a batch more is an iteration more
+  CHECK(degenerateArms(grid, 65).ends_with(
+      ". Also fewer batches than workers, some train nothing: averaging every 5, 4 workers; averaging every "
+      "6, 4 workers"));
+}
+
 TEST_CASE("the learning rate is scaled for W workers and for one at W B, not for one at B") {
   auto lists = smallLists();
   lists.workers = {4};

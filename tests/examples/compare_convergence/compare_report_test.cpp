@@ -179,8 +179,8 @@ TEST_CASE("the table tells what was reached, and marks what was oversubscribed")
   REQUIRE(cells.size() == 1 + 9);
   for (const auto& row : cells) CHECK(row.size() == cells[0].size());
   CHECK(cells[0][2] == "samples to 95 %");
-  CHECK(cells[1] == std::vector<std::string>{"one worker, batch 32", "96.00 ± 0.00", "3,000", "1.50 ± 0.00",
-                                             "-", "1.50 ± 0.00", "96.00 to 96.00", "-", "-"});
+  CHECK(cells[1] == std::vector<std::string>{"one worker, batch 32", "96.00 ± 0.00", "3,000 ± 0",
+                                             "1.50 ± 0.00", "-", "1.50 ± 0.00", "96.00 to 96.00", "-", "-"});
   CHECK(cells[4][0] == "averaging every 10, 2 workers");
   CHECK(cells[4][4] == "-");  // the synchronous arm failed with one seed
   CHECK(cells[4][7] == "3 MB");
@@ -189,7 +189,9 @@ TEST_CASE("the table tells what was reached, and marks what was oversubscribed")
   CHECK(cells[5][2] == "1 of 2 reached");
   CHECK(cells[8][4] == "1.00 *");  // one seed of two
   CHECK(cells[8][5] == "1.50 ± 0.00 *");
+  CHECK(cells[9][1] == "96.00 (n = 1)");
   const auto notes = summaryNotes(example.comparison, Detail::Brief);
+  CHECK(notes[0].starts_with("Means over 2 seeds, or over the n that are finished"));
   CHECK(notes[1].starts_with("Seconds are wall time of training on 2 cores, "));
   CHECK(notes.back().starts_with("* Oversubscribed: up to 4 workers on 2 cores."));
 
@@ -198,6 +200,53 @@ TEST_CASE("the table tells what was reached, and marks what was oversubscribed")
   cells = summaryCells(example.comparison, Detail::Brief);
   CHECK(cells[1][2] == "not reached");
   CHECK(cells[1][3] == "not reached");
+}
+
+/// One arm of this mode, beside one worker.
+Grid gridOf(Mode mode) {
+  return expandGrid({.modes = {mode},
+                     .workers = {2},
+                     .frequencies = {10},
+                     .batches = {32},
+                     .updaters = {{"sgd", 0.01}},
+                     .scalings = {Scaling::None},
+                     .synchronousUntil = {0},
+                     .seeds = {1}});
+}
+
+TEST_CASE("the notes are of what the grid has") {
+  const auto notesOf = [](Mode mode) {
+    const Grid grid = gridOf(mode);
+    const std::vector<RunRecord> runs;
+    const auto arms = summarise(grid, runs, 0.95);
+    const Comparison comparison{.grid = grid, .runs = runs, .arms = arms};
+    CHECK(summaryCells(comparison, Detail::Brief)[0].size() == (mode == Mode::Synchronous ? 6 : 5));
+    std::string all;
+    for (const auto& note : summaryNotes(comparison, Detail::Brief)) all += note + "\n";
+    return all;
+  };
+  CHECK(countOf(notesOf(Mode::Synchronous), "Speed-up") == 1);
+  CHECK(countOf(notesOf(Mode::Averaging), "Speed-up") == 0);
+  CHECK(countOf(notesOf(Mode::Averaging), "Measuring the replicas' distance") == 1);
+  const auto shared = notesOf(Mode::Shared);
+  CHECK(countOf(shared, "Measuring the replicas' distance") == 0);
+  CHECK(countOf(shared,
+                "Shared gradients: adaptive threshold from 0.001, density 0.001 to 0.1, resynchronised every "
+                "100 iterations and at the end of each epoch.") == 1);
+}
+
+TEST_CASE("what has nothing to draw is told in a sentence, and has no figure") {
+  const Grid synchronous = gridOf(Mode::Synchronous);
+  std::vector<RunRecord> runs;
+  for (const auto& arm : synchronous.arms) runs.push_back(Example::runOf(arm, 1));
+  Comparison comparison{.grid = synchronous, .runs = runs, .link = Link{1.25e9, 50e-6}};
+  comparison.arms = summarise(synchronous, runs, 0.95);
+  CHECK(countOf(htmlReport(comparison), "<figure>") == 7 + 1);  // no replica is apart
+  for (auto& run : runs) run.failure = "the score is nan";
+  comparison.arms = summarise(synchronous, runs, 0.95);
+  const auto html = htmlReport(comparison);
+  CHECK(countOf(html, "<figure>") == 0);
+  CHECK(countOf(html, "Nothing to plot") == 1);
 }
 
 TEST_CASE("what a link would take, in the table") {
