@@ -81,6 +81,12 @@ std::vector<std::string> summaryRow(const ArmSummary& arm, const Grid& grid, Det
   return row;
 }
 
+/// A run that has come to its end has resynchronised there, but earlier versions did not record it.
+bool lacksResynchronisations(const RunRecord& run) {
+  return run.arm.mode == Mode::Shared && !run.failed() && !run.points.empty() &&
+         run.points.back().resynchronisations == 0;
+}
+
 /// Over how many seeds the means are.
 std::string seedsNote(const Comparison& comparison) {
   const auto seeds = comparison.grid.seeds.size();
@@ -136,6 +142,10 @@ std::vector<std::string> summaryNotes(const Comparison& comparison, Detail detai
         "Measuring the replicas' distance is one more pass over the parameters at each merge of an averaging "
         "arm, and is in its seconds; the other arms do not pay for it.");
   if (hasMode(comparison.grid, Mode::Shared)) notes.push_back(sharedNote());
+  if (comparison.link && std::ranges::any_of(comparison.runs, lacksResynchronisations))
+    notes.push_back(
+        "Some runs of shared gradients were recorded before resynchronisations were: in the projection all "
+        "their bytes are messages, which is too slow. Train them in another --out.");
   if (detail == Detail::Full)
     notes.push_back(
         "Distance of the replicas from their mean before a merge, relative to the norm of the mean, averaged "

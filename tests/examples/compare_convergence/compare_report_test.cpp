@@ -235,6 +235,16 @@ TEST_CASE("the notes are of what the grid has") {
                 "100 iterations and at the end of each epoch.") == 1);
 }
 
+TEST_CASE("runs that do not tell their resynchronisations are told of beside a projection") {
+  const Grid grid = gridOf(Mode::Shared);
+  std::vector<RunRecord> runs{Example::runOf(grid.arms.back(), 1)};
+  const Comparison comparison{.grid = grid, .runs = runs, .link = Link{1.25e9, 50e-6}};
+  const auto last = [&] { return summaryNotes(comparison, Detail::Brief).back(); };
+  CHECK(last().starts_with("Some runs of shared gradients were recorded before"));
+  runs.front().points.back().resynchronisations = 1;
+  CHECK(last().starts_with("Shared gradients: "));
+}
+
 TEST_CASE("what has nothing to draw is told in a sentence, and has no figure") {
   const Grid synchronous = gridOf(Mode::Synchronous);
   std::vector<RunRecord> runs;
