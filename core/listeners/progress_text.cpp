@@ -19,6 +19,11 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }
 
+/// As in `7.3 s`, and as `duration` from a minute on.
+std::string fineDuration(double seconds) {
+  return seconds < 59.95 ? fmt::format("{:.1f} s", seconds) : duration(seconds);
+}
+
 /// The share of the epoch that is done, where its length is known.
 std::optional<double> fraction(const Progress& p) {
   if (p.batchesPerEpoch.value_or(0) <= 0) return std::nullopt;
@@ -110,7 +115,7 @@ std::string progressLine(const Progress& p) {
 std::string epochLine(const Progress& p) {
   std::string text = epochText(p) + ": ";
   if (p.score) text += scoreText(p) + ", ";
-  text += fmt::format("{} examples in {}", p.examples, duration(p.elapsed.count()));
+  text += fmt::format("{} examples in {}", p.examples, fineDuration(p.elapsed.count()));
   appendAfterComma(text, rateText(p));
   return text;
 }

@@ -26,7 +26,7 @@ std::string progressBar(const Progress& progress, int columns);
 /// The same for a log file: `epoch 1/3: 45 % (211 of 469 batches), 8612 samples/s, score 0.1234, 0:04 left`.
 std::string progressLine(const Progress& progress);
 
-/// A finished epoch: `epoch 1/3: score 0.1234, 60000 examples in 0:07, 8612 samples/s`.
+/// A finished epoch: `epoch 1/3: score 0.1234, 60000 examples in 7.0 s, 8612 samples/s`.
 std::string epochLine(const Progress& progress);
 
 }  // namespace muster

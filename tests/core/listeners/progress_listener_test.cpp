@@ -128,7 +128,14 @@ TEST_CASE("the ends of an epoch, and one of unknown length") {
 TEST_CASE("lines for files; times in minutes and hours") {
   CHECK(progressLine(kHalf) ==
         "epoch 1/3: 50 % (50 of 100 batches), 1600 samples/s, score 0.1235, 0:04 left");
-  CHECK(epochLine(kHalf) == "epoch 1/3: score 0.1235, 6400 examples in 0:04, 1600 samples/s");
+  CHECK(epochLine(kHalf) == "epoch 1/3: score 0.1235, 6400 examples in 4.0 s, 1600 samples/s");
+  Progress progress = kHalf;
+  for (const auto& [seconds, words] :
+       {std::pair(0.04, "0.0 s"), {59.94, "59.9 s"}, {59.96, "1:00"}, {754.2, "12:35"}}) {
+    progress.elapsed = std::chrono::duration<double>(seconds);
+    CHECK(epochLine(progress).starts_with(
+        fmt::format("epoch 1/3: score 0.1235, 6400 examples in {}, ", words)));
+  }
   Progress slow = kHalf;
   slow.elapsed = 754s;
   CHECK(progressLine(slow).ends_with("12:34 left"));
@@ -158,8 +165,8 @@ TEST_CASE_FIXTURE(Fixture, "on a terminal: ten redraws a second, one line an epo
   CHECK_FALSE(screen.lines.back().empty());
   listener.onFitEnd(trainer);
   CHECK(screen.lines ==
-        std::vector<std::string>{"epoch 1/2: score 0.5000, 6400 examples in 0:02, 3200 samples/s",
-                                 "epoch 2/2: score 0.5000, 6400 examples in 0:02, 3200 samples/s", ""});
+        std::vector<std::string>{"epoch 1/2: score 0.5000, 6400 examples in 2.0 s, 3200 samples/s",
+                                 "epoch 2/2: score 0.5000, 6400 examples in 2.0 s, 3200 samples/s", ""});
   CHECK_FALSE(screen.wrapped);
 }
 
@@ -201,7 +208,7 @@ TEST_CASE_FIXTURE(Fixture, "elsewhere: a line every ten seconds and one an epoch
   CHECK(plain ==
         "epoch 1/1: 40 % (40 of 100 batches), 256 samples/s, score 1.0000, 0:15 left\n"
         "epoch 1/1: 80 % (80 of 100 batches), 256 samples/s, score 0.7500, 0:05 left\n"
-        "epoch 1/1: score 0.7000, 6400 examples in 0:25, 256 samples/s\n");
+        "epoch 1/1: score 0.7000, 6400 examples in 25.0 s, 256 samples/s\n");
 }
 
 TEST_CASE_FIXTURE(Fixture, "a model that has trained before goes on counting its epochs") {
@@ -210,7 +217,7 @@ TEST_CASE_FIXTURE(Fixture, "a model that has trained before goes on counting its
   listener.onEpochStart({.trainer = trainer, .epoch = 5});
   clock += 2s;
   listener.onEpochEnd({trainer, 5, 10, 0.25, 100});
-  CHECK(plain == "epoch 6/10: score 0.2500, 100 examples in 0:02, 50 samples/s\n");
+  CHECK(plain == "epoch 6/10: score 0.2500, 100 examples in 2.0 s, 50 samples/s\n");
 }
 
 }  // namespace muster
