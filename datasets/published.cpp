@@ -121,7 +121,7 @@ std::string problemWith(std::span<const std::uint8_t> bytes, const fs::path& pat
 
 FileContents findPublished(const PublishedSet& set, std::size_t index, std::span<const PublishedSet> family,
                            const DataOptions& options) {
-  if (auto found = lookInto(options.directory, "the option", set, index, family)) return *found;
+  if (auto found = lookInto(options.directory, "DataOptions::directory", set, index, family)) return *found;
   if (auto found = lookInto(pathFromEnvironment("MUSTER_DATA_DIR"), "MUSTER_DATA_DIR", set, index, family))
     return *found;
   const auto cached = cacheDirectory() / set.name / set.files[index].name;

@@ -85,18 +85,46 @@ struct Start {
   bool withinEpoch = false;
 };
 
-Start resume(MultiLayerNetwork& network, const Options& options, const example::Recipe& recipe) {
+Start begin(MultiLayerNetwork& network, const Options& options, const example::Recipe& recipe) {
+  if (options.resume.empty()) return {};
   const bool withinEpoch = example::resumeRun(network, options.resume, recipe);
-  say(options, "resuming: {}, with {} epochs finished{}\n", options.resume.string(), network.epoch(),
-      withinEpoch ? "; the next one was interrupted and begins again, with the parameters it had" : "");
-  if (!options.averageUpdaters && options.workers > 1)
-    logWarning(
-        "with --average-updaters false each worker has a momentum of its own, of which the file holds the "
-        "mean: the result will not be that of a run never interrupted");
   return {network.epoch(), network.iteration(), withinEpoch};
 }
 
-/// Saves what was trained. @return false where Ctrl-C has ended the training.
+/// What can be found out before the data are read, which may take long.
+void checkBeforehand(const Options& options) {
+  example::checkOutputPaths(options);
+  if (!options.resume.empty()) example::checkRun(options.resume);
+  for (const Device device : options.devices) const Context available(device);
+}
+
+/// Says what is going to be done.
+void introduce(const Options& options, const example::DataSets& data, const MultiLayerNetwork& network,
+               const Start& start, const ParallelWrapper& wrapper) {
+  say(options, "data: {}, {} images to train with and {} to test with, from {}\n\n{}\n", data.title,
+      *data.train->examples(), *data.test->examples(), data.origin, network.summary());
+  if (!options.resume.empty())
+    say(options, "resuming: {}, with {} epochs finished{}\n", options.resume.string(), start.epoch,
+        start.withinEpoch ? "; the next one was interrupted and begins again, with the parameters it had"
+                          : "");
+  const auto epochs = options.epochs - start.epoch;
+  if (epochs <= 0)
+    return say(options, "nothing is left to train, as --epochs is {}: testing what the file holds\n",
+               options.epochs);
+  if (!options.resume.empty() && !options.averageUpdaters && options.workers > 1)
+    logWarning(
+        "with --average-updaters false each worker has a momentum of its own, of which the file holds the "
+        "mean: the result will not be that of a run never interrupted");
+  say(options, "plan: {}; {} examples a batch, {} epoch{}\n", wrapper.plan(), options.batch, epochs,
+      epochs == 1 ? "" : "s");
+}
+
+/// As in "interrupted, with 2 of 5 epochs finished".
+std::string interruption(const MultiLayerNetwork& network, const Options& options) {
+  return fmt::format("interrupted, with {} of {} epochs finished", network.epoch(), options.epochs);
+}
+
+/// Saves what was trained. @return false where Ctrl-C came before there was anything.
 bool saveTrained(MultiLayerNetwork& network, const Options& options, const example::Recipe& recipe,
                  const Start& start, const Watchers& watchers) {
   const bool trained = network.iteration() != start.iteration;
@@ -108,37 +136,37 @@ bool saveTrained(MultiLayerNetwork& network, const Options& options, const examp
   const auto lastEpochEnd = epochs.empty() ? start.iteration : epochs.back().iteration;
   const bool withinEpoch = trained ? network.iteration() != lastEpochEnd : start.withinEpoch;
   example::saveRun(network, options.model, recipe, withinEpoch);
-  if (!example::interrupted()) return true;
-  fmt::print("interrupted, with {} of {} epochs finished; saved: {}, and --resume goes on from there\n",
-             network.epoch(), options.epochs, options.model.string());
-  return false;
+  if (network.epoch() < options.epochs)
+    fmt::print("{}; saved: {}, and --resume goes on from there\n", interruption(network, options),
+               options.model.string());
+  return true;
 }
 
 /// Prints the results and writes the files asked for.
 void conclude(const example::Results& results, const Options& options, example::DataSets& data,
               MultiLayerNetwork& network, const std::string& plan) {
   fmt::print("{}\n", example::describe(results));
-  say(options, "saved: {}\n", options.model.string());
+  if (!results.interrupted) say(options, "saved: {}\n", options.model.string());
   if (!options.report.empty())
-    say(options, "report: {}\n", example::writeReport(options.report, results.test, network, data));
-  if (!options.json.empty()) example::writeResults(results, options, data, plan, network.configuration());
+    say(options, "report: {}\n",
+        example::writeReport(options.report, results.test, network, data,
+                             results.interrupted ? interruption(network, options) : ""));
+  if (options.json.empty()) return;
+  example::writeResults(results, options, data, plan, network.configuration());
+  say(options, "json: {}\n", options.json.string());
 }
 
 int run(const Options& options) {
-  const auto begin = std::chrono::steady_clock::now();
-  example::checkOutputPaths(options);
+  const auto started = std::chrono::steady_clock::now();
+  checkBeforehand(options);
   example::handleInterrupts();
 
   auto data = example::loadData(options.data, options.batch, options.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
-  say(options, "data: {}, {} images to train with and {} to test with, from {}\n\n", data.title,
-      *data.train->examples(), *data.test->examples(), data.origin);
   const auto recipe = example::recipeOf(options, data);
-
   MultiLayerNetwork network(convnet(options));
   network.init();
-  say(options, "{}\n", network.summary());
-  const Start start = options.resume.empty() ? Start{} : resume(network, options, recipe);
+  const Start start = begin(network, options, recipe);
 
   const auto watchers = makeWatchers(options, data, recipe);
   auto wrapper = ParallelWrapper::Builder(network)
@@ -151,19 +179,26 @@ int run(const Options& options) {
                      .pinThreads(options.pinThreads)
                      .listeners(watchers.all)
                      .build();
-  const auto epochs = std::max<std::int64_t>(options.epochs - start.epoch, 0);
-  say(options, "plan: {}; {} examples a batch, {} epoch{}\n", wrapper.plan(), options.batch, epochs,
-      epochs == 1 ? "" : "s");
+  introduce(options, data, network, start, wrapper);
 
   const example::InterruptGuard interruptible(wrapper);
-  wrapper.fit(*data.train, epochs);  // network now holds the averaged parameters
+  wrapper.fit(*data.train, std::max<std::int64_t>(options.epochs - start.epoch, 0));
+  // network now holds the averaged parameters
   if (!saveTrained(network, options, recipe, start, watchers)) return example::kInterruptedExit;
+  const bool cutShort = network.epoch() < options.epochs;
+  if (cutShort && options.report.empty() && options.json.empty()) return example::kInterruptedExit;
 
   const Evaluation test = wrapper.evaluate(*data.test);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
   const auto tests = watchers.tests ? watchers.tests->results() : std::vector<EvaluationListener::Result>{};
-  conclude({test, watchers.performance->report(), watchers.scores->epochs(), tests, seconds.count()}, options,
-           data, network, wrapper.plan());
+  conclude({.test = test,
+            .training = watchers.performance->report(),
+            .epochs = watchers.scores->epochs(),
+            .tests = tests,
+            .secondsInAll = seconds.count(),
+            .epochsFinished = network.epoch(),
+            .interrupted = cutShort},
+           options, data, network, wrapper.plan());
   return example::interrupted() ? example::kInterruptedExit : 0;
 }
 

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <system_error>
 #include <vector>
 
 #include "examples/mnist_convnet/picture.h"
+#include "muster/core/base/error.h"
 #include "muster/core/io/atomic_file.h"
 
 namespace example {
@@ -53,7 +55,19 @@ void drawCentred(Picture& picture, int x, int y, int width, std::string_view tex
   picture.drawText(x + (width - Picture::textWidth(text, scale)) / 2, y, text, scale, colour);
 }
 
-/// A grid of images, each with "true>predicted" below.
+/// "TRUE>PREDICTED" and its like, in two colours.
+void drawPair(Picture& picture, int x, int y, std::string_view actual, std::string_view predicted,
+              int scale) {
+  const auto draw = [&](std::string_view text, Colour colour) {
+    picture.drawText(x, y, text, scale, colour);
+    x += Picture::textWidth(text, scale) + scale;  // and the gap before the next sign
+  };
+  draw(actual, kRight);
+  draw(">", kInk);
+  draw(predicted, kWrong);
+}
+
+/// A grid of images, each with "true>predicted" below, and these two words above them all.
 Picture drawMistakes(const std::vector<Mistake>& mistakes, const ImageSet& images) {
   constexpr int kColumns = 10, kMostRows = 8, kScale = 3, kGap = 12, kTextScale = 2, kTextGap = 5;
   const int side = static_cast<int>(images.imageShape()[2]);
@@ -61,17 +75,20 @@ Picture drawMistakes(const std::vector<Mistake>& mistakes, const ImageSet& image
   const int columns = std::min(count, kColumns), rows = (count + kColumns - 1) / kColumns;
   const int tile = side * kScale, pitchX = tile + kGap;
   const int pitchY = tile + kTextGap + Picture::textHeight(kTextScale) + kGap;
-  Picture picture(kGap + columns * pitchX, kGap + rows * pitchY, kPaper);
+  constexpr std::string_view kTrue = "TRUE", kPredicted = "PREDICTED";
+  const int legend = Picture::textWidth("TRUE>PREDICTED", kTextScale),
+            top = Picture::textHeight(kTextScale) + kGap;
+  Picture picture(kGap + std::max(columns * pitchX, legend + kGap), kGap + top + rows * pitchY, kPaper);
+  drawPair(picture, kGap, kGap, kTrue, kPredicted, kTextScale);
   for (int i = 0; i < count; ++i) {
     const auto& mistake = mistakes[static_cast<std::size_t>(i)];
-    const int x = kGap + i % kColumns * pitchX, y = kGap + i / kColumns * pitchY;
+    const int x = kGap + i % kColumns * pitchX, y = kGap + top + i / kColumns * pitchY;
     picture.fill(x - 1, y - 1, tile + 2, tile + 2, kLine);
     picture.drawImage(x, y, images.image(mistake.image), side, kScale, kPaper, kInk);
     const int textX = x + (tile - Picture::textWidth("0>0", kTextScale)) / 2;
     const int textY = y + tile + kTextGap;
-    picture.drawText(textX, textY, fmt::format("{}", mistake.actual), kTextScale, kRight);
-    picture.drawText(textX, textY, " >", kTextScale, kInk);
-    picture.drawText(textX, textY, fmt::format("  {}", mistake.predicted), kTextScale, kWrong);
+    drawPair(picture, textX, textY, fmt::format("{}", mistake.actual), fmt::format("{}", mistake.predicted),
+             kTextScale);
   }
   return picture;
 }
@@ -81,8 +98,8 @@ Picture drawMistakes(const std::vector<Mistake>& mistakes, const ImageSet& image
 Colour cellColour(const Evaluation& evaluation, std::int64_t actual, std::int64_t predicted,
                   std::int64_t largestError) {
   const auto count = static_cast<double>(evaluation.count(actual, predicted));
-  if (actual == predicted) return mix(kPaper, kRight, 0.15 + 0.6 * evaluation.recall(actual));
   if (count == 0) return kPaper;
+  if (actual == predicted) return mix(kPaper, kRight, 0.15 + 0.6 * evaluation.recall(actual));
   return mix(kPaper, kWrong, 0.1 + 0.7 * std::sqrt(count / static_cast<double>(largestError)));
 }
 
@@ -109,15 +126,16 @@ Picture drawConfusion(const Evaluation& evaluation) {
     for (int p = 0; p < classes; ++p) {
       const int x = kMargin + p * kCell;
       picture.fill(x + 1, at + 1, kCell - 1, kCell - 1, cellColour(evaluation, a, p, largestError));
-      if (const auto count = evaluation.count(a, p); count > 0)
+      if (const auto count = evaluation.count(a, p); count > 0 || a == p)
         drawCentred(picture, x, textAt, kCell, fmt::format("{}", count), kTextScale, kInk);
     }
   }
   return picture;
 }
 
-std::string confusionText(const Evaluation& evaluation, const DataSets& data) {
-  auto text = fmt::format("{}, from {}\n\n{}", data.title, data.origin, evaluation.summary());
+std::string confusionText(const Evaluation& evaluation, const DataSets& data, std::string_view remark) {
+  auto text = fmt::format("{}, from {}\n{}{}\n{}", data.title, data.origin, remark,
+                          remark.empty() ? "" : "\n", evaluation.summary());
   if (!data.classNames.empty()) text += "\nclasses\n";
   for (std::size_t i = 0; i < data.classNames.size(); ++i)
     text += fmt::format("{:>10} {}\n", i, data.classNames[i]);
@@ -127,8 +145,11 @@ std::string confusionText(const Evaluation& evaluation, const DataSets& data) {
 }  // namespace
 
 std::string writeReport(const std::filesystem::path& directory, const Evaluation& evaluation,
-                        MultiLayerNetwork& network, DataSets& data) {
-  writeFileAtomically(directory / "confusion.txt", confusionText(evaluation, data));
+                        MultiLayerNetwork& network, DataSets& data, std::string_view remark) {
+  std::error_code problem;
+  std::filesystem::create_directories(directory, problem);
+  if (problem) throw FileError(directory, fmt::format("cannot be made: {}", problem.message()));
+  writeFileAtomically(directory / "confusion.txt", confusionText(evaluation, data, remark));
   drawConfusion(evaluation).save(directory / "confusion.png");
   const auto mistakes = findMistakes(network, *data.test);
   if (mistakes.empty())

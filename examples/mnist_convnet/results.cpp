@@ -56,7 +56,7 @@ void putWorker(JsonWriter& json, const PerformanceReport& report, const WorkerTi
 void putTraining(JsonWriter& json, const Results& results) {
   std::vector<double> scores;
   for (const auto& epoch : results.epochs) scores.push_back(epoch.score);
-  json.put("firstEpoch", results.epochs.empty() ? 0 : results.epochs.front().epoch);
+  json.put("firstEpoch", results.epochs.empty() ? 0 : results.epochs.front().epoch + 1);
   json.put("scoreByEpoch", scores);
   if (!results.tests.empty())
     json.list("testAccuracyByEpoch", results.tests.size(), [&](std::size_t i, JsonWriter& test) {
@@ -81,11 +81,11 @@ std::string describe(const Results& results) {
   for (std::int64_t c = 0; c < matrix.classes(); ++c) right += matrix.count(c, c);
   auto text = fmt::format("test: accuracy {:.4f} ({} of {}), F1 {:.4f}", matrix.accuracy(), right,
                           matrix.examples(), matrix.f1());
-  if (!results.epochs.empty())
-    text +=
-        fmt::format("\ntraining: {} epoch{} in {:.1f} s, {}", results.epochs.size(),
-                    results.epochs.size() == 1 ? "" : "s", results.training.seconds, results.training.line());
-  return text;
+  if (results.epochs.empty() && !results.interrupted) return text;  // there was nothing to train
+  const auto epochs = fmt::format("{} epoch{}", results.epochs.size(), results.epochs.size() == 1 ? "" : "s");
+  const auto what = results.interrupted ? fmt::format("interrupted after {},", epochs) : epochs + " in";
+  return text +
+         fmt::format("\ntraining: {} {:.1f} s, {}", what, results.training.seconds, results.training.line());
 }
 
 void writeResults(const Results& results, const Options& options, const DataSets& data,
@@ -94,6 +94,8 @@ void writeResults(const Results& results, const Options& options, const DataSets
   json.put("program", "mnist_convnet");
   json.group("configuration",
              [&](JsonWriter& inside) { putConfiguration(inside, options, data, plan, network); });
+  json.put("interrupted", results.interrupted);
+  json.put("epochsFinished", results.epochsFinished);
   json.put("testAccuracy", results.test.accuracy());
   json.put("f1", results.test.f1());
   putTraining(json, results);

@@ -20,9 +20,11 @@ struct Results {
   const std::vector<muster::CollectScoresListener::Score>& epochs;  ///< of this run
   std::vector<muster::EvaluationListener::Result> tests;            ///< while it trained
   double secondsInAll = 0;                                          ///< of the program
+  std::int64_t epochsFinished = 0;                                  ///< those of a resumed file included
+  bool interrupted = false;                                         ///< before it had finished them all
 };
 
-/// Two lines for people.
+/// The result of the test, and what the training took, for people.
 std::string describe(const Results& results);
 
 /// Writes configuration and results as JSON, for scripts, to `options.json`.

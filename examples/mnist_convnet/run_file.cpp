@@ -16,6 +16,14 @@ using namespace muster;
 const std::string kPrefix = "mnist_convnet.";
 const std::string kWithinEpoch = kPrefix + "saved-within-epoch";
 
+/// @throws FileError for a file from elsewhere.
+ModelNotes notesOf(const std::filesystem::path& path) {
+  ModelNotes notes = readModelNotes(path);
+  if (!notes.contains(kWithinEpoch))
+    throw FileError(path, "cannot be resumed: it was not saved by this program");
+  return notes;
+}
+
 /// As in "--lr 0.03 (now 0.01)", for each option that differs.
 std::vector<std::string> differences(const ModelNotes& saved, const Recipe& now) {
   std::vector<std::string> all;
@@ -55,17 +63,18 @@ void saveRun(MultiLayerNetwork& network, const std::filesystem::path& path, cons
   saveModel(network, path, notes);
 }
 
+void checkRun(const std::filesystem::path& path) {
+  notesOf(path);
+}
+
 bool resumeRun(MultiLayerNetwork& network, const std::filesystem::path& path, const Recipe& recipe) {
-  const ModelNotes notes = readModelNotes(path);
-  const auto withinEpoch = notes.find(kWithinEpoch);
-  if (withinEpoch == notes.end())
-    throw FileError(path, "cannot be resumed: it was not saved by this program");
+  const ModelNotes notes = notesOf(path);
   const auto differing = differences(notes, recipe);
   if (!differing.empty())
     throw FileError(path, fmt::format("cannot be resumed with these options: it was trained with {}",
                                       fmt::join(differing, ", ")));
   loadState(network, path);
-  return withinEpoch->second == "true";
+  return notes.at(kWithinEpoch) == "true";
 }
 
 }  // namespace example

@@ -21,6 +21,9 @@ Recipe recipeOf(const Options& options, const DataSets& data);
 void saveRun(muster::MultiLayerNetwork& network, const std::filesystem::path& path, const Recipe& recipe,
              bool withinEpoch);
 
+/// @throws muster::FileError for a file that `saveRun` has not written.
+void checkRun(const std::filesystem::path& path);
+
 /// Takes over state and counters of a network saved by `saveRun`, to train on as if it had never stopped.
 /// @return whether it was saved within an epoch: that epoch will begin again.
 /// @throws muster::FileError naming the options that differ, or what is wrong with the file.

@@ -89,6 +89,8 @@ DataSets mnistOrGenerated(const Request& request) {
 }  // namespace
 
 DataSets loadData(const DataChoice& choice, std::int64_t batch, std::int64_t seed) {
+  if (!choice.directory.empty() && !std::filesystem::is_directory(choice.directory))
+    throw FileError(choice.directory, "no such directory, given by --data-dir");
   const Request request{choice, batch, static_cast<std::uint64_t>(seed)};
   if (choice.name == "generated") return generated(request);
   if (choice.name == "fashion") return fashion(request);

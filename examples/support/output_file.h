@@ -8,4 +8,7 @@ namespace example {
 /// @throws muster::FileError naming the path and the cause.
 void checkOutputFile(const std::filesystem::path& file);
 
+/// The same for a directory that is made later, with those above it that are missing. Makes nothing.
+void checkOutputDirectory(const std::filesystem::path& directory);
+
 }  // namespace example

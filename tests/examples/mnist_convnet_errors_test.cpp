@@ -75,7 +75,15 @@ TEST_CASE("places that cannot be written are found out before the training") {
   test::writeFile(convnet.directory / "file", "mine");
   refused("--report", "file/report", "cannot be made: ");
   refused("--checkpoint-dir", "file", "cannot be made: ");
+  CHECK(convnet.directory.names() == std::set<std::string>{"file"});
   CHECK(test::readFile(convnet.directory / "file") == "mine");
+}
+
+TEST_CASE("a device that is not to be had is found out before the data are read") {
+  const Convnet convnet;
+  const auto run = convnet.runSmall({"--devices", "cuda:99"});
+  checkRefusal(run, 1, "cuda:99");
+  CHECK(run.out.empty());
 }
 
 TEST_CASE("a full disk ends it with a message, and leaves what was there") {
@@ -89,12 +97,13 @@ TEST_CASE("a full disk ends it with a message, and leaves what was there") {
   CHECK(convnet.directory.names() == std::set<std::string>{"model.safetensors"});
 }
 
-TEST_CASE("a score that becomes NaN ends it, naming the worker and the batch") {
+TEST_CASE("a score that becomes NaN ends it, naming the worker and the batch once") {
   const Convnet convnet;
-  const auto run = convnet.runSmall({"--lr", "1e9", "--quiet"});
+  const auto run = convnet.runSmall({"--lr", "1e9", "--quiet", "--report", "report"});
   checkRefusal(run, 1, "failed in batch ");
   CHECK(contains(run.err, "mnist_convnet: worker "));
-  CHECK(contains(run.err, "the score became "));
+  CHECK(contains(run.err, " of epoch 1: the score became "));
+  CHECK(run.err.find("epoch") == run.err.rfind("epoch"));
   CHECK(convnet.directory.names().empty());
 }
 
@@ -127,7 +136,7 @@ TEST_CASE("who asks for nothing gets generated digits, and the reason on the fir
 
 TEST_CASE("data that are there but broken are an error, never replaced by others") {
   const Convnet convnet;
-  checkRefusal(convnet.run({"--data-dir", "missing"}), 1, "missing: no such directory");
+  checkRefusal(convnet.run({"--data-dir", "missing"}), 1, "missing: no such directory, given by --data-dir");
   test::writeFile(convnet.directory / "train-images-idx3-ubyte", "no images at all");
   for (const char* data : {"mnist", ""}) {
     std::vector<std::string> arguments;

@@ -1,9 +1,15 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
 
 #include <csignal>
 #include <thread>
 
+#include "examples/support/data_sets.h"
+#include "muster/core/eval/evaluation.h"
 #include "muster/core/io/model_file.h"
+#include "muster/datasets/generated_digits.h"
 #include "tests/examples/convnet.h"
 
 namespace muster {
@@ -35,6 +41,9 @@ TEST_CASE("a resumed run ends with the same bits as one that was never interrupt
   // Nothing is left to train: it tests and saves what it was given.
   const auto done = convnet.runSmall({"--epochs", "4", "--model", "again", "--resume", "whole"});
   CHECK(done.exit == 0);
+  CHECK(contains(done.out,
+                 "resuming: whole, with 4 epochs finished\nnothing is left to train, as --epochs is 4: "));
+  CHECK_FALSE(contains(done.out, "plan: "));
   CHECK(contains(done.out, "test: accuracy 0."));
   CHECK(readFile(convnet.directory / "again") == whole);
 }
@@ -45,6 +54,7 @@ TEST_CASE("a file is not resumed with other options, or where it is from elsewhe
   const auto other =
       convnet.runSmall({"--resume", "saved", "--model", "new", "--workers", "3", "--lr", "0.5"});
   CHECK(other.exit == 1);
+  CHECK(other.out.empty());
   CHECK(other.err ==
         "mnist_convnet: saved: cannot be resumed with these options: it was trained with --lr 0.01 (now "
         "0.5), --workers 1 (now 3)\n");
@@ -52,6 +62,7 @@ TEST_CASE("a file is not resumed with other options, or where it is from elsewhe
   MultiLayerNetwork::load(convnet.directory / "saved")->save(convnet.directory / "foreign");
   const auto foreign = convnet.runSmall({"--resume", "foreign", "--model", "new"});
   CHECK(foreign.exit == 1);
+  CHECK(foreign.out.empty());
   CHECK(foreign.err == "mnist_convnet: foreign: cannot be resumed: it was not saved by this program\n");
 
   const std::string bytes = readFile(convnet.directory / "saved");
@@ -98,11 +109,37 @@ TEST_CASE("Ctrl-C saves a model that can be used and resumed, and exits with 130
   }
 }
 
+TEST_CASE("Ctrl-C writes the results and the report that were asked for, marked as those of a part") {
+  const Convnet convnet;
+  test::Program program(Convnet::kExecutable,
+                        convnet.launch(Convnet::small({"--epochs", "100000", "--batch", "8", "--json",
+                                                       "part.json", "--report", "part"})));
+  REQUIRE(program.awaitText("epoch 1/100000: score"));
+  program.signal(SIGINT);
+  const auto run = program.wait();
+  CAPTURE(run.err);
+  CHECK(run.exit == 130);
+  const auto network = MultiLayerNetwork::load(convnet.directory / "mnist-convnet.safetensors");
+  const auto results = boost::json::parse(readFile(convnet.directory / "part.json")).as_object();
+  CHECK(results.at("interrupted") == true);
+  CHECK(results.at("epochsFinished").as_int64() == network->epoch());
+  CHECK(results.at("firstEpoch").as_int64() == 1);
+  GeneratedDigitsIterator digits(100, 600, example::kDrawingSeed, false);
+  CHECK(results.at("testAccuracy").as_double() == network->evaluate(digits).accuracy());
+  const auto remark = fmt::format("interrupted, with {} of 100000 epochs finished", network->epoch());
+  CHECK(contains(run.out, remark + "; saved: "));
+  CHECK(contains(run.out, "\ntraining: interrupted after "));
+  CHECK(contains(run.out, "\njson: part.json\n"));
+  CHECK(contains(readFile(convnet.directory / "part" / "confusion.txt"),
+                 "from this program\n" + remark + "\n"));
+}
+
 TEST_CASE("a second Ctrl-C quits at once") {
   const Convnet convnet;
   // One step over all the examples takes long enough for two signals.
-  test::Program program(Convnet::kExecutable, convnet.launch({"--data", "generated", "--examples", "4096",
-                                                              "--batch", "4096", "--workers", "1"}));
+  test::Program program(Convnet::kExecutable,
+                        convnet.launch({"--data", "generated", "--examples", "4096", "--batch", "4096",
+                                        "--workers", "1", "--report", "report"}));
   REQUIRE(program.awaitText("plan: "));
   std::this_thread::sleep_for(100ms);
   program.signal(SIGINT);

@@ -30,6 +30,9 @@ std::pair<int, int> sizeOfPng(const std::string& bytes) {
 }
 
 void checkTraining(const json::object& results) {
+  CHECK(results.at("interrupted") == false);
+  CHECK(results.at("epochsFinished") == 2);
+  CHECK(results.at("firstEpoch") == 1);
   CHECK(results.at("scoreByEpoch").as_array().size() == 2);
   const double seconds = results.at("seconds").as_double();
   CHECK(seconds > 0);
@@ -63,7 +66,7 @@ TEST_CASE("it trains, says what it does, saves the model and writes the results"
                  "\nplan: 2 workers on cpu (1 thread each, not pinned), averaging every 3 iterations: 6 "
                  "batches a round; 128 examples a batch, 2 epochs\n"));
   CHECK(contains(run.out, "\ntest: accuracy 0."));
-  CHECK(contains(run.out, "\nsaved: mnist-convnet.safetensors\n"));
+  CHECK(contains(run.out, "\nsaved: mnist-convnet.safetensors\njson: run.json\n"));
   CHECK(contains(run.err, "epoch 1/2: score "));
   CHECK(contains(run.err, "epoch 2/2: score "));
 
@@ -96,7 +99,7 @@ TEST_CASE("a report shows the confusion matrix and the mistakes") {
   const auto report = convnet.directory.path() / "new" / "report";
   CHECK(contains(readFile(report / "confusion.txt"), "confusion matrix"));
   CHECK(sizeOfPng(readFile(report / "confusion.png")) == std::pair(600, 600));
-  CHECK(sizeOfPng(readFile(report / "misclassified.png")) == std::pair(12 + 10 * 96, 12 + 8 * 115));
+  CHECK(sizeOfPng(readFile(report / "misclassified.png")) == std::pair(12 + 10 * 96, 38 + 8 * 115));
 }
 
 TEST_CASE("every updater trains, with threads and frequencies of all kinds") {
