@@ -1,7 +1,7 @@
 #include "muster/core/nn/layers/conv2d.h"
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/layers/fused_activation.h"
+#include "muster/core/nn/layers/linear.h"
 
 namespace muster {
 namespace {
@@ -19,42 +19,12 @@ Conv2dShape planShape(const Conv2d& layer, const Shape& input) {
           .dilation = layer.dilation};
 }
 
-class Conv2dProgram final : public ModuleProgram {
+/// The plan says in which layouts it takes and gives activations.
+class Conv2dProgram final : public LinearProgram<Conv2dPlan> {
  public:
-  Conv2dProgram(const Conv2d& layer, const ModuleBinding& binding, Context& context)
-      : Conv2dProgram(layer.activation, planConv2d(planShape(layer, binding.input), context),
-                      planShape(layer, binding.input).output(), binding, context) {}
-
-  Layout inputLayout() const override { return plan_->inputLayout(); }
-  Layout outputLayout() const override { return plan_->outputLayout(); }
-
-  void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
-    plan_->forward(x, weight_, bias_, y);
-    activation_.forward(y, context_);
-  }
-
-  void backward(const Tensor& x, const Tensor& y, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
-    activation_.backward(y, gradY, context_);
-    plan_->backwardWeights(x, gradY, gradWeight_, gradBias_);
-    if (gradX.defined()) plan_->backwardData(gradY, weight_, gradX);
-  }
-
- private:
-  Conv2dProgram(Activation activation, std::unique_ptr<Conv2dPlan> plan, const Shape& output,
-                const ModuleBinding& binding, Context& context)
-      : context_(context),
-        plan_(std::move(plan)),
-        activation_(activation, output, plan_->outputLayout(), binding.training),
-        weight_(binding.parameters[0]) {
-    if (binding.parameters.size() > 1) bias_ = binding.parameters[1];
-    if (binding.training) gradWeight_ = binding.gradients[0];
-    if (binding.gradients.size() > 1) gradBias_ = binding.gradients[1];
-  }
-
-  Context& context_;
-  std::unique_ptr<Conv2dPlan> plan_;
-  FusedActivation activation_;
-  Tensor weight_, bias_, gradWeight_, gradBias_;
+  using LinearProgram::LinearProgram;
+  Layout inputLayout() const override { return plan().inputLayout(); }
+  Layout outputLayout() const override { return plan().outputLayout(); }
 };
 
 }  // namespace
@@ -68,17 +38,14 @@ Shape Conv2d::outputShape(const Shape& input) const {
 std::vector<ParameterSpec> Conv2d::parameters(const Shape& input) const {
   const auto shape = planShape(*this, input.prepend(1));
   const auto window = kernel[0] * kernel[1];
-  std::vector<ParameterSpec> specs{{.name = "weight",
-                                    .shape = shape.weight(),
-                                    .init = init,
-                                    .fanIn = shape.inChannels * window,
-                                    .fanOut = outChannels * window}};
-  if (bias) specs.push_back({.name = "bias", .shape = {outChannels}, .regularised = false});
-  return specs;
+  return linearParameters(shape.weight(), shape.inChannels * window, outChannels * window, init, bias);
 }
 
 std::unique_ptr<ModuleProgram> Conv2d::compile(const ModuleBinding& binding, Context& context) const {
-  return std::make_unique<Conv2dProgram>(*this, binding, context);
+  const auto shape = planShape(*this, binding.input);
+  auto plan = planConv2d(shape, context);
+  FusedActivation fused(activation, shape.output(), plan->outputLayout(), binding.training);
+  return std::make_unique<Conv2dProgram>(std::move(plan), std::move(fused), binding, context);
 }
 
 void Conv2d::fields(Fields& f) {

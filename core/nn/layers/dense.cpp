@@ -1,48 +1,18 @@
 #include "muster/core/nn/layers/dense.h"
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/layers/fused_activation.h"
+#include "muster/core/nn/layers/linear.h"
 #include "muster/core/ops/dense.h"
 
 namespace muster {
 namespace {
 
-class DenseProgram final : public ModuleProgram {
- public:
-  DenseProgram(std::int64_t units, Activation activation, const ModuleBinding& binding, Context& context)
-      : context_(context),
-        plan_(planDense({binding.input[0], binding.input[1], units}, context)),
-        activation_(activation, {binding.input[0], units}, Layout::RowMajor, binding.training),
-        weight_(binding.parameters[0]) {
-    if (binding.parameters.size() > 1) bias_ = binding.parameters[1];
-    if (binding.training) gradWeight_ = binding.gradients[0];
-    if (binding.gradients.size() > 1) gradBias_ = binding.gradients[1];
-  }
-
-  void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
-    plan_->forward(x, weight_, bias_, y);
-    activation_.forward(y, context_);
-  }
-
-  void backward(const Tensor& x, const Tensor& y, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
-    activation_.backward(y, gradY, context_);
-    plan_->backwardWeights(x, gradY, gradWeight_, gradBias_);
-    if (gradX.defined()) plan_->backwardData(gradY, weight_, gradX);
-  }
-
- private:
-  Context& context_;
-  std::unique_ptr<DensePlan> plan_;
-  FusedActivation activation_;
-  Tensor weight_, bias_, gradWeight_, gradBias_;
-};
-
-std::vector<ParameterSpec> denseParameters(const Shape& input, std::int64_t units, const Init& init,
-                                           bool bias) {
-  std::vector<ParameterSpec> specs{
-      {.name = "weight", .shape = {units, input[0]}, .init = init, .fanIn = input[0], .fanOut = units}};
-  if (bias) specs.push_back({.name = "bias", .shape = {units}, .regularised = false});
-  return specs;
+std::unique_ptr<ModuleProgram> compileDense(std::int64_t units, Activation activation,
+                                            const ModuleBinding& binding, Context& context) {
+  const std::int64_t batch = binding.input[0];
+  return std::make_unique<LinearProgram<DensePlan>>(
+      planDense({batch, binding.input[1], units}, context),
+      FusedActivation(activation, {batch, units}, Layout::RowMajor, binding.training), binding, context);
 }
 
 Shape denseOutput(std::string_view type, const Shape& input, std::int64_t units) {
@@ -57,11 +27,11 @@ Shape Dense::outputShape(const Shape& input) const {
 }
 
 std::vector<ParameterSpec> Dense::parameters(const Shape& input) const {
-  return denseParameters(input, units, init, bias);
+  return linearParameters({units, input[0]}, input[0], units, init, bias);
 }
 
 std::unique_ptr<ModuleProgram> Dense::compile(const ModuleBinding& binding, Context& context) const {
-  return std::make_unique<DenseProgram>(units, activation, binding, context);
+  return compileDense(units, activation, binding, context);
 }
 
 void Dense::fields(Fields& f) {
@@ -82,13 +52,13 @@ Shape Output::outputShape(const Shape& input) const {
 }
 
 std::vector<ParameterSpec> Output::parameters(const Shape& input) const {
-  return denseParameters(input, classes, init, bias);
+  return linearParameters({classes, input[0]}, input[0], classes, init, bias);
 }
 
 std::unique_ptr<ModuleProgram> Output::compile(const ModuleBinding& binding, Context& context) const {
   // Softmax and sigmoid are part of their losses, which take logits.
   const auto own = loss == Loss::MeanSquaredError ? activation : Activation::Identity;
-  return std::make_unique<DenseProgram>(classes, own, binding, context);
+  return compileDense(classes, own, binding, context);
 }
 
 void Output::fields(Fields& f) {
