@@ -40,6 +40,23 @@ void requireEpsilon(std::string_view type, double epsilon) {
           "updater {}: epsilon must be positive and finite in float32, got {}", type, epsilon);
 }
 
+/// What Adam and AdamW have in common.
+template <typename Rule>
+void visitAdam(Rule& rule, Fields& f) {
+  rule.learningRate.field("learningRate", f);
+  f.field("beta1", rule.beta1);
+  f.field("beta2", rule.beta2);
+  f.field("epsilon", rule.epsilon);
+}
+
+template <typename Rule>
+void requireAdam(const Rule& rule) {
+  requireLearningRate(Rule::kType, rule.learningRate);
+  requireFraction(Rule::kType, "beta1", rule.beta1);
+  requireFraction(Rule::kType, "beta2", rule.beta2);
+  requireEpsilon(Rule::kType, rule.epsilon);
+}
+
 AdamScalars adamScalars(double beta1, double beta2, double epsilon, double weightDecay,
                         std::int64_t iteration) {
   return {.beta1 = beta1,
@@ -105,17 +122,11 @@ double Adam::apply(const UpdateStep& step, Context& context) const {
 }
 
 void Adam::fields(Fields& f) {
-  learningRate.field("learningRate", f);
-  f.field("beta1", beta1);
-  f.field("beta2", beta2);
-  f.field("epsilon", epsilon);
+  visitAdam(*this, f);
 }
 
 void Adam::validate() const {
-  requireLearningRate(kType, learningRate);
-  requireFraction(kType, "beta1", beta1);
-  requireFraction(kType, "beta2", beta2);
-  requireEpsilon(kType, epsilon);
+  requireAdam(*this);
 }
 
 double AdamW::apply(const UpdateStep& step, Context& context) const {
@@ -124,18 +135,12 @@ double AdamW::apply(const UpdateStep& step, Context& context) const {
 }
 
 void AdamW::fields(Fields& f) {
-  learningRate.field("learningRate", f);
-  f.field("beta1", beta1);
-  f.field("beta2", beta2);
-  f.field("epsilon", epsilon);
+  visitAdam(*this, f);
   f.field("weightDecay", weightDecay);
 }
 
 void AdamW::validate() const {
-  requireLearningRate(kType, learningRate);
-  requireFraction(kType, "beta1", beta1);
-  requireFraction(kType, "beta2", beta2);
-  requireEpsilon(kType, epsilon);
+  requireAdam(*this);
   require(std::isfinite(weightDecay) && weightDecay >= 0,
           "updater {}: weightDecay must be finite and not negative, got {}", kType, weightDecay);
 }
