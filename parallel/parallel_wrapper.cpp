@@ -30,9 +30,7 @@ class ReportListener final : public Listener {
 
 std::optional<std::int64_t> batchesPerEpoch(const DataSetIterator& data) {
   try {
-    const auto examples = data.examples(), size = data.batchSize();
-    if (!examples || !size || *size < 1) return std::nullopt;
-    return (*examples + *size - 1) / *size;
+    return data.batchesPerEpoch();
   } catch (...) {
     const auto cause = std::current_exception();
     throw TrainingError(fmt::format("the data iterator failed to tell its size: {}", describe(cause)), -1,

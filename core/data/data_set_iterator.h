@@ -26,6 +26,12 @@ class DataSetIterator {
   virtual std::optional<std::int64_t> examples() const { return std::nullopt; }
   /// Examples in a full batch, where that is known.
   virtual std::optional<std::int64_t> batchSize() const { return std::nullopt; }
+  /// Batches in an epoch, the last perhaps smaller, where both of these are known.
+  std::optional<std::int64_t> batchesPerEpoch() const {
+    const auto all = examples(), size = batchSize();
+    if (!all || !size || *size < 1) return std::nullopt;
+    return (*all + *size - 1) / *size;
+  }
 };
 
 }  // namespace muster

@@ -22,7 +22,7 @@ class Fit final : public Trainer {
   std::vector<WorkerTimes> workerTimes() const override { return {times_}; }
 
   void run(std::int64_t epochs) {
-    const FitEvent start{*this, model_.epoch(), epochs, batchesPerEpoch()};
+    const FitEvent start{*this, model_.epoch(), epochs, data_.batchesPerEpoch()};
     std::exception_ptr failure;  // the first one
     try {
       tell([&](Listener& l) { l.onFitStart(start); });
@@ -42,12 +42,6 @@ class Fit final : public Trainer {
   template <typename Call>
   void tell(Call call) {
     for (const auto& listener : listeners_) call(*listener);
-  }
-
-  std::optional<std::int64_t> batchesPerEpoch() const {
-    const auto examples = data_.examples(), size = data_.batchSize();
-    if (!examples || !size || *size < 1) return std::nullopt;
-    return (*examples + *size - 1) / *size;
   }
 
   void runEpoch(std::int64_t epoch) {
