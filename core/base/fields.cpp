@@ -1,7 +1,5 @@
 #include "muster/core/base/fields.h"
 
-#include "muster/core/base/error.h"
-
 namespace muster {
 
 void Fields::requireRank(std::string_view name, const Shape& shape, int rank) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "muster/core/base/error.h"
 #include "muster/core/base/shape.h"
 
 namespace muster {
@@ -70,6 +71,18 @@ std::string_view nameOf(E value) {
   for (const auto& [candidate, name] : EnumNames<E>::kNames)
     if (candidate == value) return name;
   return "?";
+}
+
+/// The value that a word names. @param family  what errors call these values, as in "initialiser".
+/// @throws InvalidArgument for another word, naming those that exist.
+template <typename E>
+E valueNamed(std::string_view family, std::string_view word) {
+  std::string known;
+  for (const auto& [candidate, name] : EnumNames<E>::kNames) {
+    if (name == word) return candidate;
+    known.append(known.empty() ? "" : ", ").append(name);
+  }
+  throw InvalidArgument(fmt::format("{}: there is no type \"{}\"; there are {}", family, word, known));
 }
 
 }  // namespace muster

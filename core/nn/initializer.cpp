@@ -9,15 +9,6 @@
 namespace muster {
 namespace {
 
-InitKind kindNamed(std::string_view word) {
-  std::string known;
-  for (const auto& [kind, name] : EnumNames<InitKind>::kNames) {
-    if (name == word) return kind;
-    known += (known.empty() ? "" : ", ") + std::string(name);
-  }
-  throw InvalidArgument(fmt::format("initialiser: there is no type \"{}\"; there are {}", word, known));
-}
-
 /// Standard deviation of the kinds that are normal.
 double sigmaOf(const Init& init, std::int64_t fanIn, std::int64_t fanOut) {
   switch (init.kind) {
@@ -41,7 +32,7 @@ float largestBelow(double bound) {
 void Init::field(std::string_view name, Fields& fields) {
   std::string type(nameOf(kind));
   fields.object(name, type, [&](Fields& inside) {
-    kind = kindNamed(type);
+    kind = valueNamed<InitKind>("initialiser", type);
     if (kind == InitKind::Normal) inside.field("sigma", scale);
     if (kind == InitKind::Uniform) inside.field("bound", scale);
   });
