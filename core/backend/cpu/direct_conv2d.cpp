@@ -85,6 +85,19 @@ class DirectConv2dPlan final : public Conv2dPlan {
     });
   }
 
+  /// Calls f(first element of a row as the input has it, and of the same row between padding), over the rows
+  /// of all of the input's channels.
+  template <typename F>
+  void forEachInputRow(F f) const {
+    for (std::int64_t c = 0; c < shape_.inChannels; ++c)
+      for (std::int64_t h = 0; h < shape_.height; ++h)
+        f((c * shape_.height + h) * shape_.width * kLayoutBlock,
+          c * inPlane() + ((h + shape_.padding[0]) * block_.inWidth + shape_.padding[1]) * kLayoutBlock);
+  }
+  std::size_t inputRowBytes() const {
+    return static_cast<std::size_t>(shape_.width * kLayoutBlock) * sizeof(float);
+  }
+
   /// The block's input with its padding: as it lies, or copied into thread `t`'s planes.
   const float* paddedInput(const Tensor& x, std::int64_t block, std::int64_t t);
   void packForward(const Tensor& weight);
@@ -107,12 +120,9 @@ const float* DirectConv2dPlan::paddedInput(const Tensor& x, std::int64_t block, 
   const float* from = x.data<float>() + block * inputElements();
   if (!padded_) return from;
   float* planes = inputs_.data<float>() + t * paddedElements();
-  const std::int64_t row = shape_.width * kLayoutBlock;
-  for (std::int64_t c = 0; c < shape_.inChannels; ++c)
-    for (std::int64_t h = 0; h < shape_.height; ++h, from += row)
-      std::memcpy(planes + c * inPlane() +
-                      ((h + shape_.padding[0]) * block_.inWidth + shape_.padding[1]) * kLayoutBlock,
-                  from, static_cast<std::size_t>(row) * sizeof(float));
+  forEachInputRow([&](std::int64_t at, std::int64_t padded) {
+    std::memcpy(planes + padded, from + at, inputRowBytes());
+  });
   return planes;
 }
 
@@ -192,13 +202,9 @@ void DirectConv2dPlan::backwardData(const Tensor& gradY, const Tensor& weight, T
       std::memset(planes, 0, static_cast<std::size_t>(paddedElements()) * sizeof(float));
       backwardBlock(from, gradRow, planes);
       if (!padded_) continue;
-      const std::int64_t row = shape_.width * kLayoutBlock;
-      for (std::int64_t c = 0; c < shape_.inChannels; ++c)
-        for (std::int64_t h = 0; h < shape_.height; ++h, to += row)
-          std::memcpy(to,
-                      planes + c * inPlane() +
-                          ((h + shape_.padding[0]) * block_.inWidth + shape_.padding[1]) * kLayoutBlock,
-                      static_cast<std::size_t>(row) * sizeof(float));
+      forEachInputRow([&](std::int64_t at, std::int64_t padded) {
+        std::memcpy(to + at, planes + padded, inputRowBytes());
+      });
       std::memset(planes, 0,
                   static_cast<std::size_t>(paddedElements()) * sizeof(float));  // its padding, for others
     }
