@@ -171,6 +171,7 @@ int run(const Options& options) {
   const auto watchers = makeWatchers(options, data, recipe);
   auto wrapper = ParallelWrapper::Builder(network)
                      .workers(options.workers)
+                     .trainingMode(options.mode)
                      .averagingFrequency(options.averagingFrequency)
                      .averageUpdaters(options.averageUpdaters)
                      .prefetchBuffer(options.prefetch)

@@ -1,5 +1,11 @@
 #pragma once
 
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "muster/core/base/fields.h"
+
 namespace muster {
 
 /// How the workers of a ParallelWrapper learn from each other.
@@ -15,6 +21,16 @@ enum class TrainingMode {
   /// keeps the rest for later: a sixteenth of the parameters' bytes at most, and what was kept, with
   /// the updater's state, at a resynchronisation. Source: Strom 2015.
   SharedGradients
+};
+
+/// As programs and files call them.
+template <>
+struct EnumNames<TrainingMode> {
+  static constexpr std::array<std::pair<TrainingMode, std::string_view>, 3> kNames{{
+      {TrainingMode::Averaging, "averaging"},
+      {TrainingMode::SynchronousGradients, "synchronous"},
+      {TrainingMode::SharedGradients, "shared"},
+  }};
 };
 
 }  // namespace muster

@@ -30,15 +30,19 @@ Ctrl-C finishes the step under way, averages, saves the model and exits with 130
 /// Options whose meaning is only known when all have been read.
 struct Rest {
   std::string devices = "cpu";
+  std::string mode = "averaging";
   std::string model, resume, checkpointDirectory, report, json;
 };
 
 po::options_description describeTraining(Options& o, Rest& rest) {
   po::options_description training("Training", kLineLength);
-  training.add_options()                                                                                //
-      ("workers", withDefault(o.workers, "N"), "threads, each with a replica of the network")           //
+  training.add_options()                                                                       //
+      ("workers", withDefault(o.workers, "N"), "threads, each with a replica of the network")  //
+      ("mode", withDefault(rest.mode, "NAME"),                                                 //
+       "averaging (of parameters), synchronous (gradients averaged every iteration) or shared (encoded "
+       "updates)")                                                                                      //
       ("averaging-frequency", withDefault(o.averagingFrequency, "N"),                                   //
-       "iterations of each worker between averages")                                                    //
+       "iterations of each worker between averages; of averaging only")                                 //
       ("average-updaters", withDefault(o.averageUpdaters, "BOOL"),                                      //
        "average the updater's state (momentum) with the parameters")                                    //
       ("batch", withDefault(o.batch, "N"), "examples a batch")                                          //
@@ -96,6 +100,11 @@ void checkRanges(const Options& o) {
 
 /// Options that would have no effect are refused rather than ignored.
 void checkCombinations(const Options& o, const po::variables_map& given) {
+  const bool averaging = o.mode == muster::TrainingMode::Averaging;
+  require(!said(given, "averaging-frequency") || averaging,
+          "--averaging-frequency is of --mode averaging; in the other modes workers meet every iteration");
+  require(o.averageUpdaters || o.mode != muster::TrainingMode::SynchronousGradients,
+          "--average-updaters false: with --mode synchronous the updaters' states are equal anyway");
   require(!said(given, "momentum") || o.updater == "nesterovs",
           "--momentum is of the updater nesterovs, not of {}", o.updater);
   for (const char* option : {"checkpoint-every", "keep"})
@@ -114,6 +123,8 @@ void takeRest(Options& o, const Rest& rest, const po::variables_map& given) {
   if (given.count("lr") == 0 && (o.updater == "adam" || o.updater == "adamw" || o.updater == "rmsprop"))
     o.learningRate = 0.001;
   o.devices = parseDevices(rest.devices);
+  o.mode = muster::valueNamed<muster::TrainingMode>("--mode", rest.mode);
+  if (o.mode != muster::TrainingMode::Averaging) o.averagingFrequency = 1;
   o.model = rest.model;
   o.resume = rest.resume;
   o.checkpointDirectory = rest.checkpointDirectory;

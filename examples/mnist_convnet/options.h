@@ -9,13 +9,15 @@
 #include "examples/support/data_sets.h"
 #include "muster/core/device/device.h"
 #include "muster/core/optim/updater.h"
+#include "muster/parallel/training_mode.h"
 
 namespace example {
 
 /// What the command line can say. The defaults are those of Deeplearning4j's acceptance test.
 struct Options {
   int workers = 2;
-  std::int64_t averagingFrequency = 3;
+  muster::TrainingMode mode = muster::TrainingMode::Averaging;
+  std::int64_t averagingFrequency = 3;  ///< 1 in the other modes, which meet every iteration
   bool averageUpdaters = true;
   std::int64_t batch = 128;
   std::int64_t epochs = 3;  ///< in all, those of a resumed file included

@@ -26,6 +26,7 @@ void putConfiguration(JsonWriter& json, const Options& options, const DataSets& 
   json.put("trainingExamples", *data.train->examples());
   json.put("testExamples", *data.test->examples());
   json.put("workers", options.workers);
+  json.put("mode", nameOf(options.mode));
   json.put("averagingFrequency", options.averagingFrequency);
   json.put("averageUpdaters", options.averageUpdaters);
   json.put("batch", options.batch);

@@ -44,6 +44,7 @@ Recipe recipeOf(const Options& options, const DataSets& data) {
   Recipe recipe{{"data", data.name},
                 {"examples", text(*data.train->examples())},
                 {"workers", text(options.workers)},
+                {"mode", std::string(nameOf(options.mode))},
                 {"averaging-frequency", text(options.averagingFrequency)},
                 {"average-updaters", text(options.averageUpdaters)},
                 {"batch", text(options.batch)},

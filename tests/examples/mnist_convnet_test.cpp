@@ -116,12 +116,28 @@ TEST_CASE("every updater trains, with threads and frequencies of all kinds") {
   }
 }
 
+TEST_CASE("the other modes train, too, and say what they do") {
+  const Convnet convnet;
+  const std::pair<const char*, const char*> modes[] = {
+      {"synchronous", "averaging gradients every iteration: 2 batches a round"},
+      {"shared", "sharing encoded updates every iteration"}};
+  for (const auto& [mode, plan] : modes) {
+    CAPTURE(mode);
+    const auto run = convnet.runSmall({"--mode", mode, "--epochs", "1", "--json", "run.json"});
+    CAPTURE(run.err);
+    CHECK(run.exit == 0);
+    CHECK(contains(run.out, plan));
+    CHECK(json::parse(readFile(convnet.directory / "run.json")).at("configuration").at("mode") == mode);
+  }
+}
+
 TEST_CASE("help explains every option and ends well") {
   const Convnet convnet;
   const auto help = convnet.run({"--help"});
   CHECK(help.exit == 0);
   CHECK(help.err.empty());
   for (const char* option : {"workers",
+                             "mode",
                              "averaging-frequency",
                              "average-updaters",
                              "batch",
