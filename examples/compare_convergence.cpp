@@ -12,7 +12,6 @@
 #include "examples/compare_convergence/arm_run.h"
 #include "examples/compare_convergence/grid.h"
 #include "examples/compare_convergence/grid_progress.h"
-#include "examples/compare_convergence/interrupt.h"
 #include "examples/compare_convergence/names.h"
 #include "examples/compare_convergence/number_text.h"
 #include "examples/compare_convergence/options.h"
@@ -22,6 +21,7 @@
 #include "examples/compare_convergence/tables.h"
 #include "examples/support/command_line.h"
 #include "examples/support/data_sets.h"
+#include "examples/support/interrupt.h"
 #include "examples/support/program.h"
 #include "muster/datasets/directory_lock.h"
 
@@ -103,10 +103,10 @@ bool trainAll(const Setting& setting, const std::filesystem::path& out, Comparis
     for (const auto& arm : grid.arms) {
       if (results.find(arm, seed) != nullptr) continue;
       const auto name = fmt::format("{}, seed {}", armName(arm, grid), seed);
-      if (!std::exchange(warm, true)) warmUp(arm, setting, interrupted);
+      if (!std::exchange(warm, true)) warmUp(arm, setting, example::interrupted);
       progress.begin(name);
       auto run = runArm(
-          arm, seed, setting, [&](std::int64_t samples) { progress.advance(samples); }, interrupted);
+          arm, seed, setting, [&](std::int64_t samples) { progress.advance(samples); }, example::interrupted);
       if (!run.finished) return false;
       writeMerges(out, run.record, run.merges);
       const auto line = lineOf(run.record, name);
@@ -114,7 +114,7 @@ bool trainAll(const Setting& setting, const std::filesystem::path& out, Comparis
       summariseInto(comparison);
       writeComparison(out, comparison);
       progress.finish(line);
-      if (interrupted() && !comparison.complete()) return false;
+      if (example::interrupted() && !comparison.complete()) return false;
     }
   return true;
 }
@@ -147,7 +147,9 @@ int run(const Options& options) {
   fmt::print("{} arms, {} seed{}: {} runs, {} of them in {} already\n", grid.arms.size(), grid.seeds.size(),
              grid.seeds.size() == 1 ? "" : "s", grid.runs(), results.runs().size(), results.path().string());
 
-  noteInterrupts();
+  example::handleInterrupts(
+      [] { return true; },
+      "\nInterrupted: the run under way is given up, the finished ones are kept. Once more quits at once.\n");
   const bool complete = trainAll(setting, options.out, comparison, results);
   summariseInto(comparison);
   if (!results.runs().empty()) {
@@ -158,7 +160,7 @@ int run(const Options& options) {
   if (complete) return 0;
   fmt::print("interrupted: {} of {} runs are in {}, and the same command goes on from there\n",
              results.runs().size(), grid.runs(), results.path().string());
-  return kInterruptedExit;
+  return example::kInterruptedExit;
 }
 
 }  // namespace

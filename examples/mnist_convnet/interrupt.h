@@ -1,18 +1,14 @@
 #pragma once
 
+#include "examples/support/interrupt.h"
 #include "muster/core/nn/listener.h"
 #include "muster/parallel/parallel_wrapper.h"
 
 namespace example {
 
-inline constexpr int kInterruptedExit = 130;  // 128 + SIGINT, as shells count
-
 /// Handles Ctrl-C (SIGINT) and SIGTERM from now on: until an `InterruptGuard` lives, by ending the program at
 /// once with 130, as there is nothing to save yet.
 void handleInterrupts();
-
-/// Whether a signal has come that an InterruptGuard took.
-bool interrupted();
 
 /// While it lives, the first signal stops `wrapper.fit()` after the step under way, and a second one ends the
 /// program at once. One at a time; the wrapper must outlive it.

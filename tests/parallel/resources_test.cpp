@@ -1,10 +1,8 @@
 #include <doctest/doctest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <set>
 
+#include "tests/support/allocations.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
@@ -12,53 +10,19 @@ using namespace muster::test;
 
 namespace {
 
-std::atomic<long> liveObjects{0};  // of operator new
-
-/// Their number once all threads are at rest: a worker clears its task away after fit() has heard of its end.
+/// The live objects once all threads are at rest: a worker clears its task away after fit() has heard of its
+/// end.
 long objectsAtRest() {
-  long last = liveObjects;
+  long last = liveObjects();
   for (int same = 0; same < 10;) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    same = liveObjects == last ? same + 1 : 0;
-    last = liveObjects;
+    same = liveObjects() == last ? same + 1 : 0;
+    last = liveObjects();
   }
   return last;
 }
 
-void* allocate(std::size_t bytes, std::size_t alignment) {
-  const std::size_t rounded = (bytes + alignment) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, rounded);
-  if (!memory) throw std::bad_alloc();
-  ++liveObjects;
-  return memory;
-}
-
-void release(void* memory) {
-  if (!memory) return;
-  --liveObjects;
-  std::free(memory);
-}
-
 }  // namespace
-
-void* operator new(std::size_t bytes) {
-  return allocate(bytes, alignof(std::max_align_t));
-}
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return allocate(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept {
-  release(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  release(memory);
-}
-void operator delete(void* memory, std::align_val_t) noexcept {
-  release(memory);
-}
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  release(memory);
-}
 
 TEST_CASE("the same threads and replicas serve every epoch and every fit()") {
   ToyModel model;

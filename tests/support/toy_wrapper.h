@@ -1,5 +1,9 @@
 #pragma once
 
+#include <doctest/doctest.h>
+
+#include <map>
+
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/toy_data.h"
 #include "tests/support/toy_model.h"
@@ -11,6 +15,19 @@ inline ParallelWrapper::Builder toyWrapper(Model& model, int workers, std::int64
   auto builder = ParallelWrapper::Builder(model);
   builder.workers(workers).averagingFrequency(frequency).pinThreads(false);
   return builder;
+}
+
+/// Checks that before each step the replica held what the others held before theirs of that iteration.
+/// @return the steps that were compared with an earlier one.
+inline int checkReplicasEqual(const ToyControl& control) {
+  std::map<std::int64_t, std::vector<float>> first;
+  int compared = 0;
+  for (const auto& step : control.steps())
+    if (const auto [known, added] = first.emplace(step.stamp.iteration, step.before); !added) {
+      CHECK(known->second == step.before);
+      ++compared;
+    }
+  return compared;
 }
 
 /// Nesterov momentum with numbers that are easily worked out: learning rate and momentum 0.5.
