@@ -35,10 +35,14 @@ void Init::field(std::string_view name, Fields& fields) {
     kind = valueNamed<InitKind>("initialiser", type);
     if (kind == InitKind::Normal) inside.field("sigma", scale);
     if (kind == InitKind::Uniform) inside.field("bound", scale);
+    if (kind == InitKind::Constant) inside.field("value", scale);
   });
 }
 
 void Init::validate() const {
+  if (kind == InitKind::Constant)
+    return require(std::isfinite(static_cast<float>(scale)),
+                   "initialiser constant: the value must be finite in float32, got {}", scale);
   require(std::isfinite(scale) && scale >= 0,
           "initialiser {}: the scale must be finite and not negative, got {}", nameOf(kind), scale);
 }
@@ -49,11 +53,11 @@ void initialize(Tensor& values, const Init& init, std::int64_t fanIn, std::int64
   require(fanIn >= 1 && fanOut >= 1, "initialise {}: fan-in and fan-out must be at least 1, got {} and {}",
           name, fanIn, fanOut);
   const auto elements = values.span<float>();
-  const RandomStream random(seed, "init " + std::string(name));
-  if (init.kind == InitKind::Zero) {
-    std::ranges::fill(elements, 0.0f);
+  if (init.kind == InitKind::Zero || init.kind == InitKind::Constant) {
+    std::ranges::fill(elements, init.kind == InitKind::Zero ? 0.0f : static_cast<float>(init.scale));
     return;
   }
+  const RandomStream random(seed, "init " + std::string(name));
   if (init.kind == InitKind::Uniform) {
     const float last = largestBelow(init.scale);
     for (std::size_t i = 0; i < elements.size(); ++i)

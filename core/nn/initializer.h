@@ -9,23 +9,25 @@
 
 namespace muster {
 
-enum class InitKind { Xavier, He, Normal, Uniform, Zero };
+enum class InitKind { Xavier, He, Normal, Uniform, Zero, Constant };
 
 template <>
 struct EnumNames<InitKind> {
-  static constexpr std::array<std::pair<InitKind, std::string_view>, 5> kNames{{
+  static constexpr std::array<std::pair<InitKind, std::string_view>, 6> kNames{{
       {InitKind::Xavier, "xavier"},
       {InitKind::He, "he"},
       {InitKind::Normal, "normal"},
       {InitKind::Uniform, "uniform"},
       {InitKind::Zero, "zero"},
+      {InitKind::Constant, "constant"},
   }};
 };
 
 /// How weights start. A value: `Init::xavier()`, `Init::normal(0.01)`.
 struct Init {
   InitKind kind = InitKind::Xavier;
-  double scale = 0;  ///< sigma of Normal, half the width of Uniform; unused by the others
+  /// Sigma of Normal, half the width of Uniform, the value of Constant; unused by the others.
+  double scale = 0;
 
   /// Normal with variance 2 / (fanIn + fanOut). Source: Glorot and Bengio 2010. The default.
   static Init xavier() { return {InitKind::Xavier, 0}; }
@@ -36,10 +38,12 @@ struct Init {
   /// Uniform in [-bound, bound).
   static Init uniform(double bound) { return {InitKind::Uniform, bound}; }
   static Init zero() { return {InitKind::Zero, 0}; }
+  /// This value everywhere; any finite one.
+  static Init constant(double value) { return {InitKind::Constant, value}; }
 
   /// Visits the initialiser as one field called `name`.
   void field(std::string_view name, Fields& fields);
-  /// @throws InvalidArgument for a scale that is negative or not finite.
+  /// @throws InvalidArgument for a scale that is negative or not finite, or a constant that is not finite.
   void validate() const;
 };
 

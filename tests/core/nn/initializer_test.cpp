@@ -80,6 +80,14 @@ TEST_CASE("zero initialises to zero") {
   CHECK(equal(values, Tensor::of({0, 0, 0}, {3})));
 }
 
+TEST_CASE("a constant initialises to its value, whatever its sign") {
+  for (const float value : {1.0f, -0.25f, 0.0f}) {
+    Tensor values = Tensor::of({7, 8, 9}, {3});
+    initialize(values, Init::constant(value), 1, 1, 123, "gamma");
+    CHECK(equal(values, Tensor::of({value, value, value}, {3})));
+  }
+}
+
 TEST_CASE("element i is number i of the stream that seed and name give") {
   const RandomStream random(9, "init layer.weight");
   const Tensor values = initialized(Init::normal(0.5), 100, 3, 4, 9, "layer.weight");
@@ -90,15 +98,15 @@ TEST_CASE("element i is number i of the stream that seed and name give") {
 }
 
 TEST_CASE("initialisers are written and read back") {
-  for (const Init& init :
-       {Init::xavier(), Init::he(), Init::normal(0.25), Init::uniform(0.5), Init::zero()}) {
+  for (const Init& init : {Init::xavier(), Init::he(), Init::normal(0.25), Init::uniform(0.5), Init::zero(),
+                           Init::constant(-2)}) {
     const FieldTree tree = written(init);
     CHECK(tree.objects.at("it").type == nameOf(init.kind));
     Init again = Init::normal(7);
     TreeReader reader(tree);
     again.field("it", reader);
     CHECK(again.kind == init.kind);
-    if (init.kind == InitKind::Normal || init.kind == InitKind::Uniform) CHECK(again.scale == init.scale);
+    if (init.scale != 0) CHECK(again.scale == init.scale);
     CHECK(written(again) == tree);
   }
   FieldTree unknown = written(Init::he());
@@ -107,7 +115,7 @@ TEST_CASE("initialisers are written and read back") {
   TreeReader reader(unknown);
   CHECK_THROWS_WITH_AS(
       init.field("it", reader),
-      "initialiser: there is no type \"kaiming\"; there are xavier, he, normal, uniform, zero",
+      "initialiser: there is no type \"kaiming\"; there are xavier, he, normal, uniform, zero, constant",
       InvalidArgument);
 }
 
@@ -115,6 +123,10 @@ TEST_CASE("initialisers refuse options out of range") {
   CHECK_THROWS_AS(Init::normal(-1).validate(), InvalidArgument);
   CHECK_THROWS_AS(Init::uniform(std::nan("")).validate(), InvalidArgument);
   CHECK_NOTHROW(Init::uniform(0).validate());
+  CHECK_NOTHROW(Init::constant(-3).validate());
+  CHECK_THROWS_WITH_AS(Init::constant(std::nan("")).validate(),
+                       "initialiser constant: the value must be finite in float32, got nan", InvalidArgument);
+  CHECK_THROWS_AS(Init::constant(1e39).validate(), InvalidArgument);
   CHECK_THROWS_AS(initialized(Init::xavier(), 3, 0, 1), InvalidArgument);
   CHECK_THROWS_AS(initialized(Init::normal(INFINITY), 3, 1, 1), InvalidArgument);
   Tensor integers = Tensor::zeros({3}, DType::Int64);
