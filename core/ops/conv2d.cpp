@@ -29,6 +29,8 @@ void Conv2dShape::validate() const {
           "[{}], stride [{}], dilation [{}] and padding [{}]",
           fmt::join(kernel, ", "), fmt::join(stride, ", "), fmt::join(dilation, ", "),
           fmt::join(padding, ", "));
+  require(groups >= 1 && inChannels % groups == 0 && outChannels % groups == 0,
+          "conv2d: {} groups do not divide {} input and {} output channels", groups, inChannels, outChannels);
   const std::array<std::int64_t, 2> sizes{height, width};
   for (std::size_t axis = 0; axis < 2; ++axis)
     require(dilation[axis] * (kernel[axis] - 1) < sizes[axis] + 2 * padding[axis],

@@ -20,12 +20,16 @@ struct Conv2dShape {
   std::array<std::int64_t, 2> stride{1, 1};
   std::array<std::int64_t, 2> padding{0, 0};  ///< zeros on each side
   std::array<std::int64_t, 2> dilation{1, 1};
+  /// Divides both channel counts: output channels [g out / groups, (g + 1) out / groups) see input channels
+  /// [g in / groups, (g + 1) in / groups) alone. As many groups as input channels is a depthwise convolution.
+  std::int64_t groups = 1;
 
   Shape input() const { return {batch, inChannels, height, width}; }
-  Shape weight() const { return {outChannels, inChannels, kernel[0], kernel[1]}; }
+  Shape weight() const { return {outChannels, inChannels / groups, kernel[0], kernel[1]}; }
   /// [N, outChannels, (H + 2 padding - dilation (kernel - 1) - 1) / stride + 1, ...], rounded down.
   Shape output() const;
-  /// @throws InvalidArgument naming the sizes if one is not positive, or the kernel does not fit the input.
+  /// @throws InvalidArgument naming the sizes if one is not positive, the groups do not divide the channels,
+  /// or the kernel does not fit the input.
   void validate() const;
 };
 
@@ -35,13 +39,14 @@ enum class Conv2dChoice {
   RowMajor,       ///< the library's, activations [N, C, H, W]
   ChannelsLast,   ///< the library's, activations [N, H, W, C]
   ChannelBlocks,  ///< the library's, output in blocks of 16 channels (input too, unless it has few channels)
-  Direct,         ///< our own kernels, activations in blocks of 16 samples
+  Direct,         ///< our own kernels, activations in blocks of 16 samples; one group, stride and dilation 1
 };
 
 /// A convolution planned for one shape: layouts chosen, primitives and scratch memory made. Running it
 /// allocates nothing of ours. Belongs to the context it was planned for; one thread at a time.
 ///
-/// Weights are canonical: float32 [outChannels, inChannels, kernel, kernel] and bias [outChannels], RowMajor.
+/// Weights are canonical: float32 [outChannels, inChannels / groups, kernel, kernel] and bias [outChannels],
+/// RowMajor.
 class Conv2dPlan {
  public:
   virtual ~Conv2dPlan() = default;

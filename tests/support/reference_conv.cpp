@@ -6,7 +6,8 @@
 namespace muster::test::reference {
 namespace {
 
-/// Calls f(n, o, oh, ow, c, kh, kw, ih, iw) for every product of a convolution that is not with padding.
+/// Calls f(n, o, oh, ow, c, wc, kh, kw, ih, iw) for every product of a convolution that is not with padding:
+/// c is the input's channel, wc the weight's.
 template <typename F>
 void forEachProduct(const Conv2dShape& s, F f) {
   const auto outSize = [&](std::int64_t size, std::size_t axis) {
@@ -17,12 +18,14 @@ void forEachProduct(const Conv2dShape& s, F f) {
     for (std::int64_t o = 0; o < s.outChannels; ++o)
       for (std::int64_t oh = 0; oh < outHeight; ++oh)
         for (std::int64_t ow = 0; ow < outWidth; ++ow)
-          for (std::int64_t c = 0; c < s.inChannels; ++c)
+          for (std::int64_t wc = 0; wc < s.inChannels / s.groups; ++wc)
             for (std::int64_t kh = 0; kh < s.kernel[0]; ++kh)
               for (std::int64_t kw = 0; kw < s.kernel[1]; ++kw) {
                 const std::int64_t ih = oh * s.stride[0] - s.padding[0] + kh * s.dilation[0];
                 const std::int64_t iw = ow * s.stride[1] - s.padding[1] + kw * s.dilation[1];
-                if (ih >= 0 && ih < s.height && iw >= 0 && iw < s.width) f(n, o, oh, ow, c, kh, kw, ih, iw);
+                const std::int64_t c = o / (s.outChannels / s.groups) * (s.inChannels / s.groups) + wc;
+                if (ih >= 0 && ih < s.height && iw >= 0 && iw < s.width)
+                  f(n, o, oh, ow, c, wc, kh, kw, ih, iw);
               }
 }
 
@@ -34,24 +37,24 @@ Array conv2d(const Conv2dShape& shape, const Array& x, const Array& weight, cons
   Array y(shape.output());
   for (I i = 0, plane = shape.output()[2] * shape.output()[3]; i < y.shape.elements(); ++i)
     y.at(i) = bias.at(i / plane % shape.outChannels);
-  forEachProduct(shape, [&](I n, I o, I oh, I ow, I c, I kh, I kw, I ih, I iw) {
-    y.at(n, o, oh, ow) += x.at(n, c, ih, iw) * weight.at(o, c, kh, kw);
+  forEachProduct(shape, [&](I n, I o, I oh, I ow, I c, I wc, I kh, I kw, I ih, I iw) {
+    y.at(n, o, oh, ow) += x.at(n, c, ih, iw) * weight.at(o, wc, kh, kw);
   });
   return y;
 }
 
 Array conv2dBackwardData(const Conv2dShape& shape, const Array& gradY, const Array& weight) {
   Array gradX(shape.input());
-  forEachProduct(shape, [&](I n, I o, I oh, I ow, I c, I kh, I kw, I ih, I iw) {
-    gradX.at(n, c, ih, iw) += gradY.at(n, o, oh, ow) * weight.at(o, c, kh, kw);
+  forEachProduct(shape, [&](I n, I o, I oh, I ow, I c, I wc, I kh, I kw, I ih, I iw) {
+    gradX.at(n, c, ih, iw) += gradY.at(n, o, oh, ow) * weight.at(o, wc, kh, kw);
   });
   return gradX;
 }
 
 std::pair<Array, Array> conv2dBackwardWeights(const Conv2dShape& shape, const Array& x, const Array& gradY) {
   Array gradWeight(shape.weight()), gradBias({shape.outChannels});
-  forEachProduct(shape, [&](I n, I o, I oh, I ow, I c, I kh, I kw, I ih, I iw) {
-    gradWeight.at(o, c, kh, kw) += gradY.at(n, o, oh, ow) * x.at(n, c, ih, iw);
+  forEachProduct(shape, [&](I n, I o, I oh, I ow, I c, I wc, I kh, I kw, I ih, I iw) {
+    gradWeight.at(o, wc, kh, kw) += gradY.at(n, o, oh, ow) * x.at(n, c, ih, iw);
   });
   for (I i = 0, plane = gradY.shape[2] * gradY.shape[3]; i < gradY.shape.elements(); ++i)
     gradBias.at(i / plane % shape.outChannels) += gradY.at(i);

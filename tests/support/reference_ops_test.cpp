@@ -45,6 +45,41 @@ TEST_CASE("convolution") {
         kTolerance);
 }
 
+TEST_CASE("a grouped convolution is one of each group") {
+  Random random;
+  INFO("MUSTER_TEST_SEED=", random.seed);
+  const Conv2dShape shape{
+      .batch = 2, .inChannels = 4, .height = 4, .width = 5, .outChannels = 6, .kernel = {2, 3}, .groups = 2};
+  const Conv2dShape half{
+      .batch = 2, .inChannels = 2, .height = 4, .width = 5, .outChannels = 3, .kernel = {2, 3}};
+  const Array x = random(shape.input()), w = random(shape.weight()), b = random({6}),
+              g = random(shape.output());
+  const auto channels = [](const Array& of, std::int64_t begin, std::int64_t end) {
+    Array part({of.shape[0], end - begin, of.shape[2], of.shape[3]});
+    for (std::int64_t n = 0; n < of.shape[0]; ++n)
+      for (std::int64_t c = begin; c < end; ++c)
+        for (std::int64_t h = 0; h < of.shape[2]; ++h)
+          for (std::int64_t i = 0; i < of.shape[3]; ++i) part.at(n, c - begin, h, i) = of.at(n, c, h, i);
+    return part;
+  };
+  const Array y = reference::conv2d(shape, x, w, b);
+  for (std::int64_t group = 0; group < 2; ++group) {
+    Array weight(half.weight()), bias({3});
+    for (std::int64_t i = 0; i < weight.shape.elements(); ++i)
+      weight.at(i) = w.at(group * weight.shape.elements() + i);
+    for (std::int64_t i = 0; i < 3; ++i) bias.at(i) = b.at(3 * group + i);
+    CHECK(maxError(channels(y, 3 * group, 3 * group + 3),
+                   reference::conv2d(half, channels(x, 2 * group, 2 * group + 2), weight, bias)) == 0);
+  }
+  const auto [gradWeight, gradBias] = reference::conv2dBackwardWeights(shape, x, g);
+  CHECK(maxError(reference::conv2dBackwardData(shape, g, w),
+                 numericGradient([&](const Array& at) { return reference::conv2d(shape, at, w, b); }, x, g)) <
+        kTolerance);
+  CHECK(maxError(gradWeight,
+                 numericGradient([&](const Array& at) { return reference::conv2d(shape, x, at, b); }, w, g)) <
+        kTolerance);
+}
+
 TEST_CASE("a convolution by hand") {
   // [1 2 3; 4 5 6; 7 8 9] with [1 0; 0 -1]: each output is a - d of its window, plus 0.5.
   const Conv2dShape shape{.height = 3, .width = 3, .kernel = {2, 2}};

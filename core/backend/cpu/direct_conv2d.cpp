@@ -244,16 +244,16 @@ void DirectConv2dPlan::backwardWeights(const Tensor& x, const Tensor& gradY, Ten
 }  // namespace
 
 bool directConv2dSupports(const Conv2dShape& shape) {
-  return shape.stride == std::array<std::int64_t, 2>{1, 1} &&
+  return shape.groups == 1 && shape.stride == std::array<std::int64_t, 2>{1, 1} &&
          shape.dilation == std::array<std::int64_t, 2>{1, 1} &&
          kernelsFor(shape.kernel[1]).kernels != nullptr;
 }
 
 std::unique_ptr<Conv2dPlan> planDirectConv2d(const Conv2dShape& shape, Context& context) {
   shape.validate();
-  require(
-      directConv2dSupports(shape),
-      "conv2d: the direct implementation needs stride and dilation 1, a kernel 1, 3, 5 or 7 wide and AVX2");
+  require(directConv2dSupports(shape),
+          "conv2d: the direct implementation needs one group, stride and dilation 1, a kernel 1, 3, 5 or 7 "
+          "wide and AVX2");
   return std::make_unique<DirectConv2dPlan>(shape, context);
 }
 

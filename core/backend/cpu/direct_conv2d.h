@@ -6,7 +6,8 @@
 
 namespace muster::cpu {
 
-/// Whether our own kernels can do this shape on this processor: stride and dilation 1, a kernel 1, 3, 5 or 7
+/// Whether our own kernels can do this shape on this processor: one group, stride and dilation 1, a
+/// kernel 1, 3, 5 or 7
 /// wide, and AVX2 with FMA, or AVX-512.
 bool directConv2dSupports(const Conv2dShape& shape);
 

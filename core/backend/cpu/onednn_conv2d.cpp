@@ -25,6 +25,13 @@ dnnl::primitive_attr attributes() {
   return result;
 }
 
+/// Canonical weights; where there are groups, with a dimension for them in front.
+Desc weightDesc(const Conv2dShape& s) {
+  const std::int64_t in = s.inChannels / s.groups;
+  if (s.groups == 1) return {{s.outChannels, in, s.kernel[0], s.kernel[1]}, kFloat, Tag::oihw};
+  return {{s.groups, s.outChannels / s.groups, in, s.kernel[0], s.kernel[1]}, kFloat, Tag::goihw};
+}
+
 /// The formats that a convolution's descriptor asks for.
 struct Formats {
   Desc input, weight, bias, output;
@@ -134,7 +141,7 @@ struct OneDnnConv2dPlanner::Descriptors {
         output(out),
         context(c),
         given{activationDesc(s.input(), in),
-              {{s.outChannels, s.inChannels, s.kernel[0], s.kernel[1]}, kFloat, Tag::oihw},
+              weightDesc(s),
               {{s.outChannels}, kFloat, Tag::a},
               activationDesc(s.output(), out)},
         native(s, {given.input, any(given.weight), given.bias, given.output}, stateOf(c).engine),

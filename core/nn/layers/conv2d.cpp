@@ -16,7 +16,8 @@ Conv2dShape planShape(const Conv2d& layer, const Shape& input) {
           .kernel = layer.kernel,
           .stride = layer.stride,
           .padding = layer.padding,
-          .dilation = layer.dilation};
+          .dilation = layer.dilation,
+          .groups = layer.groups};
 }
 
 /// The plan says in which layouts it takes and gives activations.
@@ -37,8 +38,10 @@ Shape Conv2d::outputShape(const Shape& input) const {
 
 std::vector<ParameterSpec> Conv2d::parameters(const Shape& input) const {
   const auto shape = planShape(*this, input.prepend(1));
+  shape.validate();
   const auto window = kernel[0] * kernel[1];
-  return linearParameters(shape.weight(), shape.inChannels * window, outChannels * window, init, bias);
+  return linearParameters(shape.weight(), shape.inChannels / groups * window, outChannels / groups * window,
+                          init, bias);
 }
 
 std::unique_ptr<ModuleProgram> Conv2d::compile(const ModuleBinding& binding, Context& context) const {
@@ -55,6 +58,7 @@ void Conv2d::fields(Fields& f) {
   f.field("stride", stride);
   f.field("padding", padding);
   f.field("dilation", dilation);
+  f.field("groups", groups);
   f.field("activation", activation);
   init.field("init", f);
   f.field("bias", bias);
@@ -62,6 +66,8 @@ void Conv2d::fields(Fields& f) {
 
 void Conv2d::validate() const {
   require(outChannels >= 1, "conv2d: outChannels must be at least 1, got {}", outChannels);
+  require(groups >= 1 && outChannels % groups == 0,
+          "conv2d: groups must be at least 1 and divide outChannels, got {} and {}", groups, outChannels);
   for (int i = 0; i < 2; ++i) {
     require(kernel[i] >= 1 && stride[i] >= 1 && dilation[i] >= 1,
             "conv2d: kernel, stride and dilation must be at least 1, got {}, {} and {}", kernel[i], stride[i],

@@ -12,8 +12,9 @@
 namespace muster {
 
 /// Two-dimensional convolution: [C, H, W] to [outChannels, H', W'], H' = (H + 2 padding - dilation (kernel -
-/// 1)
-/// - 1) / stride + 1, rounded down. Parameters: weight [outChannels, C, kernel, kernel], bias [outChannels].
+/// 1) - 1) / stride + 1, rounded down. `groups` divides both channel counts, and each group of outputs sees
+/// its own group of inputs alone; C groups make a depthwise convolution. Parameters: weight [outChannels, C /
+/// groups, kernel, kernel], bias [outChannels].
 struct Conv2d {
   static constexpr std::string_view kType = "conv2d";
 
@@ -22,6 +23,7 @@ struct Conv2d {
   std::array<std::int64_t, 2> stride{1, 1};
   std::array<std::int64_t, 2> padding{0, 0};
   std::array<std::int64_t, 2> dilation{1, 1};
+  std::int64_t groups = 1;
   Activation activation = Activation::Identity;
   Init init = Init::xavier();
   bool bias = true;

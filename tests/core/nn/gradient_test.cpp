@@ -59,12 +59,13 @@ struct Wrong {
 
 }  // namespace
 
-TEST_CASE("convolutions: stride, padding, dilation, kernels of all widths, without bias") {
+TEST_CASE("convolutions: stride, padding, dilation, groups, kernels of all widths, without bias") {
   checkBetween({Conv2d{.outChannels = 5, .kernel = {3, 3}}});
   checkBetween({Conv2d{.outChannels = 5, .kernel = {3, 2}, .stride = {2, 1}}});
   checkBetween({Conv2d{.outChannels = 4, .kernel = {3, 3}, .padding = {1, 2}}});
   checkBetween({Conv2d{.outChannels = 4, .kernel = {2, 2}, .dilation = {2, 2}}});
   checkBetween({Conv2d{.outChannels = 17, .kernel = {1, 1}}});
+  checkBetween({Conv2d{.outChannels = 6, .kernel = {3, 3}, .groups = 3}});
   checkBetween({Conv2d{.outChannels = 3, .kernel = {5, 5}, .padding = {2, 2}}});
   checkBetween({Conv2d{.outChannels = 2, .kernel = {1, 7}, .padding = {0, 3}, .bias = false}});
 }

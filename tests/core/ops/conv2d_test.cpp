@@ -47,10 +47,10 @@ struct Case {
   /// Float32 sums of `terms` numbers within [-1, 1] are off by about sqrt(terms) roundings; ten times that.
   static double tolerance(std::int64_t terms) { return 6e-7 * std::sqrt(static_cast<double>(terms)); }
   double forwardTolerance() const {
-    return tolerance(shape.inChannels * shape.kernel[0] * shape.kernel[1] + 10);
+    return tolerance(shape.inChannels / shape.groups * shape.kernel[0] * shape.kernel[1] + 10);
   }
   double dataTolerance() const {
-    return tolerance(shape.outChannels * shape.kernel[0] * shape.kernel[1] + 10);
+    return tolerance(shape.outChannels / shape.groups * shape.kernel[0] * shape.kernel[1] + 10);
   }
   double weightTolerance() const { return tolerance(gradY.shape.elements() / shape.outChannels + 10); }
 };
@@ -86,9 +86,10 @@ void checkAgainstReference(const Case& c, Context& context, Conv2dChoice choice)
 }
 
 std::string describe(const Conv2dShape& s) {
-  return fmt::format("{} -> {} channels, input {}, kernel [{}], stride [{}], padding [{}], dilation [{}]",
-                     s.inChannels, s.outChannels, s.input().toString(), fmt::join(s.kernel, ","),
-                     fmt::join(s.stride, ","), fmt::join(s.padding, ","), fmt::join(s.dilation, ","));
+  return fmt::format(
+      "{} -> {} channels, input {}, kernel [{}], stride [{}], padding [{}], dilation [{}], {} groups",
+      s.inChannels, s.outChannels, s.input().toString(), fmt::join(s.kernel, ","), fmt::join(s.stride, ","),
+      fmt::join(s.padding, ","), fmt::join(s.dilation, ","), s.groups);
 }
 
 TEST_CASE("convolutions agree with the reference over shapes, choices and threads") {
@@ -131,6 +132,38 @@ TEST_CASE("convolutions agree with the reference over shapes, choices and thread
        .padding = {2, 2},
        .dilation = {2, 2}},
       {.batch = 1, .inChannels = 1, .height = 1, .width = 1, .outChannels = 1},
+      {.batch = 3,
+       .inChannels = 32,
+       .height = 7,
+       .width = 6,
+       .outChannels = 64,
+       .kernel = {3, 3},
+       .padding = {1, 1},
+       .groups = 2},
+      {.batch = 2,
+       .inChannels = 6,
+       .height = 7,
+       .width = 8,
+       .outChannels = 9,
+       .kernel = {2, 3},
+       .stride = {2, 1},
+       .groups = 3},
+      {.batch = 2,  // depthwise
+       .inChannels = 20,
+       .height = 9,
+       .width = 9,
+       .outChannels = 20,
+       .kernel = {3, 3},
+       .stride = {2, 2},
+       .padding = {1, 1},
+       .groups = 20},
+      {.batch = 1,  // two outputs a channel
+       .inChannels = 3,
+       .height = 6,
+       .width = 7,
+       .outChannels = 6,
+       .kernel = {3, 3},
+       .groups = 3},
   };
   for (const auto& shape : shapes) {
     const Case c(shape, random);
@@ -236,11 +269,16 @@ TEST_CASE("shapes that make no sense are refused by name") {
   refused({.stride = {1, 0}});
   refused({.padding = {-1, 0}});
   refused({.dilation = {0, 1}});
+  refused({.groups = 0});
+  CHECK_THROWS_WITH_AS(planConv2d({.inChannels = 6, .outChannels = 8, .groups = 4}, context),
+                       "conv2d: 4 groups do not divide 6 input and 8 output channels", InvalidArgument);
   CHECK_THROWS_WITH_AS(
       planConv2d({.height = 4, .width = 9, .kernel = {3, 3}, .padding = {0, 0}, .dilation = {2, 2}}, context),
       "conv2d: a kernel [3, 3] with dilation [2, 2] does not fit an input [4, 9] with padding [0, 0]",
       InvalidArgument);
-  // The direct kernels know stride 1 only.
+  // The direct kernels know one group and stride 1 only.
+  CHECK_THROWS_AS(planConv2d({.inChannels = 2, .outChannels = 2, .groups = 2}, context, Conv2dChoice::Direct),
+                  InvalidArgument);
   CHECK_THROWS_AS(planConv2d({.height = 5, .width = 5, .stride = {2, 2}}, context, Conv2dChoice::Direct),
                   InvalidArgument);
 }
