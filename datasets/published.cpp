@@ -1,8 +1,6 @@
 #include "muster/datasets/published.h"
 
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
@@ -81,19 +79,6 @@ std::optional<FileContents> readIfRight(const fs::path& path, const PublishedSet
   return file.take();
 }
 
-std::optional<FileContents> lookInto(const fs::path& directory, const char* givenBy, const PublishedSet& set,
-                                     std::size_t index, std::span<const PublishedSet> family) {
-  if (directory.empty()) return std::nullopt;
-  if (!fs::is_directory(directory))
-    throw FileError(directory, fmt::format("no such directory, given by {}", givenBy));
-  const fs::path packed = set.files[index].name;
-  for (const auto& folder : {directory / set.name, directory})
-    for (const auto& name : {packed, packed.stem()})
-      if (fs::exists(folder / name))
-        if (auto found = readIfRight(folder / name, set, index, family)) return found;
-  return std::nullopt;
-}
-
 std::string addressOf(const PublishedSet& set, std::size_t index, const DataOptions& options) {
   std::string base = options.address;
   if (base.empty()) base = pathFromEnvironment(set.addressVariable).string();
@@ -119,11 +104,29 @@ std::string problemWith(std::span<const std::uint8_t> bytes, const fs::path& pat
 
 }  // namespace
 
-FileContents findPublished(const PublishedSet& set, std::size_t index, std::span<const PublishedSet> family,
-                           const DataOptions& options) {
-  if (auto found = lookInto(options.directory, "DataOptions::directory", set, index, family)) return *found;
-  if (auto found = lookInto(pathFromEnvironment("MUSTER_DATA_DIR"), "MUSTER_DATA_DIR", set, index, family))
-    return *found;
+const fs::path& GivenDirectory::existing() const {
+  if (!fs::is_directory(path)) throw FileError(path, fmt::format("no such directory, given by {}", givenBy));
+  return path;
+}
+
+std::vector<GivenDirectory> givenDirectories(const DataOptions& options) {
+  std::vector<GivenDirectory> given{{options.directory, "DataOptions::directory"},
+                                    {pathFromEnvironment("MUSTER_DATA_DIR"), "MUSTER_DATA_DIR"}};
+  std::erase_if(given, [](const GivenDirectory& directory) { return directory.path.empty(); });
+  return given;
+}
+
+std::optional<FileContents> findPublishedIn(const fs::path& directory, const PublishedSet& set,
+                                            std::size_t index, std::span<const PublishedSet> family) {
+  const fs::path packed = set.files[index].name;
+  for (const auto& folder : {directory / set.name, directory})
+    for (const auto& name : {packed, packed.stem()})
+      if (fs::exists(folder / name))
+        if (auto found = readIfRight(folder / name, set, index, family)) return found;
+  return std::nullopt;
+}
+
+FileContents fetchPublished(const PublishedSet& set, std::size_t index, const DataOptions& options) {
   const auto cached = cacheDirectory() / set.name / set.files[index].name;
   const auto address = addressOf(set, index, options);
   if (fs::exists(cached)) {
@@ -143,6 +146,13 @@ FileContents findPublished(const PublishedSet& set, std::size_t index, std::span
   };
   download(address, cached, check, options.download);
   return readContents(cached);
+}
+
+FileContents findPublished(const PublishedSet& set, std::size_t index, std::span<const PublishedSet> family,
+                           const DataOptions& options) {
+  for (const auto& directory : givenDirectories(options))
+    if (auto found = findPublishedIn(directory.existing(), set, index, family)) return *found;
+  return fetchPublished(set, index, options);
 }
 
 }  // namespace muster

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "muster/datasets/download.h"
 #include "muster/datasets/file_bytes.h"
@@ -58,5 +60,26 @@ struct DataOptions {
 /// (naming both); DownloadError where the file is nowhere to be had.
 FileContents findPublished(const PublishedSet& set, std::size_t index, std::span<const PublishedSet> family,
                            const DataOptions& options);
+
+// The steps of `findPublished`, for a set that has other files to look for between them.
+
+/// A directory that the user gave.
+struct GivenDirectory {
+  std::filesystem::path path;
+  const char* givenBy;  ///< for errors: an option or a variable
+  /// The path. @throws FileError where there is no such directory.
+  const std::filesystem::path& existing() const;
+};
+
+/// `options.directory` and MUSTER_DATA_DIR, those of them that are set.
+std::vector<GivenDirectory> givenDirectories(const DataOptions& options);
+
+/// The file in `<directory>/<name>/` or `directory` itself; nothing where it is in neither.
+/// @throws FileError as `findPublished`.
+std::optional<FileContents> findPublishedIn(const std::filesystem::path& directory, const PublishedSet& set,
+                                            std::size_t index, std::span<const PublishedSet> family);
+
+/// The file from the cache, or from the network into it. @throws as `findPublished`.
+FileContents fetchPublished(const PublishedSet& set, std::size_t index, const DataOptions& options);
 
 }  // namespace muster

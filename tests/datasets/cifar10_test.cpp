@@ -1,0 +1,211 @@
+#include "muster/datasets/cifar10.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/datasets/gzip.h"
+#include "tests/datasets/idx_bytes.h"
+#include "tests/datasets/tar_bytes.h"
+#include "tests/support/environment.h"
+#include "tests/support/http_server.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+using test::contains;
+using test::Environment;
+using test::HttpReply;
+using test::HttpServer;
+using test::thrown;
+
+constexpr std::int64_t kRecord = 3073;
+constexpr std::int64_t kFileBytes = 10000 * kRecord;
+
+/// A record whose red, green and blue bytes begin at three different numbers and count up.
+std::string record(int label, int red, int green, int blue) {
+  std::string bytes(1, static_cast<char>(label));
+  for (const int begin : {red, green, blue})
+    for (int i = 0; i < 1024; ++i) bytes += static_cast<char>((begin + i) % 256);
+  return bytes;
+}
+
+/// A file as long as a published one: `beginning`, then records of zeros, which take no room on the disk.
+void writeBatch(const fs::path& path, const std::string& beginning = "", std::int64_t bytes = kFileBytes) {
+  fs::create_directories(path.parent_path());
+  test::writeFile(path, beginning);
+  fs::resize_file(path, static_cast<std::uintmax_t>(bytes));
+}
+
+/// An environment without data, and a directory to put some into.
+struct Offline {
+  test::TemporaryDirectory directory;
+  Environment data{"MUSTER_DATA_DIR", directory.path().string()};
+  Environment cache{"MUSTER_CACHE_DIR", (directory / "cache").string()};
+  Environment address{"MUSTER_CIFAR10_URL", std::nullopt};
+  Environment direct{"no_proxy", "127.0.0.1"};
+  DataOptions options{.allowDownload = false};
+
+  std::string refusal(bool train = false) const {
+    return thrown<FileError>([&] { Cifar10DataSetIterator(10, train, 1, options); });
+  }
+};
+
+TEST_CASE("records become images of three planes, with their labels") {
+  const test::TemporaryDirectory directory;
+  const auto first = directory / "one.bin", second = directory / "two.bin.gz";
+  test::writeFile(first, record(3, 0, 100, 200) + record(9, 7, 8, 9));
+  test::writeFile(second, test::gzip(record(0, 50, 60, 70)));
+  const auto set = readCifar10(std::vector{first, second});
+  REQUIRE(set->size() == 3);
+  CHECK(set->imageShape() == Shape{3, 32, 32});
+  CHECK(set->classes() == 10);
+  CHECK(set->label(0) == 3);
+  CHECK(set->label(1) == 9);
+  CHECK(set->label(2) == 0);
+  CHECK(set->image(0)[0] == 0);
+  CHECK(set->image(0)[1023] == 255);
+  CHECK(set->image(0)[1024] == 100);
+  CHECK(set->image(0)[2048 + 32] == 232);  // blue, the second row
+  CHECK(set->image(2)[3071] == (70 + 1023) % 256);
+  CHECK_THROWS_AS(readCifar10({}), InvalidArgument);
+}
+
+TEST_CASE("a file of no whole number of records is refused with its length and a record's") {
+  const test::TemporaryDirectory directory;
+  const auto path = directory / "broken.bin";
+  const auto refusal = [&](const std::string& bytes) {
+    test::writeFile(path, bytes);
+    return thrown<FileError>([&] { readCifar10(std::vector{path}); });
+  };
+  CHECK(contains(refusal(record(1, 0, 0, 0) + "x"), "broken.bin: its 3074 bytes are no whole number"));
+  CHECK(contains(refusal(record(1, 0, 0, 0).substr(1)), "records of 3073 bytes"));
+  CHECK(contains(refusal(""), "its 0 bytes"));
+}
+
+TEST_CASE("a label above 9 is refused with its file and record") {
+  const test::TemporaryDirectory directory;
+  const auto path = directory / "broken.bin";
+  test::writeFile(path, record(1, 0, 0, 0) + record(2, 0, 0, 0) + record(10, 0, 0, 0));
+  const auto text = thrown<FileError>([&] { readCifar10(std::vector{path}); });
+  CHECK(contains(text, "broken.bin: record 2 has label 10, but labels are 0 to 9"));
+}
+
+TEST_CASE("the published files are found in either folder or the directory itself") {
+  for (const std::string folder : {"cifar-10", "cifar-10-batches-bin", "."}) {
+    CAPTURE(folder);
+    const Offline offline;
+    const auto place = offline.directory.path() / folder;
+    for (int i = 1; i <= 5; ++i)
+      writeBatch(place / ("data_batch_" + std::to_string(i) + ".bin"), record(i, 255, 0, 51));
+    writeBatch(place / "test_batch.bin", record(7, 255, 0, 51) + record(8, 0, 0, 0));
+    Cifar10DataSetIterator train(100, true, 1, offline.options), test(2, false, 1, offline.options);
+    CHECK(train.examples() == 50000);
+    for (int i = 0; i < 5; ++i) CHECK(train.set()->label(i * 10000) == i + 1);
+    CHECK(test.examples() == 10000);
+    Batch batch;
+    REQUIRE(test.next(batch));  // in the order of the file
+    const Tensor& features = batch.features.front().value;
+    CHECK(features.shape() == Shape{2, 3, 32, 32});
+    CHECK(features.data<float>()[0] == 1.0f);
+    CHECK(features.data<float>()[1024] == 0.0f);
+    CHECK(features.data<float>()[2048] == 51.0f / 255.0f);
+    CHECK(batch.labels.front().value.data<std::int64_t>()[0] == 7);
+    CHECK(batch.labels.front().value.data<std::int64_t>()[1] == 8);
+  }
+}
+
+TEST_CASE("training images are shuffled by seed and epoch, within the limit") {
+  Offline offline;
+  std::string records;
+  for (int i = 0; i < 100; ++i) records += record(i % 10, i, i, i);
+  for (int i = 1; i <= 5; ++i)
+    writeBatch(offline.directory / ("data_batch_" + std::to_string(i) + ".bin"), i == 1 ? records : "");
+  offline.options.limit = 100;
+  const auto labelsOf = [&](std::uint64_t seed, std::int64_t epoch) {
+    Cifar10DataSetIterator data(100, true, seed, offline.options);
+    REQUIRE(data.examples() == 100);
+    Batch batch;
+    data.reset(epoch);
+    data.next(batch);
+    const auto labels = batch.labels.front().value.span<std::int64_t>();
+    return std::vector<std::int64_t>(labels.begin(), labels.end());
+  };
+  CHECK(labelsOf(1, 0) == labelsOf(1, 0));
+  CHECK(labelsOf(1, 0) != labelsOf(1, 1));
+  CHECK(labelsOf(1, 0) != labelsOf(2, 0));
+}
+
+TEST_CASE("a published file of another length, or one that is missing, is refused") {
+  const Offline offline;
+  const auto path = offline.directory / "test_batch.bin";
+  writeBatch(path, "", kFileBytes - kRecord);  // whole records, but too few
+  CHECK(contains(offline.refusal(), path.string()));
+  CHECK(contains(offline.refusal(), "its 30726927 bytes are not the 30730000 of 10000 records of 3073"));
+  writeBatch(path, "", kFileBytes + 1);
+  CHECK(contains(offline.refusal(), "its 30730001 bytes"));
+  writeBatch(offline.directory / "data_batch_1.bin");
+  CHECK(contains(offline.refusal(true), "data_batch_2.bin: is missing beside"));
+  auto labels = std::string(4 * kRecord, '\0');
+  labels.back() = '\x0A';  // a pixel, which may be anything
+  labels += '\xFF';
+  writeBatch(path, labels);
+  CHECK(contains(offline.refusal(), "test_batch.bin: record 4 has label 255"));
+}
+
+std::string zeros(std::int64_t bytes) {
+  return std::string(static_cast<std::size_t>(bytes), '\0');
+}
+
+TEST_CASE("the archive is taken apart") {
+  const Offline offline;
+  const auto path = offline.directory / "cifar-10" / "cifar-10-binary.tar";  // unpacked: it has no known sum
+  fs::create_directories(path.parent_path());
+  const auto entry = [](const std::string& bytes) {
+    return test::tarEntry("cifar-10-batches-bin/", "", '5') +
+           test::tarEntry("cifar-10-batches-bin/readme.html", "words") +
+           test::tarEntry("cifar-10-batches-bin/test_batch.bin", bytes) + test::tarEnd();
+  };
+  test::writeFile(path, entry(record(6, 1, 2, 3) + zeros(kFileBytes - kRecord)));
+  const Cifar10DataSetIterator test(10, false, 1, offline.options);
+  CHECK(test.examples() == 10000);
+  CHECK(test.set()->label(0) == 6);
+  CHECK(test.set()->image(0)[2048] == 3);
+  CHECK(contains(offline.refusal(true), "cifar-10-binary.tar: the archive does not hold data_batch_1.bin"));
+  test::writeFile(path, entry(zeros(kRecord)));
+  CHECK(contains(offline.refusal(), "cifar-10-binary.tar/cifar-10-batches-bin/test_batch.bin: its 3073"));
+  test::writeFile(path, entry(zeros(kFileBytes)).substr(0, 100000));
+  CHECK(contains(offline.refusal(), "truncated tar archive"));
+}
+
+TEST_CASE("an archive with another sum than the published one is refused, given or fetched") {
+  Offline offline;
+  const auto packed = test::gzip(test::tarEntry("test_batch.bin", "x") + test::tarEnd());
+  test::writeFile(offline.directory / "cifar-10-binary.tar.gz", packed);
+  const auto text = offline.refusal();
+  CHECK(contains(text, "cifar-10-binary.tar.gz: wrong checksum"));
+  CHECK(contains(text, "c32a1d4ab5d03f1284b67883e8d87530"));
+  fs::remove(offline.directory / "cifar-10-binary.tar.gz");
+
+  HttpServer server([&](const std::string&, int) { return HttpReply::whole(packed); });
+  offline.options = {.address = server.address(), .download = {.attempts = 1}};
+  const auto fetched = thrown<DownloadError>([&] { Cifar10DataSetIterator(10, false, 1, offline.options); });
+  CHECK(contains(fetched, server.address() + "cifar-10-binary.tar.gz"));
+  CHECK(contains(fetched, "wrong content"));
+  CHECK_FALSE(fs::exists(offline.directory / "cache/cifar-10/cifar-10-binary.tar.gz"));
+}
+
+TEST_CASE("without a network the address is named") {
+  const Offline offline;
+  CHECK(contains(thrown<DownloadError>([&] { Cifar10DataSetIterator(10, true, 1, offline.options); }),
+                 "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"));
+}
+
+}  // namespace
+}  // namespace muster

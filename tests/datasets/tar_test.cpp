@@ -1,0 +1,84 @@
+#include "muster/datasets/tar.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/datasets/file_bytes.h"
+#include "tests/datasets/gzip.h"
+#include "tests/datasets/idx_bytes.h"
+#include "tests/datasets/tar_bytes.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::contains;
+using test::tarEnd;
+using test::tarEntry;
+using test::thrown;
+using Files = std::vector<std::pair<std::string, std::string>>;
+
+std::vector<std::uint8_t> bytesOf(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+Files read(const std::vector<std::uint8_t>& archive) {
+  Files files;
+  for (const auto& entry : readTar(archive, "some/file.tar"))
+    files.emplace_back(entry.name, std::string(entry.bytes.begin(), entry.bytes.end()));
+  return files;
+}
+
+std::string refusal(const std::string& archive) {
+  return thrown<FileError>([&] { read(bytesOf(archive)); });
+}
+
+TEST_CASE("an archive gives its regular files in order, packed or not") {
+  const std::string block(512, 'x'), longer(1300, 'y');
+  const auto archive = tarEntry("folder/", "", '5') + tarEntry("folder/a", "first") + tarEntry("empty", "") +
+                       tarEntry("link", "", '2') + tarEntry("comment", "28 mtime=1257892407.24235\n", 'x') +
+                       tarEntry("block", block) + tarEntry("b", longer, '0', "a/long/path") + tarEnd();
+  const Files expected{{"folder/a", "first"}, {"empty", ""}, {"block", block}, {"a/long/path/b", longer}};
+  CHECK(read(bytesOf(archive)) == expected);
+  CHECK(read(unpackGzip(bytesOf(test::gzip(archive)), "f")) == expected);
+  CHECK(read(bytesOf(tarEnd())).empty());
+}
+
+// `tar --format=gnu` ends the magic with two spaces, and keeps times where ustar has a name's prefix.
+TEST_CASE("GNU's own header is read") {
+  auto header = tarEntry("b", "12345");
+  header.replace(257, 8, std::string("ustar  \0", 8));
+  header.replace(345, 11, "14527460100");
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < 512; ++i)
+    sum += i >= 148 && i < 156 ? ' ' : static_cast<unsigned char>(header[i]);
+  header.replace(148, 6, fmt::format("{:06o}", sum));
+  CHECK(read(bytesOf(header + tarEnd())) == Files{{"b", "12345"}});  // the times are no part of the name
+}
+
+TEST_CASE("an archive cut off anywhere is refused") {
+  const auto archive = tarEntry("a", std::string(700, 'x')) + tarEntry("b", "second");
+  for (std::size_t size = 0; size <= archive.size(); ++size) {
+    CAPTURE(size);
+    REQUIRE(contains(refusal(archive.substr(0, size)), "some/file.tar: truncated tar archive"));
+  }
+  CHECK(contains(refusal(archive.substr(0, 1000)), "a has 700 bytes, but 488 follow"));
+  CHECK(contains(refusal(archive), "it ends at byte 2560 without an end mark"));
+}
+
+TEST_CASE("a damaged header is refused, and so is what is no archive") {
+  auto archive = tarEntry("a", "first") + tarEntry("b", "second") + tarEnd();
+  archive[1024] = 'c';  // the second entry's name
+  CHECK(contains(refusal(archive), "no header at byte 1024"));
+  CHECK(contains(refusal(std::string(2048, 'x')), "not a tar archive"));
+  auto large = tarEntry("a", "first");
+  large[124] = '\x80';  // GNU's form for sizes above 8 GiB
+  CHECK(contains(refusal(large + tarEnd()), "no header at byte 0"));
+}
+
+}  // namespace
+}  // namespace muster
