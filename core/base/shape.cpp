@@ -47,6 +47,11 @@ Shape Shape::dropFirst() const {
   return Shape(sizes().subspan(1));
 }
 
+Shape Shape::dropLast() const {
+  require(rank_ > 0, "shape: a scalar has no last dimension to drop");
+  return Shape(sizes().first(static_cast<std::size_t>(rank_ - 1)));
+}
+
 bool Shape::operator==(const Shape& other) const {
   return std::ranges::equal(sizes(), other.sizes());
 }

@@ -35,6 +35,8 @@ class Shape {
   Shape prepend(std::int64_t size) const;
   /// This shape without its first dimension.
   Shape dropFirst() const;
+  /// This shape without its last dimension.
+  Shape dropLast() const;
 
   bool operator==(const Shape& other) const;
 

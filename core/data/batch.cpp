@@ -15,6 +15,12 @@ std::int64_t Batch::examples() const {
   return features.front().value.shape()[0];
 }
 
+Tensor Batch::lossMask(const Shape& predictions) const {
+  const auto found = std::ranges::find_if(masks, [](const auto& mask) { return mask.name != "features"; });
+  if (found != masks.end()) return found->value;
+  return predictions.rank() == 3 && !masks.empty() ? masks.front().value : Tensor();
+}
+
 Tensor& Batch::ensure(std::vector<NamedTensor>& tensors, std::string_view name, const Shape& shape,
                       DType dtype) {
   auto found = std::ranges::find(tensors, name, &NamedTensor::name);

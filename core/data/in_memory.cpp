@@ -1,6 +1,8 @@
 #include "muster/core/data/in_memory.h"
 
+#include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <utility>
 
 #include "muster/core/base/error.h"
@@ -10,15 +12,16 @@ namespace {
 
 /// Refuses what cannot be cut into rows; gives the number of rows.
 std::int64_t checkedRows(const Tensor& features, const Tensor& labels) {
-  const auto fits = [](const Tensor& t, DType one, DType other) {
+  const auto fits = [](const Tensor& t, std::initializer_list<DType> types) {
     return t.defined() && t.shape().rank() > 0 && t.device().isCpu() && t.layout() == Layout::RowMajor &&
-           (t.dtype() == one || t.dtype() == other);
+           std::ranges::find(types, t.dtype()) != types.end();
   };
-  require(fits(features, DType::Float32, DType::UInt8),
-          "in-memory data: features must be float32 or uint8 [N, ...] on the CPU, got {}",
+  require(fits(features, {DType::Float32, DType::UInt8, DType::Int64}),
+          "in-memory data: features must be float32, uint8 or int64 [N, ...] on the CPU, got {}",
           features.toString());
-  require(fits(labels, DType::Int64, DType::Float32),
-          "in-memory data: labels must be int64 [N] or float32 [N, F] on the CPU, got {}", labels.toString());
+  require(fits(labels, {DType::Int64, DType::Float32}),
+          "in-memory data: labels must be int64 [N, ...] or float32 [N, ...] on the CPU, got {}",
+          labels.toString());
   require(features.shape()[0] == labels.shape()[0],
           "in-memory data: features and labels differ in their number of examples: {} and {}",
           features.toString(), labels.toString());

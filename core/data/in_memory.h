@@ -16,8 +16,9 @@ void gatherRows(const Tensor& source, std::span<const std::int64_t> rows, Tensor
 /// Gives the rows of two tensors in batches; the last batch of an epoch holds what is left.
 class InMemoryDataSetIterator : public DataSetIterator {
  public:
-  /// @param features     [N, ...], float32 or uint8; shared, not copied.
-  /// @param labels       [N] int64 classes, or [N, F] float32; shared, not copied.
+  /// @param features     [N, ...], float32, uint8, or int64 indices; shared, not copied.
+  /// @param labels       [N] int64 classes, or [N, F] float32; over time [N, T] or [N, T, F]; shared, not
+  /// copied.
   /// @param batch        examples a batch, at least 1.
   /// @param shuffleSeed  where given, each epoch has an order of its own, from (seed, epoch).
   /// @throws InvalidArgument if the tensors cannot make batches, naming both.

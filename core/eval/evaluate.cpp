@@ -11,11 +11,11 @@ void evaluateBatch(Model& model, const Batch& batch, std::optional<Evaluation>& 
   require(!batch.labels.empty(), "evaluate: a batch has no labels");
   Tensor predictions;
   model.output(batch, predictions);
-  require(predictions.shape().rank() == 2, "evaluate: expected predictions [N, classes], got {}",
-          predictions.toString());
-  if (!evaluation) evaluation.emplace(std::max<std::int64_t>(predictions.shape()[1], 2));
-  evaluation->add(predictions, batch.labels.front().value,
-                  batch.masks.empty() ? Tensor() : batch.masks.front().value);
+  const Shape& shape = predictions.shape();
+  require(shape.rank() == 2 || shape.rank() == 3,
+          "evaluate: expected predictions [N, classes] or [N, T, classes], got {}", predictions.toString());
+  if (!evaluation) evaluation.emplace(std::max<std::int64_t>(shape[-1], 2));
+  evaluation->add(predictions, batch.labels.front().value, batch.lossMask(shape));
 }
 
 Evaluation evaluate(Model& model, DataSetIterator& data) {

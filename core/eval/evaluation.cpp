@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 #include <span>
+#include <string>
 
 #include "muster/core/base/error.h"
 
@@ -41,38 +42,55 @@ Place placeOf(std::span<const float> row, std::int64_t actual) {
   return place;
 }
 
-void requireShapes(const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+/// @param rows  the predictions' shape without the classes: [N] or, over time, [N, T].
+void requireShapes(const Tensor& predictions, const Shape& rows, const Tensor& labels, const Tensor& mask,
                    std::int64_t classes) {
-  const Shape& shape = predictions.shape();
-  require(predictions.defined() && predictions.dtype() == DType::Float32 && shape.rank() == 2 &&
-              (shape[1] == classes || (classes == 2 && shape[1] == 1)),
-          "evaluation: expected float32 predictions [N, {}], got {}", classes, predictions.toString());
-  const Shape rows{shape[0]};
+  const auto withLast = [&](std::int64_t last) {
+    return rows.rank() == 1 ? Shape{rows[0], last} : Shape{rows[0], rows[1], last};
+  };
   const bool indices = labels.dtype() == DType::Int64 && labels.shape() == rows;
   const bool oneHot = labels.dtype() == DType::Float32 &&
-                      (labels.shape() == shape || labels.shape() == Shape{shape[0], classes});
+                      (labels.shape() == predictions.shape() || labels.shape() == withLast(classes));
   require(labels.defined() && (indices || oneHot),
-          "evaluation: expected int64 labels {} or one-hot float32 labels [{}, {}], got {}", rows.toString(),
-          shape[0], classes, labels.toString());
+          "evaluation: expected int64 labels {} or one-hot float32 labels {}, got {}", rows.toString(),
+          withLast(classes).toString(), labels.toString());
   require(!mask.defined() || (mask.dtype() == DType::Float32 && mask.shape() == rows),
           "evaluation: expected a float32 mask {}, got {}", rows.toString(), mask.toString());
 }
 
-/// Row `i` of a [N, C] tensor.
+/// @return the shape of the rows.
+Shape requirePredictions(const Tensor& predictions, std::int64_t classes) {
+  const Shape& shape = predictions.shape();
+  require(predictions.defined() && predictions.dtype() == DType::Float32 &&
+              (shape.rank() == 2 || shape.rank() == 3) &&
+              (shape[-1] == classes || (classes == 2 && shape[-1] == 1)),
+          "evaluation: expected float32 predictions [N, {}] or [N, T, {}], got {}", classes, classes,
+          predictions.toString());
+  return shape.dropLast();
+}
+
+/// As in "example 3", or "example 1, step 5".
+std::string placeName(std::int64_t row, const Shape& rows) {
+  if (rows.rank() == 1) return fmt::format("example {}", row);
+  return fmt::format("example {}, step {}", row / rows[1], row % rows[1]);
+}
+
+/// Row `i` of a [N, C] or [N, T, C] tensor.
 std::span<const float> rowOf(const Tensor& tensor, std::int64_t i) {
-  const auto columns = static_cast<std::size_t>(tensor.shape()[1]);
+  const auto columns = static_cast<std::size_t>(tensor.shape()[-1]);
   return tensor.span<float>().subspan(static_cast<std::size_t>(i) * columns, columns);
 }
 
-std::int64_t labelOf(const Tensor& labels, std::int64_t i, std::int64_t classes) {
+/// @param rows  of which `i` is one.
+std::int64_t labelOf(const Tensor& labels, std::int64_t i, const Shape& rows, std::int64_t classes) {
   const bool indices = labels.dtype() == DType::Int64;
   const std::int64_t label = indices ? labels.data<std::int64_t>()[i] : oneHotClass(rowOf(labels, i));
+  if (label >= 0 && label < classes) return label;
+  const auto where = placeName(i, rows);
   if (indices)
-    require(label >= 0 && label < classes, "evaluation: example {} has label {}, but there are {} classes", i,
-            label, classes);
-  else
-    require(label >= 0, "evaluation: the label of example {} is not one-hot", i);
-  return label;
+    throw InvalidArgument(
+        fmt::format("evaluation: {} has label {}, but there are {} classes", where, label, classes));
+  throw InvalidArgument(fmt::format("evaluation: the label of {} is not one-hot", where));
 }
 
 }  // namespace
@@ -84,14 +102,15 @@ Evaluation::Evaluation(std::int64_t classes) : classes_(classes) {
 }
 
 void Evaluation::add(const Tensor& predictions, const Tensor& labels, const Tensor& mask) {
-  requireShapes(predictions, labels, mask, classes_);
+  const Shape rows = requirePredictions(predictions, classes_);
+  requireShapes(predictions, rows, labels, mask, classes_);
   Evaluation batch(classes_);  // counted apart, so that a bad example leaves this object as it was
-  for (std::int64_t i = 0; i < predictions.shape()[0]; ++i) {
+  for (std::int64_t i = 0; i < rows.elements(); ++i) {
     if (mask.defined() && mask.data<float>()[i] == 0) continue;
     const auto row = rowOf(predictions, i);
-    require(std::ranges::none_of(row, [](float p) { return std::isnan(p); }),
-            "evaluation: a prediction for example {} is NaN", i);
-    const std::int64_t actual = labelOf(labels, i, classes_);
+    if (std::ranges::any_of(row, [](float p) { return std::isnan(p); }))
+      throw InvalidArgument(fmt::format("evaluation: a prediction for {} is NaN", placeName(i, rows)));
+    const std::int64_t actual = labelOf(labels, i, rows, classes_);
     const Place place = placeOf(row, actual);
     ++batch.confusion_[static_cast<std::size_t>(actual * classes_ + place.predicted)];
     ++batch.ranks_[static_cast<std::size_t>(place.rank)];

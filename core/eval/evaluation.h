@@ -26,7 +26,8 @@ class Evaluation {
   /// @throws InvalidArgument for fewer than two classes.
   explicit Evaluation(std::int64_t classes);
 
-  /// Counts a batch.
+  /// Counts a batch. A prediction at each time step, [N, T, classes], counts as N * T examples: "[N]" below
+  /// is [N, T] then, and steps whose mask is 0 are left out.
   ///
   /// @param predictions  float32 [N, classes], larger is likelier; or, for two classes, [N, 1]: class 1 where
   ///        the prediction is above 0.5.

@@ -97,7 +97,7 @@ class Module {
 };
 
 /// An option struct that is a layer. It may also have `parameters(input)`, `statistics(input)`, `lossHead()`
-/// and `static constexpr bool kFlatInput`.
+/// and `static constexpr bool kFlatInput`, or `bool flatInput()` where that depends on its options.
 template <typename T>
 concept LayerOptions = requires(const T& layer, T& mutableLayer, const Shape& s, const ModuleBinding& b,
                                 Context& c, Fields& f) {
@@ -118,6 +118,7 @@ class ModuleOf final : public Module {
   std::string_view name() const override { return options_.name; }
   bool wantsFlatInput() const override {
     if constexpr (requires { T::kFlatInput; }) return T::kFlatInput;
+    if constexpr (requires { options_.flatInput(); }) return options_.flatInput();
     return false;
   }
   Shape outputShape(const Shape& input) const override { return options_.outputShape(input); }

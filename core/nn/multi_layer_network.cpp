@@ -234,10 +234,6 @@ const Tensor& firstOf(const std::vector<NamedTensor>& tensors, std::string_view 
   return tensors.front().value;
 }
 
-Tensor maskOf(const Batch& batch) {
-  return batch.masks.empty() ? Tensor() : batch.masks.front().value;
-}
-
 }  // namespace
 
 StepTicket MultiLayerNetwork::gradient(const Batch& batch, const GradientReady& onReady) {
@@ -249,8 +245,8 @@ StepTicket MultiLayerNetwork::gradient(const Batch& batch, const GradientReady& 
   auto& program = impl_->program(features.shape()[0], true, context());
   const StepInfo info{.stamp = batch.stamp, .seed = impl_->configuration.seed, .training = true};
   const Tensor& predictions = program.forward(features, info);
-  const LossValue value =
-      loss(head.loss, predictions, labels, maskOf(batch), program.outputGradient(), 0, context());
+  const LossValue value = loss(head.loss, predictions, labels, batch.lossMask(predictions.shape()),
+                               program.outputGradient(), 0, context());
   program.backward(info, onReady);
   return StepTicket({.score = value.weight > 0 ? value.sum / value.weight : 0, .weight = value.weight});
 }
@@ -317,8 +313,8 @@ double MultiLayerNetwork::score(const Batch& batch) {
   const Tensor& predictions =
       program.forward(features, {.stamp = batch.stamp, .seed = impl_->configuration.seed, .training = false});
   Tensor none;
-  const LossValue value =
-      loss(head.loss, predictions, firstOf(batch.labels, "labels"), maskOf(batch), none, 0, context());
+  const LossValue value = loss(head.loss, predictions, firstOf(batch.labels, "labels"),
+                               batch.lossMask(predictions.shape()), none, 0, context());
   return value.weight > 0 ? value.sum / value.weight : 0;
 }
 

@@ -12,10 +12,11 @@ void requireUsable(Activation activation, const Tensor& given) {
     throw InvalidArgument(
         fmt::format("activation: {} expects a float32 tensor, got {}", nameOf(activation), given.toString()));
   const int rank = given.shape().rank();
-  const bool softmaxable = (rank == 2 || rank == 4) && given.layout() == Layout::RowMajor;
+  const bool softmaxable = rank >= 2 && rank <= 4 && given.layout() == Layout::RowMajor;
   if (activation == Activation::Softmax && !softmaxable)
     throw InvalidArgument(fmt::format(
-        "activation: softmax expects [N, C] or [N, C, H, W] in row-major order, got {}", given.toString()));
+        "activation: softmax expects [N, C], [N, T, F] or [N, C, H, W] in row-major order, got {}",
+        given.toString()));
 }
 
 }  // namespace

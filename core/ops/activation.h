@@ -29,7 +29,8 @@ struct EnumNames<Activation> {
 inline constexpr float kLeakySlope = 0.01f;
 
 /// y = f(x), element by element; x and y may be the same memory unless f is GELU whose backward needs x.
-/// Softmax is over dimension 1 of [N, C] or [N, C, H, W] (RowMajor only), with the maximum subtracted first.
+/// Softmax is over dimension 1 of [N, C] or [N, C, H, W] and over the last of a sequence [N, T, F] (RowMajor
+/// only), with the maximum subtracted first.
 /// GELU is the exact form, x * Phi(x).
 /// @throws InvalidArgument if shapes or layouts differ.
 void activationForward(Activation activation, const Tensor& x, Tensor& y, Context& context);

@@ -8,11 +8,12 @@ namespace {
 
 void requireUsable(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
                    const Tensor& gradient) {
-  if (!predictions.defined() || predictions.dtype() != DType::Float32 || predictions.shape().rank() != 2 ||
-      predictions.shape()[1] == 0 || predictions.layout() != Layout::RowMajor)
-    throw InvalidArgument(
-        fmt::format("loss: expected float32 predictions [N, F], got {}", predictions.toString()));
-  const Shape rows{predictions.shape()[0]};
+  if (!predictions.defined() || predictions.dtype() != DType::Float32 ||
+      (predictions.shape().rank() != 2 && predictions.shape().rank() != 3) || predictions.shape()[-1] == 0 ||
+      predictions.layout() != Layout::RowMajor)
+    throw InvalidArgument(fmt::format("loss: expected float32 predictions [N, F] or [N, T, F], got {}",
+                                      predictions.toString()));
+  const Shape rows = predictions.shape().dropLast();
   const Device device = predictions.device();
   if (kind == Loss::NegativeLogLikelihood && labels.dtype() == DType::Int64)
     detail::expectTensor("loss", "labels", labels, {rows, Layout::RowMajor, DType::Int64, device});

@@ -27,20 +27,23 @@ struct EnumNames<Loss> {
 
 /// What a batch's loss came to.
 struct LossValue {
-  double sum = 0;     ///< of the examples' losses times their weights
+  double sum = 0;     ///< of the rows' losses times their weights
   double weight = 0;  ///< sum of the weights: the loss normaliser. The score is sum / weight, 0 for weight 0.
 };
 
-/// The loss of `predictions` float32 [N, F] against `labels`, and, where `gradient` is defined, its
-/// derivative d(score)/d(prediction) [N, F].
+/// The loss of `predictions` float32 [N, F], or [N, T, F] for a prediction at each time step, against
+/// `labels`, and, where `gradient` is defined, its derivative d(score)/d(prediction), of the same shape. Each
+/// row of F is a loss of its own; "[N]" below is [N, T] over time.
 ///
 /// @param predictions  logits for NegativeLogLikelihood and BinaryCrossEntropy (softmax and sigmoid are part
 /// of
 ///                     the loss), activated outputs for MeanSquaredError.
-/// @param labels  int64 [N] class indices (NegativeLogLikelihood only) or float32 [N, F].
-/// @param mask    float32 [N], the examples' weights; undefined: all 1.
-/// @param normaliser  what the gradient is divided by; 0: this batch's own weight.
-/// @throws InvalidArgument naming the row for a class index out of range, and for shapes that do not fit.
+/// @param labels  int64 [N] class indices (NegativeLogLikelihood only) or float32 like the predictions.
+/// @param mask    float32 [N], the weights of the examples or time steps; undefined: all 1.
+/// @param normaliser  what the gradient is divided by; 0: this batch's own weight, which over time is the
+///                     number of unmasked steps.
+/// @throws InvalidArgument naming the row for a class index out of range (over time: the example and the
+/// step), and for shapes that do not fit.
 /// Sums run over the rows in order, in float64. `gradient` may be the same memory as `predictions`.
 LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
                Tensor& gradient, double normaliser, Context& context);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "muster/core/base/error.h"
 
@@ -88,11 +89,21 @@ double row(Loss kind, const float* z, const float* labels, float* gradient, std:
   return 0;
 }
 
-void requireClasses(const Tensor& labels, std::int64_t classes) {
+/// As in "row 3", or "example 1, step 5".
+std::string placeOf(std::int64_t row, const Shape& rows) {
+  if (rows.rank() == 1) return fmt::format("row {}", row);
+  return fmt::format("example {}, step {}", row / rows[1], row % rows[1]);
+}
+
+/// A row of weight 0 may hold any label.
+void requireClasses(const Tensor& labels, const Tensor& mask, std::int64_t classes) {
   const auto values = labels.span<std::int64_t>();
-  for (std::size_t n = 0; n < values.size(); ++n)
-    require(values[n] >= 0 && values[n] < classes, "loss: the label of row {} is {}, expected 0 to {}", n,
-            values[n], classes - 1);
+  for (std::size_t n = 0; n < values.size(); ++n) {
+    if ((values[n] >= 0 && values[n] < classes) || (mask.defined() && mask.data<float>()[n] == 0)) continue;
+    throw InvalidArgument(fmt::format("loss: the label of {} is {}, expected 0 to {}",
+                                      placeOf(static_cast<std::int64_t>(n), labels.shape()), values[n],
+                                      classes - 1));
+  }
 }
 
 double weightOf(const Tensor& mask, std::int64_t rows) {
@@ -106,9 +117,9 @@ double weightOf(const Tensor& mask, std::int64_t rows) {
 
 LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
                Tensor& gradient, double normaliser, Context&) {
-  const std::int64_t rows = predictions.shape()[0], features = predictions.shape()[1];
+  const std::int64_t features = predictions.shape()[-1], rows = predictions.elements() / features;
   const bool classes = labels.dtype() == DType::Int64;
-  if (classes) requireClasses(labels, features);
+  if (classes) requireClasses(labels, mask, features);
   LossValue result{.sum = 0, .weight = weightOf(mask, rows)};
   const double divisor = normaliser != 0 ? normaliser : result.weight;
   for (std::int64_t n = 0; n < rows; ++n) {

@@ -33,9 +33,11 @@ void backwardAt(const float* y, const float* gradY, float* gradX, Classes c) {
 template <typename F>
 void forEachPlace(const Tensor& tensor, Context& context, F f) {
   const Shape& shape = tensor.shape();
-  const std::int64_t channels = shape[1];
+  const bool overTime = shape.rank() == 3;  // [N, T, F]: the features of each step
+  const std::int64_t channels = overTime ? shape[2] : shape[1];
+  const std::int64_t samples = overTime ? shape[0] * shape[1] : shape[0];
   const std::int64_t pixels = shape.rank() == 4 ? shape[2] * shape[3] : 1;
-  parallelFor(context, shape[0], 16, [=](std::int64_t begin, std::int64_t end) {
+  parallelFor(context, samples, 16, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t n = begin; n < end; ++n)
       for (std::int64_t p = 0; p < pixels; ++p) f(n * channels * pixels + p, Classes{channels, pixels});
   });

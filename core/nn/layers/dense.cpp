@@ -1,5 +1,7 @@
 #include "muster/core/nn/layers/dense.h"
 
+#include <utility>
+
 #include "muster/core/base/error.h"
 #include "muster/core/nn/layers/linear.h"
 #include "muster/core/ops/dense.h"
@@ -7,15 +9,46 @@
 namespace muster {
 namespace {
 
+/// A program over rows, run on all steps of all sequences: [N, T, F] is looked at as [N * T, F].
+class PerStepProgram final : public ModuleProgram {
+ public:
+  PerStepProgram(std::unique_ptr<ModuleProgram> rows, std::int64_t steps)
+      : rows_(std::move(rows)), steps_(steps) {}
+  void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
+    Tensor output = rowsOf(y);
+    rows_->forward(rowsOf(x), output, info);
+  }
+  void backward(const Tensor& x, const Tensor& y, Tensor& gradY, Tensor& gradX,
+                const StepInfo& info) override {
+    Tensor gradOutput = rowsOf(gradY), gradInput = gradX.defined() ? rowsOf(gradX) : Tensor();
+    rows_->backward(rowsOf(x), rowsOf(y), gradOutput, gradInput, info);
+  }
+
+ private:
+  Tensor rowsOf(const Tensor& tensor) const { return tensor.reshape({steps_, tensor.shape()[2]}); }
+
+  std::unique_ptr<ModuleProgram> rows_;
+  std::int64_t steps_;  // of the whole batch
+};
+
 std::unique_ptr<ModuleProgram> compileDense(std::int64_t units, Activation activation,
                                             const ModuleBinding& binding, Context& context) {
-  const std::int64_t batch = binding.input[0];
-  return std::make_unique<LinearProgram<DensePlan>>(
-      planDense({batch, binding.input[1], units}, context),
-      FusedActivation(activation, {batch, units}, Layout::RowMajor, binding.training), binding, context);
+  const bool perStep = binding.input.rank() == 3;
+  const std::int64_t rows = perStep ? binding.input[0] * binding.input[1] : binding.input[0];
+  auto program = std::make_unique<LinearProgram<DensePlan>>(
+      planDense({rows, binding.input[-1], units}, context),
+      FusedActivation(activation, {rows, units}, Layout::RowMajor, binding.training), binding, context);
+  if (!perStep) return program;
+  return std::make_unique<PerStepProgram>(std::move(program), rows);
 }
 
-Shape denseOutput(std::string_view type, const Shape& input, std::int64_t units) {
+Shape denseOutput(std::string_view type, const Shape& input, std::int64_t units, bool perStep) {
+  if (perStep) {
+    require(input.rank() == 2 && input[0] > 0 && input[1] > 0,
+            "{}: with perStep it expects a sequence [T, F] of at least one step, got {}", type,
+            input.toString());
+    return {input[0], units};
+  }
   require(input.rank() == 1 && input[0] > 0, "{}: expected an input [F], got {}", type, input.toString());
   return {units};
 }
@@ -23,11 +56,11 @@ Shape denseOutput(std::string_view type, const Shape& input, std::int64_t units)
 }  // namespace
 
 Shape Dense::outputShape(const Shape& input) const {
-  return denseOutput(kType, input, units);
+  return denseOutput(kType, input, units, perStep);
 }
 
 std::vector<ParameterSpec> Dense::parameters(const Shape& input) const {
-  return linearParameters({units, input[0]}, input[0], units, init, bias);
+  return linearParameters({units, input[-1]}, input[-1], units, init, bias);
 }
 
 std::unique_ptr<ModuleProgram> Dense::compile(const ModuleBinding& binding, Context& context) const {
@@ -40,6 +73,7 @@ void Dense::fields(Fields& f) {
   f.field("activation", activation);
   init.field("init", f);
   f.field("bias", bias);
+  f.field("perStep", perStep);
 }
 
 void Dense::validate() const {
@@ -48,11 +82,11 @@ void Dense::validate() const {
 }
 
 Shape Output::outputShape(const Shape& input) const {
-  return denseOutput(kType, input, classes);
+  return denseOutput(kType, input, classes, perStep);
 }
 
 std::vector<ParameterSpec> Output::parameters(const Shape& input) const {
-  return linearParameters({classes, input[0]}, input[0], classes, init, bias);
+  return linearParameters({classes, input[-1]}, input[-1], classes, init, bias);
 }
 
 std::unique_ptr<ModuleProgram> Output::compile(const ModuleBinding& binding, Context& context) const {
@@ -68,6 +102,7 @@ void Output::fields(Fields& f) {
   f.field("activation", activation);
   init.field("init", f);
   f.field("bias", bias);
+  f.field("perStep", perStep);
 }
 
 void Output::validate() const {

@@ -8,7 +8,7 @@
 namespace muster {
 
 /// An activation function as a layer of its own; any shape. Softmax is over the first dimension (the
-/// channels).
+/// channels), but over the features of each step of a sequence [T, F].
 struct ActivationLayer {
   static constexpr std::string_view kType = "activation";
 

@@ -37,6 +37,12 @@ TEST_CASE("prepend and dropFirst undo each other") {
   CHECK(Shape().prepend(7) == Shape{7});
 }
 
+TEST_CASE("dropLast leaves the dimensions before the last") {
+  CHECK(Shape{2, 3, 4}.dropLast() == Shape{2, 3});
+  CHECK(Shape{7}.dropLast() == Shape());
+  CHECK_THROWS_AS(Shape().dropLast(), InvalidArgument);
+}
+
 TEST_CASE("shapes are equal only with equal rank and sizes") {
   CHECK(Shape{2, 3} == Shape{2, 3});
   CHECK(Shape{2, 3} != Shape{3, 2});

@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
+
 #include "muster/core/base/error.h"
 #include "muster/core/eval/evaluation.h"
 #include "tests/support/fake_trainer.h"
@@ -40,6 +43,24 @@ TEST_CASE("masks are heeded") {
   CHECK(evaluate(model, data).confusionMatrix() == std::vector<std::int64_t>{1, 0, 0, 0});
 }
 
+TEST_CASE(
+    "predictions over time count each step; padding is told by the sequences' mask or by one of its own") {
+  test::EchoModel model;
+  Batch batch;  // two sequences of three steps, two classes
+  batch.features.push_back({"features", Tensor::of({1, 0, 0, 1, 1, 0, /**/ 0, 1, 1, 0, 1, 0}, {2, 3, 2})});
+  Tensor labels = Tensor::empty({2, 3}, DType::Int64);
+  std::ranges::copy(std::array<std::int64_t, 6>{0, 0, 0, 1, 1, -1}, labels.data<std::int64_t>());
+  batch.labels.push_back({"labels", labels});
+  batch.masks.push_back({"features", Tensor::of({1, 1, 1, /**/ 1, 1, 0}, {2, 3})});
+  const auto matrix = [&] {
+    test::ListIterator data({batch});
+    return evaluate(model, data).confusionMatrix();
+  };
+  CHECK(matrix() == std::vector<std::int64_t>{2, 1, 1, 1});
+  batch.masks.push_back({"labels", Tensor::of({0, 0, 1, /**/ 1, 0, 0}, {2, 3})});
+  CHECK(matrix() == std::vector<std::int64_t>{1, 0, 0, 1});
+}
+
 TEST_CASE("what cannot be evaluated is refused") {
   test::EchoModel model;
   const auto problem = [&](std::vector<Batch> batches) {
@@ -51,9 +72,10 @@ TEST_CASE("what cannot be evaluated is refused") {
   unlabelled.labels.clear();
   CHECK(problem({unlabelled}) == "evaluate: a batch has no labels");
   Batch picture;
-  picture.features.push_back({"features", Tensor::zeros({1, 2, 2})});
-  picture.labels.push_back({"labels", Tensor::zeros({1, 2, 2})});
-  CHECK(problem({picture}) == "evaluate: expected predictions [N, classes], got float32 [1, 2, 2] on cpu");
+  picture.features.push_back({"features", Tensor::zeros({1, 1, 2, 2})});
+  picture.labels.push_back({"labels", Tensor::zeros({1, 1, 2, 2})});
+  CHECK(problem({picture}) ==
+        "evaluate: expected predictions [N, classes] or [N, T, classes], got float32 [1, 1, 2, 2] on cpu");
 }
 
 }  // namespace muster

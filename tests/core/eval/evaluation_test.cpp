@@ -44,6 +44,30 @@ Evaluation example() {
 
 }  // namespace
 
+TEST_CASE("each step of a sequence counts as an example, but those that a mask leaves out") {
+  const auto [predictions, labels] = examplesOf(kPairs, 3);
+  Evaluation whole(3);
+  whole.add(predictions.reshape({2, 5, 3}), labels.reshape({2, 5}));
+  CHECK(whole == example());
+
+  Evaluation masked(3), rows(3);
+  const Tensor mask = Tensor::of({1, 1, 0, 1, 0, 1, 1, 1, 0, 0}, {10});
+  masked.add(predictions.reshape({2, 5, 3}), labels.reshape({2, 5}), mask.reshape({2, 5}));
+  rows.add(predictions, labels, mask);
+  CHECK(masked == rows);
+  CHECK(masked.examples() == 6);
+
+  labels.data<std::int64_t>()[8] = 7;
+  CHECK(test::thrown<InvalidArgument>([&] {
+          masked.add(predictions.reshape({2, 5, 3}), labels.reshape({2, 5}));
+        }) == "evaluation: example 1, step 3 has label 7, but there are 3 classes");
+  CHECK(
+      test::thrown<InvalidArgument>([&] {
+        masked.add(predictions.reshape({2, 5, 3}), labels);
+      }) ==
+      "evaluation: expected int64 labels [2, 5] or one-hot float32 labels [2, 5, 3], got int64 [10] on cpu");
+}
+
 TEST_CASE("scores worked out by hand") {
   const Evaluation e = example();
   CHECK(e.confusionMatrix() == std::vector<std::int64_t>{2, 1, 0, 0, 1, 1, 1, 1, 3});
@@ -154,9 +178,9 @@ TEST_CASE("what does not fit is refused, and nothing of the batch is counted") {
   CHECK(problem(good, indices({0, 1, 2})) ==
         "evaluation: expected int64 labels [2] or one-hot float32 labels [2, 3], got int64 [3] on cpu");
   CHECK(problem(Tensor::zeros({2, 4}), indices({0, 1})) ==
-        "evaluation: expected float32 predictions [N, 3], got float32 [2, 4] on cpu");
+        "evaluation: expected float32 predictions [N, 3] or [N, T, 3], got float32 [2, 4] on cpu");
   CHECK(problem(Tensor(), indices({})) ==
-        "evaluation: expected float32 predictions [N, 3], got an undefined tensor");
+        "evaluation: expected float32 predictions [N, 3] or [N, T, 3], got an undefined tensor");
   CHECK(problem(good, indices({0, 1}), Tensor::zeros({3})) ==
         "evaluation: expected a float32 mask [2], got float32 [3] on cpu");
   const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -34,6 +34,28 @@ inline Batch targetBatch(const Shape& example, std::int64_t examples, std::int64
   return batch;
 }
 
+/// Sequences [T, F] with a class at each step; where `masked`, padded: of the first example nothing is real,
+/// of the second all, and of the others as many steps as the dice say, but the first step.
+inline Batch sequenceBatch(const Shape& example, std::int64_t examples, std::int64_t classes,
+                           std::uint64_t seed, bool masked) {
+  Batch batch = classBatch(example, examples, 1, seed);
+  const std::int64_t steps = example[0];
+  batch.labels.clear();
+  Tensor& labels = Batch::ensure(batch.labels, "labels", {examples, steps}, DType::Int64);
+  const RandomStream y(seed, "step labels"), lengths(seed, "lengths");
+  for (std::int64_t i = 0; i < labels.elements(); ++i)
+    labels.data<std::int64_t>()[i] = static_cast<std::int64_t>(
+        y.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(classes)));
+  if (!masked) return batch;
+  Tensor& mask = Batch::ensure(batch.masks, "features", {examples, steps});
+  for (std::int64_t n = 0; n < examples; ++n) {
+    const auto drawn = lengths.below(static_cast<std::uint64_t>(n), static_cast<std::uint64_t>(steps));
+    const std::int64_t length = n == 0 ? 0 : n == 1 ? steps : 1 + static_cast<std::int64_t>(drawn);
+    for (std::int64_t t = 0; t < steps; ++t) mask.data<float>()[n * steps + t] = t < length ? 1.0f : 0.0f;
+  }
+  return batch;
+}
+
 /// Examples [begin, end) of a batch, as another batch of the same epoch; looks at the same memory.
 inline Batch partOf(const Batch& whole, std::int64_t begin, std::int64_t end) {
   Batch part = whole;

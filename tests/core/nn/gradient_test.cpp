@@ -120,6 +120,18 @@ TEST_CASE("losses: class indices, one-hot rows, targets, masks") {
   check(with(Output{.classes = 4}), input, masked);
 }
 
+TEST_CASE("dense layers over each step of a sequence, with a loss at each") {
+  const Shape input{5, 3};  // five steps of three features
+  const std::vector<Layer> layers{Dense{.units = 6, .activation = Activation::GELU, .perStep = true},
+                                  ActivationLayer{.activation = Activation::Softmax}, Dropout{.rate = 0.2},
+                                  Output{.classes = 4, .perStep = true}};
+  check(layers, input, test::sequenceBatch(input, 7, 4, 5, false));
+  check(layers, input, test::sequenceBatch(input, 7, 4, 5, true));
+  auto flat = layers;
+  flat.back() = Output{.classes = 4};  // one loss a sequence
+  check(flat, input, test::classBatch(input, 7, 4, 5));
+}
+
 TEST_CASE("the check finds a gradient that is wrong") {
   MultiLayerNetwork model(
       {.seed = 1, .inputShape = {4}, .layers = {Dense{.units = 5}, Wrong{}, Output{.classes = 3}}});

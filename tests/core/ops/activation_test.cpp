@@ -60,6 +60,19 @@ TEST_CASE("activations agree with the reference over layouts and threads") {
         }
 }
 
+TEST_CASE("softmax of a sequence is over the features of each step") {
+  Context context;
+  const Tensor x = test::toTensor(test::Array({2, 3, 2}, {1, 2, -1, 4, 0, 0, 3, 1, 2, 2, -5, 5}));
+  Tensor y = test::nanTensor({2, 3, 2}), rows = test::nanTensor({6, 2});
+  activationForward(Activation::Softmax, x, y, context);
+  activationForward(Activation::Softmax, x.reshape({6, 2}), rows, context);
+  CHECK(test::sameBits(y.reshape({6, 2}), rows));
+  Tensor gradX = test::nanTensor({2, 3, 2});
+  activationBackward(Activation::Softmax, x, y, x, gradX, context);
+  activationBackward(Activation::Softmax, x, rows, x.reshape({6, 2}), rows, context);
+  CHECK(test::sameBits(gradX.reshape({6, 2}), rows));
+}
+
 TEST_CASE("softmax of [N, C] agrees with the reference and does not overflow") {
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
@@ -128,8 +141,8 @@ TEST_CASE("tensors that do not fit are refused") {
                        InvalidArgument);
   CHECK_THROWS_AS(activationForward(Activation::ReLU, counts, counts, context), InvalidArgument);
   CHECK_THROWS_AS(activationForward(Activation::ReLU, {}, y, context), InvalidArgument);
-  Tensor cube = Tensor::zeros({2, 3, 4});
-  CHECK_THROWS_AS(activationForward(Activation::Softmax, cube, cube, context), InvalidArgument);
+  Tensor row = Tensor::zeros({3});
+  CHECK_THROWS_AS(activationForward(Activation::Softmax, row, row, context), InvalidArgument);
   Tensor blocks = Tensor::zeros({2, 3, 4, 4}, DType::Float32, Device::cpu(), Layout::ChannelsLast);
   CHECK_THROWS_AS(activationForward(Activation::Softmax, blocks, blocks, context), InvalidArgument);
   // GELU's derivative is told from x, the others' from y.

@@ -118,6 +118,38 @@ TEST_CASE("a row of weight 0 counts for nothing, whatever it holds") {
   CHECK(test::maxError(gradient, Array({1, 2})) == 0);
 }
 
+TEST_CASE("over time every step is a row, and the normaliser is the number of unmasked steps") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  Context context;
+  constexpr std::int64_t kExamples = 3, kSteps = 5, kClasses = 4;
+  const auto logits = test::toTensor(test::randomArray({kExamples * kSteps, kClasses}, random, -5, 5));
+  Array labels({kExamples * kSteps});
+  for (double& label : labels.values) label = static_cast<double>(random() % 4);
+  labels.values[14] = -1;  // padding may hold any label
+  const Tensor classes = classTensor(labels);
+  const Tensor soft = test::toTensor(test::randomArray({kExamples * kSteps, kClasses}, random, 0, 1));
+  const Tensor mask = Tensor::of({1, 1, 1, 1, 1, /**/ 1, 1, 1, 0, 0, /**/ 0, 1, 0, 1, 0}, {15});
+  for (const bool indices : {true, false}) {
+    Tensor flat = test::nanTensor({kExamples * kSteps, kClasses});
+    Tensor gradient = test::nanTensor({kExamples, kSteps, kClasses});
+    const auto expected =
+        loss(Loss::NegativeLogLikelihood, logits, indices ? classes : soft, mask, flat, 0, context);
+    const auto value =
+        loss(Loss::NegativeLogLikelihood, logits.reshape(gradient.shape()),
+             indices ? classes.reshape({kExamples, kSteps}) : soft.reshape({kExamples, kSteps, kClasses}),
+             mask.reshape({kExamples, kSteps}), gradient, 0, context);
+    CHECK(value.weight == 10);
+    CHECK(value.sum == expected.sum);
+    CHECK(test::sameBits(gradient.reshape(flat.shape()), flat));
+  }
+  Tensor none;
+  CHECK_THROWS_WITH_AS(loss(Loss::NegativeLogLikelihood, logits.reshape({kExamples, kSteps, kClasses}),
+                            classes.reshape({kExamples, kSteps}), {}, none, 0, context),
+                       "loss: the label of example 2, step 4 is -1, expected 0 to 3", InvalidArgument);
+}
+
 TEST_CASE("a score that is not finite is told, not hidden") {
   Context context;
   Tensor none;
