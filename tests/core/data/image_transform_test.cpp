@@ -1,0 +1,200 @@
+#include "muster/core/data/image_transform.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/data/in_memory.h"
+#include "muster/core/data/prefetch.h"
+#include "tests/support/allocations.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::thrown;
+using Image = std::vector<int>;
+
+const std::vector<ImageTransform> kBoth{RandomCrop{.padding = 2}, RandomFlip{}};
+
+/// `count` images [channels, height, width] whose elements count up from 1, all the same.
+Tensor countingImages(std::int64_t count, const Shape& image, DType dtype) {
+  Tensor images = Tensor::empty(image.prepend(count), dtype);
+  for (std::int64_t i = 0; i < images.elements(); ++i) {
+    const auto value = 1 + i % image.elements();
+    if (dtype == DType::UInt8)
+      images.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(value);
+    else
+      images.data<float>()[i] = static_cast<float>(value);
+  }
+  return images;
+}
+
+InMemoryDataSetIterator dataOf(std::int64_t count, const Shape& image, DType dtype = DType::UInt8,
+                               std::int64_t batch = 4) {
+  return {countingImages(count, image, dtype), Tensor::zeros({count}, DType::Int64), batch};
+}
+
+/// The images of the rest of an epoch.
+std::vector<Image> restOf(DataSetIterator& data) {
+  std::vector<Image> images;
+  for (Batch batch; data.next(batch);) {
+    const Tensor& features = batch.features.front().value;
+    const auto size = features.elements() / batch.examples();
+    for (std::int64_t i = 0; i < features.elements(); ++i) {
+      if (i % size == 0) images.emplace_back();
+      images.back().push_back(features.dtype() == DType::UInt8 ? features.data<std::uint8_t>()[i]
+                                                               : static_cast<int>(features.data<float>()[i]));
+    }
+  }
+  return images;
+}
+
+std::vector<Image> epochOf(DataSetIterator& data, std::int64_t epoch) {
+  data.reset(epoch);
+  return restOf(data);
+}
+
+TEST_CASE("images are those of the script beside this test, as bytes and as floats") {
+  for (const DType dtype : {DType::UInt8, DType::Float32}) {
+    CAPTURE(std::string(toString(dtype)));
+    auto data = dataOf(4, {1, 3, 4}, dtype, 3);
+    TransformingIterator transformed(data, kBoth, 7);
+    const std::vector<Image> first{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 3},
+                                   {0, 1, 2, 3, 0, 5, 6, 7, 0, 9, 10, 11},
+                                   {0, 0, 5, 6, 0, 0, 9, 10, 0, 0, 0, 0},
+                                   {0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 5, 6}};
+    CHECK(restOf(transformed) == first);
+    CHECK(epochOf(transformed, 3) == std::vector<Image>{{11, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+                                                        {0, 0, 0, 0, 4, 3, 2, 1, 8, 7, 6, 5},
+                                                        {0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 3, 2},
+                                                        {11, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}});
+    CHECK(epochOf(transformed, 0) == first);
+  }
+}
+
+TEST_CASE("all channels move together, and what a batch holds beside the images stays") {
+  auto data = dataOf(6, {3, 4, 5});
+  TransformingIterator transformed(data, kBoth, 1);
+  for (const Image& image : restOf(transformed))
+    for (std::size_t i = 0; i < 20; ++i)
+      for (const std::size_t c : {1U, 2U}) {
+        const int first = image[i], other = image[i + 20 * c];
+        CHECK(other == (first == 0 ? 0 : first + 20 * static_cast<int>(c)));
+      }
+  CHECK(transformed.examples() == 6);
+  CHECK(transformed.batchSize() == 4);
+  Batch batch;
+  transformed.reset(0);
+  REQUIRE(transformed.next(batch));
+  CHECK((batch.features.front().value.dtype() == DType::UInt8));
+  CHECK(batch.labels.front().value.shape() == Shape{4});
+}
+
+TEST_CASE("every shift is as likely as the others, and so is every side") {
+  constexpr int kCount = 50000;
+  auto data = dataOf(kCount, {1, 7, 7}, DType::UInt8, 500);
+  TransformingIterator crop(data, {RandomCrop{.padding = 2}}, 1);
+  std::map<int, int> shifts;  // by what lies in the middle, whose neighbourhood is never outside
+  for (const Image& image : restOf(crop)) ++shifts[image[24]];
+  CHECK(shifts.size() == 25);
+  // 2000 each; five standard deviations of a binomial are 219.
+  for (const auto& [pixel, count] : shifts) CHECK(std::abs(count - kCount / 25) < 219);
+
+  for (const double probability : {0.5, 0.1, 1.0}) {
+    TransformingIterator flip(data, {RandomFlip{.probability = probability}}, 1);
+    const auto images = epochOf(flip, 0);
+    const auto mirrored = std::ranges::count_if(images, [](const Image& image) { return image[0] == 7; });
+    CHECK(std::abs(static_cast<double>(mirrored) - probability * kCount) <
+          5 * std::sqrt(kCount * probability * (1 - probability)) + 1);
+  }
+}
+
+TEST_CASE("what is drawn depends on seed, place in the list and epoch, and on nothing else") {
+  const auto images = [](std::int64_t batch, std::uint64_t seed, std::int64_t epoch, int prefetch = 0) {
+    auto data = dataOf(40, {1, 6, 6}, DType::UInt8, batch);
+    TransformingIterator transformed(data, kBoth, seed);
+    PrefetchingIterator ahead(transformed, prefetch);
+    return epochOf(ahead, epoch);
+  };
+  const auto usual = images(4, 1, 0);
+  for (const std::int64_t batch : {1, 7, 40}) CHECK(images(batch, 1, 0) == usual);
+  for (const int prefetch : {1, 5}) CHECK(images(7, 1, 0, prefetch) == usual);
+  CHECK(images(4, 2, 0) != usual);
+  CHECK(images(4, 1, 1) != usual);
+  CHECK(images(7, 1, 1) == images(4, 1, 1));
+
+  // Two of one kind draw numbers of their own: or two mirrors would undo each other every time.
+  auto data = dataOf(200, {1, 1, 2});
+  TransformingIterator twice(data, {RandomFlip{}, RandomFlip{}}, 1);
+  const auto flipped = restOf(twice);
+  const auto mirrored = std::ranges::count(flipped, Image{2, 1});
+  CHECK(mirrored > 60);
+  CHECK(mirrored < 140);
+}
+
+TEST_CASE("an image smaller than the padding may leave nothing but zeros") {
+  auto data = dataOf(300, {1, 2, 1});
+  TransformingIterator transformed(data, {RandomCrop{.padding = 9}}, 1);
+  std::map<Image, int> seen;
+  for (const Image& image : restOf(transformed)) ++seen[image];
+  for (const Image& possible : {Image{0, 0}, Image{1, 2}, Image{0, 1}, Image{2, 0}}) seen.erase(possible);
+  CHECK(seen.empty());
+}
+
+/// A transform of one's own.
+struct Inverted {
+  static constexpr std::string_view kType = "inverted";
+  void apply(const ImageView& view, const std::byte* from, std::byte* to, const RandomStream&,
+             std::uint64_t) const {
+    const auto bytes = static_cast<std::size_t>(view.channels * view.height * view.width) * view.elementBytes;
+    std::transform(from, from + bytes, to, [](std::byte b) { return ~b; });
+  }
+  void validate() const {}
+};
+
+TEST_CASE("a transform of one's own is one more in the list") {
+  auto data = dataOf(1, {1, 1, 3});
+  TransformingIterator transformed(data, {Inverted{}, RandomFlip{.probability = 1}}, 1);
+  CHECK(restOf(transformed) == std::vector<Image>{{252, 253, 254}});
+}
+
+TEST_CASE("once a batch was transformed, the others allocate no more than without transforms") {
+  const auto allocationsOf = [](DataSetIterator& data) {
+    Batch batch;
+    REQUIRE(data.next(batch));
+    const long before = test::allocations();
+    while (data.next(batch)) {
+    }
+    return test::allocations() - before;
+  };
+  auto data = dataOf(64, {3, 8, 8}), others = dataOf(64, {3, 8, 8});
+  TransformingIterator transformed(others, kBoth, 1);
+  CHECK(allocationsOf(transformed) == allocationsOf(data));
+}
+
+TEST_CASE("what cannot be is refused, and images of another rank are") {
+  auto data = dataOf(8, {4, 4});
+  const auto refusal = [&](std::vector<ImageTransform> transforms) {
+    return thrown<InvalidArgument>([&] { TransformingIterator(data, transforms, 1); });
+  };
+  CHECK(refusal({}) == "image transform: there is none in the list");
+  CHECK(refusal({RandomCrop{.padding = 0}}) ==
+        "random crop: the padding must be between 1 and 1048576 pixels, got 0");
+  CHECK(refusal({RandomFlip{.probability = 0}}) ==
+        "random flip: the probability must be above 0 and at most 1, got 0");
+  CHECK(refusal({RandomFlip{.probability = 1.5}}).ends_with("got 1.5"));
+  TransformingIterator transformed(data, {RandomFlip{}}, 1);
+  Batch batch;
+  const auto text = thrown<InvalidArgument>([&] { transformed.next(batch); });
+  CHECK(text.starts_with("image transform: expected uint8 or float32 images [N, C, H, W] on the CPU, got "));
+  CHECK(text.find("[4, 4, 4]") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace muster
