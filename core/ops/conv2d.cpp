@@ -38,9 +38,10 @@ void Conv2dShape::validate() const {
             fmt::join(kernel, ", "), fmt::join(dilation, ", "), height, width, fmt::join(padding, ", "));
 }
 
-std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice) {
+std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice,
+                                       Layout offered) {
   shape.validate();
-  if (context.device().isCpu()) return cpu::planConv2d(shape, context, choice);
+  if (context.device().isCpu()) return cpu::planConv2d(shape, context, choice, offered);
   throw DeviceUnavailable("conv2d: this build has no CUDA");
 }
 

@@ -35,10 +35,11 @@ struct Conv2dShape {
 
 /// Which implementation a plan takes.
 enum class Conv2dChoice {
-  Auto,           ///< by shape, deterministically
+  Auto,           ///< by shape and the layout offered, deterministically
   RowMajor,       ///< the library's, activations [N, C, H, W]
   ChannelsLast,   ///< the library's, activations [N, H, W, C]
   ChannelBlocks,  ///< the library's, output in blocks of 16 channels (input too, unless it has few channels)
+  Winograd,       ///< the library's for kernels 3x3, blocks of 16 channels, rounding a little more
   Direct,         ///< our own kernels, activations in blocks of 16 samples; one group, stride and dilation 1
 };
 
@@ -64,12 +65,16 @@ class Conv2dPlan {
                                Tensor& gradBias) = 0;
 };
 
+/// @param offered  the layout in which the input will come, as far as it is known: `Auto` takes the library's
+///                 blocks of channels where that spares a reorder.
 /// @throws InvalidArgument for a shape that makes no sense, or a choice that cannot do this shape.
 std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context,
-                                       Conv2dChoice choice = Conv2dChoice::Auto);
+                                       Conv2dChoice choice = Conv2dChoice::Auto,
+                                       Layout offered = Layout::RowMajor);
 
 namespace cpu {
-std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice);
+std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice,
+                                       Layout offered);
 }  // namespace cpu
 
 }  // namespace muster

@@ -1,7 +1,10 @@
 #include "muster/core/ops/conv2d.h"
 
+#include <algorithm>
+
 #include "muster/core/backend/cpu/direct_conv2d.h"
 #include "muster/core/backend/cpu/onednn_conv2d.h"
+#include "muster/core/base/error.h"
 
 namespace muster::cpu {
 namespace {
@@ -21,6 +24,11 @@ OneDnnConv2dPlanner plannerFor(const Conv2dShape& shape, Context& context, Conv2
     case Conv2dChoice::ChannelBlocks:
       return {shape, isFirstLayer(shape) ? Layout::RowMajor : Layout::ChannelBlocks, Layout::ChannelBlocks,
               context};
+    case Conv2dChoice::Winograd:
+      require(winogradConv2dSupports(shape, context),
+              "conv2d: Winograd's algorithm needs one group, a kernel 3x3, stride and dilation 1 and "
+              "AVX-512");
+      return {shape, Layout::ChannelBlocks, Layout::ChannelBlocks, context, {true, true, true}};
     default:
       return {shape, Layout::RowMajor, Layout::RowMajor, context};
   }
@@ -37,16 +45,54 @@ double waste(std::int64_t count) {
 bool directIsFaster(const Conv2dShape& shape) {
   const double forward = waste(shape.outChannels), inputGradient = waste(shape.inChannels);
   const double theirs = isFirstLayer(shape) ? forward : (2 * forward + inputGradient) / 3;
-  const double bound = shape.kernel[1] >= 5 ? 1.2 : 1.8;
+  const double bound = isFirstLayer(shape) || shape.kernel[1] >= 5 ? 1.2 : 1.8;
   return theirs >= bound * waste(shape.batch);
 }
 
-std::unique_ptr<Conv2dPlan> planAuto(const Conv2dShape& shape, Context& context) {
+bool isDepthwise(const Conv2dShape& shape) {
+  return shape.groups > 1 && shape.groups == shape.inChannels && shape.groups == shape.outChannels;
+}
+
+/// Whether blocks of channels hold channels of one group alone, and no padding.
+bool inWholeBlocks(const Conv2dShape& shape) {
+  return shape.inChannels / shape.groups % kLayoutBlock == 0 &&
+         shape.outChannels / shape.groups % kLayoutBlock == 0;
+}
+
+/// Whether oneDNN's kernels for blocks of channels are to be preferred to those for channels-last. The latter
+/// are a little faster, but not by as much as a reorder costs.
+bool prefersBlocks(const Conv2dShape& shape, Layout offered) {
+  if (isFirstLayer(shape) || isDepthwise(shape)) return true;
+  return inWholeBlocks(shape) && (offered == Layout::ChannelBlocks || shape.groups > 1);
+}
+
+/// Which passes Winograd's algorithm makes faster, by how many multiplications it saves and over how many
+/// tiles it spreads the transformation of the weights. The bounds are measured, see the README.
+Winograd winogradIsFaster(const Conv2dShape& shape) {
+  if (shape.groups > 1 || !inWholeBlocks(shape) || std::min(shape.inChannels, shape.outChannels) < 32)
+    return {};
+  const Shape out = shape.output();
+  const auto tiles = [](std::int64_t height, std::int64_t width) {
+    return static_cast<double>((height + 3) / 4 * ((width + 3) / 4));
+  };
+  const auto pays = [&](double tilesOfImage, double leastTiles) {
+    const double saved = static_cast<double>(9 * out[2] * out[3]) / (36 * tilesOfImage);
+    return saved >= 2.75 && tilesOfImage * static_cast<double>(shape.batch) >= leastTiles;
+  };
+  const double outputs = tiles(out[2], out[3]), inputs = tiles(shape.height, shape.width);
+  return {pays(outputs, 64), pays(inputs, 64), pays(outputs, 16)};
+}
+
+std::unique_ptr<Conv2dPlan> planAuto(const Conv2dShape& shape, Context& context, Layout offered) {
   const bool direct = directConv2dSupports(shape);
   if (direct && directIsFaster(shape)) return planDirectConv2d(shape, context);
+  if (const Winograd winograd = winogradIsFaster(shape);
+      winograd != Winograd{} && winogradConv2dSupports(shape, context))
+    return OneDnnConv2dPlanner(shape, Layout::ChannelBlocks, Layout::ChannelBlocks, context, winograd).plan();
   const bool first = isFirstLayer(shape);
-  for (auto choice : {first ? Conv2dChoice::ChannelBlocks : Conv2dChoice::ChannelsLast,
-                      first ? Conv2dChoice::ChannelsLast : Conv2dChoice::ChannelBlocks}) {
+  const bool blocks = prefersBlocks(shape, offered);
+  for (auto choice : {blocks ? Conv2dChoice::ChannelBlocks : Conv2dChoice::ChannelsLast,
+                      blocks ? Conv2dChoice::ChannelsLast : Conv2dChoice::ChannelBlocks}) {
     auto planner = plannerFor(shape, context, choice);
     if (planner.fast(!first)) return planner.plan();
   }
@@ -56,8 +102,9 @@ std::unique_ptr<Conv2dPlan> planAuto(const Conv2dShape& shape, Context& context)
 
 }  // namespace
 
-std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice) {
-  if (choice == Conv2dChoice::Auto) return planAuto(shape, context);
+std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice,
+                                       Layout offered) {
+  if (choice == Conv2dChoice::Auto) return planAuto(shape, context, offered);
   if (choice == Conv2dChoice::Direct) return planDirectConv2d(shape, context);
   return plannerFor(shape, context, choice).plan();
 }

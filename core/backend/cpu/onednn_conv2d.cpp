@@ -1,6 +1,7 @@
 #include "muster/core/backend/cpu/onednn_conv2d.h"
 
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "muster/core/backend/cpu/onednn.h"
@@ -13,7 +14,8 @@ namespace {
 using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
 constexpr auto kFloat = dnnl::memory::data_type::f32;
-constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
+constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+constexpr auto kWinograd = dnnl::algorithm::convolution_winograd;
 
 dnnl::memory::dims dims(const std::array<std::int64_t, 2>& sizes) {
   return {sizes[0], sizes[1]};
@@ -43,18 +45,19 @@ struct PrimitiveDescs {
   dnnl::convolution_backward_data::primitive_desc backwardData;
   dnnl::convolution_backward_weights::primitive_desc backwardWeights;
 
-  PrimitiveDescs(const Conv2dShape& s, const Formats& f, const dnnl::engine& engine) {
+  PrimitiveDescs(const Conv2dShape& s, const Formats& f, dnnl::algorithm algorithm,
+                 const dnnl::engine& engine) {
     const auto stride = dims(s.stride), padding = dims(s.padding);
     const dnnl::memory::dims gaps{s.dilation[0] - 1, s.dilation[1] - 1};  // oneDNN counts what is skipped
-    forward = {{dnnl::prop_kind::forward_training, kAlgorithm, f.input, f.weight, f.bias, f.output, stride,
+    forward = {{dnnl::prop_kind::forward_training, algorithm, f.input, f.weight, f.bias, f.output, stride,
                 gaps, padding, padding},
                attributes(),
                engine};
-    backwardData = {{kAlgorithm, f.input, f.weight, f.output, stride, gaps, padding, padding},
+    backwardData = {{algorithm, f.input, f.weight, f.output, stride, gaps, padding, padding},
                     attributes(),
                     engine,
                     forward};
-    backwardWeights = {{kAlgorithm, f.input, f.weight, f.bias, f.output, stride, gaps, padding, padding},
+    backwardWeights = {{algorithm, f.input, f.weight, f.bias, f.output, stride, gaps, padding, padding},
                        attributes(),
                        engine,
                        forward};
@@ -66,12 +69,12 @@ bool isFast(const dnnl::primitive_desc& desc) {
 }
 
 /// One primitive between the caller's formats and those it works in. Where the two differ, a copy is
-/// reordered before or after.
+/// reordered before or after. Copies and scratch memory lie in the context's workspace.
 class Pass {
  public:
-  Pass(const dnnl::primitive_desc& desc, const dnnl::primitive& primitive, const State& state)
-      : state_(state), main_(primitive, state), scratch_(desc.scratchpad_desc().get_size(), Device::cpu()) {
-    main_.add(DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc(), scratch_.data());
+  Pass(const dnnl::primitive_desc& desc, const dnnl::primitive& primitive, State& state)
+      : state_(state), main_(primitive, state) {
+    scratch(main_, desc.scratchpad_desc());
   }
 
   void input(int argument, const Desc& given, const Desc& wanted) {
@@ -90,6 +93,8 @@ class Pass {
       slot->execution->bind(slot->index, pointer);
       ++slot;
     }
+    for (const auto& [place, offset] : places_)
+      place.execution->bind(place.index, state_.workspace.data() + offset);
     for (auto& execution : before_) execution->run();
     main_.run();
     for (auto& execution : after_) execution->run();
@@ -103,25 +108,39 @@ class Pass {
   using Executions = std::vector<std::unique_ptr<Execution>>;
 
   Slot reorder(Executions& list, int argument, const Desc& given, const Desc& inside, bool before) {
-    void* copy = copies_.emplace_back(inside.get_size(), Device::cpu()).data();
-    main_.add(argument, inside, copy);
+    const std::size_t copy = place(inside.get_size());
+    places_.push_back({{&main_, main_.add(argument, inside)}, copy});
     const Desc& from = before ? given : inside;
     const Desc& to = before ? inside : given;
     const dnnl::reorder::primitive_desc desc(state_.engine, from, state_.engine, to, attributes());
     Execution& execution = *list.emplace_back(std::make_unique<Execution>(dnnl::reorder(desc), state_));
-    void* scratch = copies_.emplace_back(desc.scratchpad_desc().get_size(), Device::cpu()).data();
-    execution.add(DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc(), scratch);
-    const std::size_t source = execution.add(DNNL_ARG_FROM, from, before ? nullptr : copy);
-    const std::size_t target = execution.add(DNNL_ARG_TO, to, before ? copy : nullptr);
-    return {&execution, before ? source : target};
+    scratch(execution, desc.scratchpad_desc());
+    const Slot source{&execution, execution.add(DNNL_ARG_FROM, from)};
+    const Slot target{&execution, execution.add(DNNL_ARG_TO, to)};
+    places_.push_back({before ? target : source, copy});
+    return before ? source : target;
   }
 
-  const State& state_;
+  void scratch(Execution& execution, const Desc& desc) {
+    places_.push_back({{&execution, execution.add(DNNL_ARG_SCRATCHPAD, desc)}, place(desc.get_size())});
+  }
+
+  /// The offset of so many bytes more in the workspace, aligned to a cache line.
+  std::size_t place(std::size_t bytes) {
+    const std::size_t offset = bytes_;
+    bytes_ = (offset + bytes + kLine - 1) / kLine * kLine;
+    state_.workspace.reserve(bytes_);
+    return offset;
+  }
+
+  static constexpr std::size_t kLine = 64;
+
+  State& state_;
   Execution main_;
-  Buffer scratch_;
-  std::vector<Buffer> copies_;
+  std::size_t bytes_ = 0;  // of the workspace
   Executions before_, after_;
-  std::vector<Slot> slots_;  // [argument of run]
+  std::vector<Slot> slots_;                           // [argument of run]
+  std::vector<std::pair<Slot, std::size_t>> places_;  // what lies in the workspace, and where
 };
 
 }  // namespace
@@ -134,8 +153,10 @@ struct OneDnnConv2dPlanner::Descriptors {
   Formats given;
   PrimitiveDescs native;  // in the caller's activation formats
   PrimitiveDescs free;    // in whatever oneDNN likes best
+  Winograd passes;
+  std::optional<PrimitiveDescs> winograd;  // in the caller's activation formats, where some pass wants it
 
-  Descriptors(const Conv2dShape& s, Layout in, Layout out, Context& c)
+  Descriptors(const Conv2dShape& s, Layout in, Layout out, Winograd w, Context& c)
       : shape(s),
         input(in),
         output(out),
@@ -144,8 +165,14 @@ struct OneDnnConv2dPlanner::Descriptors {
               weightDesc(s),
               {{s.outChannels}, kFloat, Tag::a},
               activationDesc(s.output(), out)},
-        native(s, {given.input, any(given.weight), given.bias, given.output}, stateOf(c).engine),
-        free(s, {any(given.input), any(given.weight), given.bias, any(given.output)}, stateOf(c).engine) {}
+        native(s, {given.input, any(given.weight), given.bias, given.output}, kDirect, stateOf(c).engine),
+        free(s, {any(given.input), any(given.weight), given.bias, any(given.output)}, kDirect,
+             stateOf(c).engine),
+        passes(w) {
+    if (w != Winograd{})
+      winograd.emplace(s, Formats{given.input, any(given.weight), given.bias, given.output}, kWinograd,
+                       stateOf(c).engine);
+  }
 
   static Desc any(const Desc& desc) { return {desc.dims(), kFloat, Tag::any}; }
 };
@@ -154,20 +181,20 @@ namespace {
 
 class OneDnnConv2dPlan final : public Conv2dPlan {
  public:
-  OneDnnConv2dPlan(const Conv2dShape& shape, Layout input, Layout output, const Formats& given,
-                   const PrimitiveDescs& native, const PrimitiveDescs& free, Context& context)
-      : shape_(shape),
-        input_(input),
-        output_(output),
-        bias_(Tensor::zeros({shape.outChannels})),
-        unwanted_(Tensor::zeros({shape.outChannels})) {
-    const State& state = stateOf(context);
-    const auto pick = [](const auto& mine, const auto& other) {
-      return !isFast(mine) && isFast(other) ? other : mine;
+  explicit OneDnnConv2dPlan(const OneDnnConv2dPlanner::Descriptors& d)
+      : shape_(d.shape),
+        input_(d.input),
+        output_(d.output),
+        bias_(Tensor::zeros({d.shape.outChannels})),
+        unwanted_(Tensor::zeros({d.shape.outChannels})) {
+    State& state = stateOf(d.context);
+    const auto pick = [&](bool winograd, auto pass) {
+      if (winograd) return (*d.winograd).*pass;
+      return !isFast(d.native.*pass) && isFast(d.free.*pass) ? d.free.*pass : d.native.*pass;
     };
-    planForward(pick(native.forward, free.forward), given, state);
-    planBackwardData(pick(native.backwardData, free.backwardData), given, state);
-    planBackwardWeights(pick(native.backwardWeights, free.backwardWeights), given, state);
+    planForward(pick(d.passes.forward, &PrimitiveDescs::forward), d.given, state);
+    planBackwardData(pick(d.passes.backwardData, &PrimitiveDescs::backwardData), d.given, state);
+    planBackwardWeights(pick(d.passes.backwardWeights, &PrimitiveDescs::backwardWeights), d.given, state);
   }
 
   Layout inputLayout() const override { return input_; }
@@ -200,7 +227,7 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
 
  private:
   void planForward(const dnnl::convolution_forward::primitive_desc& desc, const Formats& given,
-                   const State& state) {
+                   State& state) {
     name_ = fmt::format("oneDNN {}, {}", nameOf(output_), desc.impl_info_str());
     forward_ = std::make_unique<Pass>(desc, dnnl::convolution_forward(desc), state);
     forward_->input(DNNL_ARG_SRC, given.input, desc.src_desc());
@@ -210,7 +237,7 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
   }
 
   void planBackwardData(const dnnl::convolution_backward_data::primitive_desc& desc, const Formats& given,
-                        const State& state) {
+                        State& state) {
     backwardData_ = std::make_unique<Pass>(desc, dnnl::convolution_backward_data(desc), state);
     backwardData_->input(DNNL_ARG_DIFF_DST, given.output, desc.diff_dst_desc());
     backwardData_->input(DNNL_ARG_WEIGHTS, given.weight, desc.weights_desc());
@@ -218,7 +245,7 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
   }
 
   void planBackwardWeights(const dnnl::convolution_backward_weights::primitive_desc& desc,
-                           const Formats& given, const State& state) {
+                           const Formats& given, State& state) {
     backwardWeights_ = std::make_unique<Pass>(desc, dnnl::convolution_backward_weights(desc), state);
     backwardWeights_->input(DNNL_ARG_SRC, given.input, desc.src_desc());
     backwardWeights_->input(DNNL_ARG_DIFF_DST, given.output, desc.diff_dst_desc());
@@ -249,10 +276,27 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
 
 }  // namespace
 
+bool winogradConv2dSupports(const Conv2dShape& shape, Context& context) {
+  if (shape.kernel != std::array<std::int64_t, 2>{3, 3}) return false;
+  const std::scoped_lock lock(planningMutex());
+  const auto activation = [&](const Shape& s) { return activationDesc(s, Layout::ChannelBlocks); };
+  const Formats formats{activation(shape.input()),
+                        Desc(weightDesc(shape).dims(), kFloat, Tag::any),
+                        {{shape.outChannels}, kFloat, Tag::a},
+                        activation(shape.output())};
+  try {
+    PrimitiveDescs(shape, formats, kWinograd, stateOf(context).engine);
+    return true;
+  } catch (const dnnl::error&) {
+    return false;
+  }
+}
+
 OneDnnConv2dPlanner::OneDnnConv2dPlanner(const Conv2dShape& shape, Layout input, Layout output,
-                                         Context& context) {
-  descriptors_ = planVendor("planning a convolution",
-                            [&] { return std::make_unique<Descriptors>(shape, input, output, context); });
+                                         Context& context, Winograd winograd) {
+  descriptors_ = planVendor("planning a convolution", [&] {
+    return std::make_unique<Descriptors>(shape, input, output, winograd, context);
+  });
 }
 
 OneDnnConv2dPlanner::~OneDnnConv2dPlanner() = default;
@@ -264,11 +308,8 @@ bool OneDnnConv2dPlanner::fast(bool inputGradient) const {
 }
 
 std::unique_ptr<Conv2dPlan> OneDnnConv2dPlanner::plan() {
-  const auto& d = *descriptors_;
-  return planVendor("planning a convolution", [&] {
-    return std::make_unique<OneDnnConv2dPlan>(d.shape, d.input, d.output, d.given, d.native, d.free,
-                                              d.context);
-  });
+  return planVendor("planning a convolution",
+                    [&] { return std::make_unique<OneDnnConv2dPlan>(*descriptors_); });
 }
 
 }  // namespace muster::cpu

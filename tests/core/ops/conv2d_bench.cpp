@@ -1,9 +1,13 @@
-// The convolutions of the MNIST network at batch 128 on one thread, by each implementation.
+// The convolutions of the MNIST network at batch 128 and of ResNet-18 (28x28 images) at batch 64 and 8, by
+// each implementation, on one thread. Those of ResNet-18 pass by pass.
 #include "muster/core/ops/conv2d.h"
 
 #include <benchmark/benchmark.h>
 
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "muster/core/base/random.h"
 #include "muster/core/ops/reorder.h"
@@ -74,6 +78,74 @@ void convolution(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice
   state.SetLabel(plan->implementation());
 }
 
+/// ResNet-18's distinct convolutions of 28x28 images.
+std::vector<std::pair<std::string, Conv2dShape>> resnet18(std::int64_t batch) {
+  std::vector<std::pair<std::string, Conv2dShape>> shapes;
+  const auto add = [&](std::int64_t in, std::int64_t size, std::int64_t out, std::int64_t kernel,
+                       std::int64_t stride) {
+    const Conv2dShape shape{.batch = batch,
+                            .inChannels = in,
+                            .height = size,
+                            .width = size,
+                            .outChannels = out,
+                            .kernel = {kernel, kernel},
+                            .stride = {stride, stride},
+                            .padding = {kernel / 2, kernel / 2}};
+    shapes.emplace_back("resnet18 batch " + std::to_string(batch) + ", " + std::to_string(in) + "x" +
+                            std::to_string(size) + "x" + std::to_string(size) + " to " + std::to_string(out) +
+                            ", " + std::to_string(kernel) + "x" + std::to_string(kernel) +
+                            (stride == 2 ? " stride 2" : ""),
+                        shape);
+  };
+  add(1, 28, 64, 3, 1);
+  for (std::int64_t channels = 64, size = 28; channels <= 512; channels *= 2, size = (size + 1) / 2) {
+    add(channels, size, channels, 3, 1);
+    if (channels == 512) break;
+    add(channels, size, 2 * channels, 3, 2);
+    add(channels, size, 2 * channels, 1, 2);
+  }
+  return shapes;
+}
+
+enum class Pass { Forward, BackwardData, BackwardWeights };
+
+/// One pass, its weights' reorders included.
+void onePass(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice choice, Pass pass) {
+  Context context;
+  const ContextScope scope(context);
+  // As in the network, where the layer before gives blocks of channels.
+  auto plan = planConv2d(shape, context, choice, Layout::ChannelBlocks);
+  Tensors t(shape, *plan);
+  plan->forward(t.x, t.weight, t.bias, t.y);
+  if (!agrees(shape, context, t)) return state.SkipWithError("the result is wrong");
+  for (auto step : state) {
+    if (pass == Pass::Forward) plan->forward(t.x, t.weight, t.bias, t.y);
+    if (pass == Pass::BackwardData) plan->backwardData(t.gradY, t.weight, t.gradX);
+    if (pass == Pass::BackwardWeights) plan->backwardWeights(t.x, t.gradY, t.gradWeight, t.gradBias);
+    benchmark::ClobberMemory();
+  }
+  const auto operations = 2.0 * static_cast<double>(shape.output().elements()) *
+                          static_cast<double>(shape.inChannels) *
+                          static_cast<double>(shape.kernel[0] * shape.kernel[1]);
+  state.counters["FLOP/s"] = benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate);
+  state.SetLabel(plan->implementation());
+}
+
+void registerResnet18(const std::string& name, Conv2dChoice choice) {
+  const auto has = [&](const Conv2dShape& shape, Pass pass) {
+    if (choice == Conv2dChoice::Winograd && (shape.kernel[0] != 3 || shape.stride[0] != 1)) return false;
+    return shape.inChannels > 1 || pass != Pass::BackwardData;  // a network's input has no gradient
+  };
+  const std::pair<const char*, Pass> passes[] = {{"/forward/", Pass::Forward},
+                                                 {"/backward data/", Pass::BackwardData},
+                                                 {"/backward weights/", Pass::BackwardWeights}};
+  for (const std::int64_t batch : {64, 8})
+    for (const auto& [shapeName, shape] : resnet18(batch))
+      for (const auto& [passName, pass] : passes)
+        if (has(shape, pass))
+          benchmark::RegisterBenchmark((shapeName + passName + name).c_str(), onePass, shape, choice, pass);
+}
+
 const bool kRegistered = [] {
   const std::pair<const char*, Conv2dChoice> choices[] = {{"row-major", Conv2dChoice::RowMajor},
                                                           {"channels-last", Conv2dChoice::ChannelsLast},
@@ -84,7 +156,9 @@ const bool kRegistered = [] {
                                  kFirst, choice);
     benchmark::RegisterBenchmark((std::string("conv2d 20x12x12 to 50, 5x5/") + name).c_str(), convolution,
                                  kSecond, choice);
+    if (choice != Conv2dChoice::RowMajor) registerResnet18(name, choice);
   }
+  registerResnet18("winograd", Conv2dChoice::Winograd);
   return true;
 }();
 

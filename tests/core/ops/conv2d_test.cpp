@@ -3,10 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <tuple>
 #include <vector>
 
 #include "muster/core/backend/cpu/direct_conv2d.h"
+#include "muster/core/backend/cpu/onednn_conv2d.h"
 #include "muster/core/base/error.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/skip.h"
@@ -18,10 +20,11 @@ using test::Array;
 namespace reference = test::reference;
 
 /// Every choice that can do the shape on this machine.
-std::vector<Conv2dChoice> choicesFor(const Conv2dShape& shape) {
+std::vector<Conv2dChoice> choicesFor(const Conv2dShape& shape, Context& context) {
   std::vector<Conv2dChoice> choices{Conv2dChoice::Auto, Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast,
                                     Conv2dChoice::ChannelBlocks};
   if (cpu::directConv2dSupports(shape)) choices.push_back(Conv2dChoice::Direct);
+  if (cpu::winogradConv2dSupports(shape, context)) choices.push_back(Conv2dChoice::Winograd);
   return choices;
 }
 
@@ -77,9 +80,11 @@ void checkAgainstReference(const Case& c, Context& context, Conv2dChoice choice)
   auto plan = planConv2d(c.shape, context, choice);
   CAPTURE(plan->implementation());
   const Results got(*plan, c);
-  CHECK(test::maxError(got.y, c.y) < c.forwardTolerance());
-  CHECK(test::maxError(got.gradX, c.gradX) < c.dataTolerance());
-  CHECK(test::maxError(got.gradWeight, c.gradWeight) < c.weightTolerance());
+  // Winograd's algorithm rounds its transformations, too.
+  const double more = choice == Conv2dChoice::Winograd ? 4 : 1;
+  CHECK(test::maxError(got.y, c.y) < more * c.forwardTolerance());
+  CHECK(test::maxError(got.gradX, c.gradX) < more * c.dataTolerance());
+  CHECK(test::maxError(got.gradWeight, c.gradWeight) < more * c.weightTolerance());
   CHECK(test::maxError(got.gradBias, c.gradBias) < c.weightTolerance());
   CHECK(test::paddingIsZero(got.y));
   CHECK(test::paddingIsZero(got.gradX));
@@ -132,6 +137,13 @@ TEST_CASE("convolutions agree with the reference over shapes, choices and thread
        .padding = {2, 2},
        .dilation = {2, 2}},
       {.batch = 1, .inChannels = 1, .height = 1, .width = 1, .outChannels = 1},
+      {.batch = 4,  // whole tiles of 4x4 outputs, and parts of them
+       .inChannels = 32,
+       .height = 14,
+       .width = 9,
+       .outChannels = 48,
+       .kernel = {3, 3},
+       .padding = {1, 1}},
       {.batch = 3,
        .inChannels = 32,
        .height = 7,
@@ -168,14 +180,15 @@ TEST_CASE("convolutions agree with the reference over shapes, choices and thread
   for (const auto& shape : shapes) {
     const Case c(shape, random);
     INFO(describe(shape));
-    for (int threads : {1, 2, 3})
-      for (auto choice : choicesFor(shape)) {
+    for (int threads : {1, 2, 3}) {
+      Context context(Device::cpu(), {.threads = threads});
+      ContextScope scope(context);
+      for (auto choice : choicesFor(shape, context)) {
         CAPTURE(threads);
         CAPTURE(static_cast<int>(choice));
-        Context context(Device::cpu(), {.threads = threads});
-        ContextScope scope(context);
         checkAgainstReference(c, context, choice);
       }
+    }
   }
 }
 
@@ -188,7 +201,7 @@ TEST_CASE("a convolution without bias adds none and can be asked for no bias gra
   const Case c({.batch = 2, .inChannels = 3, .height = 6, .width = 6, .outChannels = 4, .kernel = {3, 3}},
                random);
   const Array none({4});
-  for (auto choice : choicesFor(c.shape)) {
+  for (auto choice : choicesFor(c.shape, context)) {
     auto plan = planConv2d(c.shape, context, choice);
     const Results got(*plan, c, false);
     CHECK(test::maxError(got.y, reference::conv2d(c.shape, c.x, c.weight, none)) < c.forwardTolerance());
@@ -200,25 +213,44 @@ TEST_CASE("a planned convolution gives the same bits whenever it runs, and so do
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
-  const Case c(
+  const Conv2dShape shapes[] = {
       {.batch = 17, .inChannels = 20, .height = 12, .width = 12, .outChannels = 50, .kernel = {5, 5}},
-      random);
-  for (int threads : {1, 2})
-    for (auto choice : choicesFor(c.shape)) {
-      CAPTURE(threads);
-      CAPTURE(static_cast<int>(choice));
+      {.batch = 5,
+       .inChannels = 32,
+       .height = 14,
+       .width = 14,
+       .outChannels = 32,
+       .kernel = {3, 3},
+       .padding = {1, 1}}};
+  for (const auto& shape : shapes) {
+    const Case c(shape, random);
+    // Twice as large, so that all of the scratch memory that plans of a context share is overwritten.
+    Conv2dShape larger = shape;
+    larger.batch *= 2;
+    Case spoiled(larger, random);
+    for (double& value : spoiled.x.values) value = std::numeric_limits<double>::quiet_NaN();
+    for (double& value : spoiled.gradY.values) value = std::numeric_limits<double>::quiet_NaN();
+    for (int threads : {1, 2}) {
       Context context(Device::cpu(), {.threads = threads});
       ContextScope scope(context);
-      auto plan = planConv2d(c.shape, context, choice);
-      auto other = planConv2d(c.shape, context, choice);
-      const Results first(*plan, c), second(*plan, c), third(*other, c);
-      for (const Results* again : {&second, &third}) {
-        CHECK(test::sameBits(first.y, again->y));
-        CHECK(test::sameBits(first.gradX, again->gradX));
-        CHECK(test::sameBits(first.gradWeight, again->gradWeight));
-        CHECK(test::sameBits(first.gradBias, again->gradBias));
+      for (auto choice : choicesFor(c.shape, context)) {
+        CAPTURE(threads);
+        CAPTURE(static_cast<int>(choice));
+        auto plan = planConv2d(c.shape, context, choice);
+        const Results first(*plan, c), second(*plan, c);
+        auto spoiler = planConv2d(larger, context, choice);
+        const Results nothing(*spoiler, spoiled);
+        auto other = planConv2d(c.shape, context, choice);
+        const Results third(*other, c), fourth(*plan, c);
+        for (const Results* again : {&second, &third, &fourth}) {
+          CHECK(test::sameBits(first.y, again->y));
+          CHECK(test::sameBits(first.gradX, again->gradX));
+          CHECK(test::sameBits(first.gradWeight, again->gradWeight));
+          CHECK(test::sameBits(first.gradBias, again->gradBias));
+        }
       }
     }
+  }
 }
 
 TEST_CASE("a choice fixes the layouts") {
@@ -256,6 +288,50 @@ TEST_CASE("the choice by itself takes our kernels where channels fill vectors ba
   CHECK(direct(128, 20, 50));
   CHECK_FALSE(direct(128, 32, 64));
   CHECK_FALSE(direct(1, 20, 50));  // fifteen of sixteen samples would be padding
+}
+
+TEST_CASE("Winograd's algorithm is chosen for whole tiles, where there are enough to pay for its weights") {
+  Context context;
+  const auto square = [](std::int64_t batch, std::int64_t channels, std::int64_t size) {
+    return Conv2dShape{.batch = batch,
+                       .inChannels = channels,
+                       .height = size,
+                       .width = size,
+                       .outChannels = channels,
+                       .kernel = {3, 3},
+                       .padding = {1, 1}};
+  };
+  if (!cpu::winogradConv2dSupports(square(1, 64, 28), context))
+    return test::skip("Winograd's algorithm needs AVX-512");
+  const auto winograd = [&](const Conv2dShape& shape) {
+    return planConv2d(shape, context)->implementation().find("wino") != std::string::npos;
+  };
+  CHECK(winograd(square(8, 64, 28)));
+  CHECK(winograd(square(64, 512, 4)));
+  CHECK_FALSE(winograd(square(8, 512, 4)));   // eight tiles
+  CHECK_FALSE(winograd(square(64, 64, 5)));   // four tiles where one and a half would do
+  CHECK_FALSE(winograd(square(64, 16, 28)));  // few channels
+  CHECK_FALSE(winograd(square(64, 40, 28)));  // a block half empty
+  auto strided = square(8, 64, 28);
+  strided.stride = {2, 2};
+  CHECK_FALSE(winograd(strided));
+  CHECK_THROWS_AS(planConv2d(strided, context, Conv2dChoice::Winograd), InvalidArgument);
+
+  // Behind a convolution in blocks of channels its neighbours stay in them.
+  const auto layout = [&](Layout offered) {
+    return planConv2d(strided, context, Conv2dChoice::Auto, offered)->inputLayout();
+  };
+  CHECK(layout(Layout::ChannelBlocks) == Layout::ChannelBlocks);
+  CHECK(layout(Layout::RowMajor) == Layout::ChannelsLast);
+
+  auto grouped = square(8, 64, 28);
+  grouped.groups = 4;  // of sixteen channels
+  CHECK(planConv2d(grouped, context)->inputLayout() == Layout::ChannelBlocks);
+  CHECK_FALSE(winograd(grouped));
+  grouped.groups = 64;
+  CHECK(planConv2d(grouped, context)->inputLayout() == Layout::ChannelBlocks);
+  grouped.groups = 8;
+  CHECK(planConv2d(grouped, context)->inputLayout() == Layout::ChannelsLast);
 }
 
 TEST_CASE("shapes that make no sense are refused by name") {
