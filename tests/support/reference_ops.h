@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "muster/core/ops/activation.h"
+#include "muster/core/ops/batch_norm.h"
 #include "muster/core/ops/conv2d.h"
 #include "muster/core/ops/dense.h"
 #include "muster/core/ops/loss.h"
@@ -20,6 +21,21 @@ std::pair<Array, Array> conv2dBackwardWeights(const Conv2dShape& shape, const Ar
 
 Array pool2d(const Pool2dShape& shape, const Array& x);
 Array pool2dBackward(const Pool2dShape& shape, const Array& x, const Array& gradY);
+
+/// Of the batch, [C] each; the variance is biased.
+std::pair<Array, Array> channelMoments(const Array& x);
+/// With the batch's statistics, or those given.
+Array batchNorm(const BatchNormShape& shape, const Array& x, const Array& gamma, const Array& beta);
+Array batchNorm(const BatchNormShape& shape, const Array& x, const Array& mean, const Array& variance,
+                const Array& gamma, const Array& beta);
+struct BatchNormGradients {
+  Array x, gamma, beta;
+};
+BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x, const Array& gamma,
+                                     const Array& beta, const Array& gradY);
+BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x, const Array& mean,
+                                     const Array& variance, const Array& gamma, const Array& beta,
+                                     const Array& gradY);
 
 Array dense(const Array& x, const Array& weight, const Array& bias);
 Array denseBackwardData(const Array& gradY, const Array& weight);

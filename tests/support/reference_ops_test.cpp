@@ -88,6 +88,38 @@ TEST_CASE("a convolution by hand") {
   CHECK(maxError(y, Array({1, 1, 2, 2}, {-3.5, -3.5, -3.5, -3.5})) == 0);
 }
 
+TEST_CASE("batch normalisation") {
+  Random random;
+  INFO("MUSTER_TEST_SEED=", random.seed);
+  for (const auto activation : {Activation::Identity, Activation::Tanh})
+    for (const Shape& input : {Shape{5, 3}, Shape{3, 2, 2, 3}}) {
+      const BatchNormShape shape{.input = input, .epsilon = 0.01, .activation = activation};
+      const Shape channels{input[1]};
+      const Array x = random(input, -2, 3), gamma = random(channels), beta = random(channels),
+                  mean = random(channels), variance = random(channels, 0.5, 2), g = random(input);
+      const auto byX = [&](const Array& at) { return reference::batchNorm(shape, at, gamma, beta); };
+      const auto byGamma = [&](const Array& at) { return reference::batchNorm(shape, x, at, beta); };
+      const auto byBeta = [&](const Array& at) { return reference::batchNorm(shape, x, gamma, at); };
+      const auto inEvaluation = [&](const Array& at) {
+        return reference::batchNorm(shape, at, mean, variance, gamma, beta);
+      };
+      const auto gradients = reference::batchNormBackward(shape, x, gamma, beta, g);
+      CHECK(maxError(gradients.x, numericGradient(byX, x, g)) < kTolerance);
+      CHECK(maxError(gradients.gamma, numericGradient(byGamma, gamma, g)) < kTolerance);
+      CHECK(maxError(gradients.beta, numericGradient(byBeta, beta, g)) < kTolerance);
+      CHECK(maxError(reference::batchNormBackward(shape, x, mean, variance, gamma, beta, g).x,
+                     numericGradient(inEvaluation, x, g)) < kTolerance);
+    }
+}
+
+TEST_CASE("batch normalisation by hand") {
+  // Channel 0: 1, 3 with mean 2 and variance 1; channel 1: 4, 4 with variance 0. Epsilon 3 makes roots 2,
+  // ~1.7.
+  const BatchNormShape shape{.input = {2, 2}, .epsilon = 3};
+  const Array x({2, 2}, {1, 4, 3, 4}), gamma({2}, {2, 5}), beta({2}, {0.5, 7});
+  CHECK(maxError(reference::batchNorm(shape, x, gamma, beta), Array({2, 2}, {-0.5, 7, 1.5, 7})) == 0);
+}
+
 TEST_CASE("pooling") {
   Random random;
   INFO("MUSTER_TEST_SEED=", random.seed);

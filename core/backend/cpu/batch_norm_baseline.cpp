@@ -1,0 +1,9 @@
+#include "muster/core/backend/cpu/batch_norm_loops.h"
+
+namespace muster::cpu::norm {
+
+const KernelSet& baselineKernels() {
+  return kKernels;
+}
+
+}  // namespace muster::cpu::norm

@@ -1,0 +1,353 @@
+#pragma once
+
+#include <cstring>
+#include <type_traits>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#include "muster/core/backend/cpu/batch_norm_kernels.h"
+
+// The loops of batch normalisation, included once by the file of each instruction set. Lanes are taken
+// sixteen at a time, as one vector, then four, then singly. Vectors are handed on by reference, as how they
+// are passed by value differs between instruction sets.
+//
+// Sums are formed in float32 over kFew positions, whose sums are added up in float64. Those of x are formed
+// of its distance from the first of the few, so that a large mean takes no digits from the variance.
+
+namespace muster::cpu::norm {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kPart = 8;
+#else
+constexpr int kPart = 4;
+#endif
+
+using Floats = float __attribute__((vector_size(64)));
+using FourFloats = float __attribute__((vector_size(16)));
+using FourDoubles = double __attribute__((vector_size(32)));
+using PartFloats = float __attribute__((vector_size(4 * kPart)));
+using PartDoubles = double __attribute__((vector_size(8 * kPart)));
+
+template <typename Value, typename T>
+[[gnu::always_inline]] inline void copyIn(Value& to, const T* from) {
+  std::memcpy(&to, from, sizeof to);
+}
+template <typename Value, typename T>
+[[gnu::always_inline]] inline void copyOut(const Value& from, T* to) {
+  std::memcpy(to, &from, sizeof from);
+}
+
+/// As many doubles as a vector has floats.
+template <typename Value>
+using WideOf = std::conditional_t<sizeof(Value) == sizeof(FourFloats), FourDoubles, PartDoubles>;
+
+// GCC converts vectors in halves, unless it is told by name.
+[[gnu::always_inline]] inline void widen(FourDoubles& to, const FourFloats& from) {
+#if defined(__AVX2__)
+  to = _mm256_cvtps_pd(from);
+#else
+  to = __builtin_convertvector(from, FourDoubles);
+#endif
+}
+#if defined(__AVX512F__)
+[[gnu::always_inline]] inline void widen(PartDoubles& to, const PartFloats& from) {
+  to = _mm512_maskz_cvtps_pd(0xff, from);  // GCC warns of what the plain one leaves undefined
+}
+#endif
+
+template <typename Wide>
+[[gnu::always_inline]] inline void addVector(double* sums, const Wide& sum) {
+  Wide total;
+  copyIn(total, sums);
+  total += sum;
+  copyOut(total, sums);
+}
+
+/// How many lanes go together. Sums of them are added to float64 ones in parts as wide as a register.
+struct Sixteen {
+  using Value = Floats;
+  static constexpr int kLanes = 16;
+  [[gnu::always_inline]] static void load(Value& to, const float* from) { copyIn(to, from); }
+  [[gnu::always_inline]] static void store(const Value& from, float* to) { copyOut(from, to); }
+  /// Calls f(first lane, PartFloats or FourFloats of each value) for each part.
+  template <typename F, typename... Values>
+  [[gnu::always_inline]] static void forEachPart(F f, const Values&... values) {
+    forPartsFrom<0>(f, values...);
+  }
+
+ private:
+  template <int lane, typename F, typename... Values>
+  [[gnu::always_inline]] static void forPartsFrom(F& f, const Values&... values) {
+    if constexpr (lane < kLanes) {
+      f(lane, partAt<lane>(values)...);
+      forPartsFrom<lane + kPart>(f, values...);
+    }
+  }
+  template <int lane>
+  [[gnu::always_inline]] static PartFloats partAt(const Value& value) {
+    PartFloats part;
+    std::memcpy(&part, reinterpret_cast<const char*>(&value) + lane * sizeof(float), sizeof part);
+    return part;
+  }
+};
+
+struct Four {
+  using Value = FourFloats;
+  static constexpr int kLanes = 4;
+  [[gnu::always_inline]] static void load(Value& to, const float* from) { copyIn(to, from); }
+  [[gnu::always_inline]] static void store(const Value& from, float* to) { copyOut(from, to); }
+  template <typename F, typename... Values>
+  [[gnu::always_inline]] static void forEachPart(F f, const Values&... values) {
+    f(0, values...);
+  }
+};
+
+/// The first lane of a small vector, so that comparisons do not become branches.
+struct One {
+  using Value = FourFloats;
+  static constexpr int kLanes = 1;
+  [[gnu::always_inline]] static void load(Value& to, const float* from) { to = Value{*from, 0, 0, 0}; }
+  [[gnu::always_inline]] static void store(const Value& from, float* to) { *to = from[0]; }
+  template <typename F, typename... Values>
+  [[gnu::always_inline]] static void forEachPart(F f, const Values&... values) {
+    f(0, values...);
+  }
+};
+
+/// A channel's constants: one a lane, or in runs the same for all.
+template <typename Group, bool kRuns, typename V>
+[[gnu::always_inline]] inline void constant(V& to, const float* from) {
+  if constexpr (kRuns)
+    to = V{} + *from;
+  else
+    Group::load(to, from);
+}
+
+/// A column of memory: `positions` groups of lanes, `stride` floats apart, from `offset`, whose constants and
+/// sums begin at `lane`.
+struct Column {
+  std::int64_t offset, positions, stride, lane;
+};
+
+/// Calls f(group, column) for columns that cover the unit.
+template <bool kRuns, typename F>
+[[gnu::always_inline]] inline void forEachColumn(const Unit& u, F f) {
+  if constexpr (kRuns) {
+    const std::int64_t sixteens = u.positions / 16, fours = u.positions % 16 / 4, ones = u.positions % 4;
+    if (sixteens > 0) f(Sixteen{}, Column{0, sixteens, 16, 0});
+    if (fours > 0) f(Four{}, Column{sixteens * 16, fours, 4, 0});
+    if (ones > 0) f(One{}, Column{u.positions - ones, ones, 1, 0});
+  } else {
+    std::int64_t lane = 0;
+    for (; lane + 16 <= u.lanes; lane += 16) f(Sixteen{}, Column{lane, u.positions, u.lanes, lane});
+    for (; lane + 4 <= u.lanes; lane += 4) f(Four{}, Column{lane, u.positions, u.lanes, lane});
+    for (; lane < u.lanes; ++lane) f(One{}, Column{lane, u.positions, u.lanes, lane});
+  }
+}
+
+/// Adds to float64 sums, of which `Single` has one and others as many as `sum` has lanes.
+template <bool kSingle, typename Wide>
+[[gnu::always_inline]] inline void addTo(double* sums, const Wide& sum) {
+  if constexpr (kSingle)
+    *sums += sum[0];
+  else
+    addVector(sums, sum);
+}
+
+/// Where a unit's sums are collected: in runs sixteen lanes, which are added up in a fixed order at the end.
+template <bool kRuns>
+struct Target {
+  Target(double* firsts, double* seconds) : first(firsts), second(seconds) {}
+  void finish() {}
+  double *first, *second;
+};
+template <>
+struct Target<true> {
+  Target(double* firstSum, double* secondSum) : toFirst(firstSum), toSecond(secondSum) {}
+  void finish() {
+    for (int half = 8; half > 0; half /= 2)
+      for (int lane = 0; lane < half; ++lane) {
+        first[lane] += first[lane + half];
+        second[lane] += second[lane + half];
+      }
+    *toFirst += first[0];
+    *toSecond += second[0];
+  }
+  double *toFirst, *toSecond;
+  double first[16]{}, second[16]{};
+};
+
+constexpr std::int64_t kFew = 32;
+
+/// Two float32 sums over a few positions: f(i, first, second) adds position i. Two pairs take turns, as an
+/// addition has to wait for the one before it.
+template <typename Value, typename F>
+[[gnu::always_inline]] inline void sumFew(std::int64_t n, Value& first, Value& second, F f) {
+  Value otherFirst{}, otherSecond{};
+  first = Value{};
+  second = Value{};
+  std::int64_t i = 0;
+  for (; i + 2 <= n; i += 2) {
+    f(i, first, second);
+    f(i + 1, otherFirst, otherSecond);
+  }
+  if (i < n) f(i, first, second);
+  first += otherFirst;
+  second += otherSecond;
+}
+
+template <bool kRuns>
+void sums(const Unit& unit, const float* x, double* sum, double* squares) {
+  const Unit u = unit;  // a copy, which what is written cannot change
+  Target<kRuns> target(sum, squares);
+  forEachColumn<kRuns>(
+      u, [&]<typename Group>(Group, const Column& c) __attribute__((always_inline)) {
+        using Value = typename Group::Value;
+        for (std::int64_t begin = 0; begin < c.positions; begin += kFew) {
+          const std::int64_t n = c.positions - begin < kFew ? c.positions - begin : kFew;
+          const float* from = x + c.offset + begin * c.stride;
+          Value origin, first, second;
+          Group::load(origin, from);
+          sumFew(
+              n, first, second, [&](std::int64_t i, Value & s, Value & q) __attribute__((always_inline)) {
+                Value value;
+                Group::load(value, from + i * c.stride);
+                value -= origin;
+                s += value;
+                q += value * value;
+              });
+          // sum x = n o + s and sum x^2 = n o^2 + 2 o s + q, about the origin o.
+          const auto add = [&](int lane, const auto& o, const auto& s, const auto& q)
+              __attribute__((always_inline)) {
+            WideOf<std::remove_cvref_t<decltype(o)>> wideO, wideS, wideQ;
+            widen(wideO, o);
+            widen(wideS, s);
+            widen(wideQ, q);
+            const auto total = wideO * static_cast<double>(n) + wideS;
+            addTo<Group::kLanes == 1>(target.first + c.lane + lane, total);
+            addTo<Group::kLanes == 1>(target.second + c.lane + lane, wideO * (total + wideS) + wideQ);
+          };
+          Group::forEachPart(add, origin, first, second);
+        }
+      });
+  target.finish();
+}
+
+/// The normalised value before the activation: one expression for both directions, so that a ReLU lets the
+/// gradient through exactly where it let the value through.
+template <typename V>
+[[gnu::always_inline]] inline void normalised(V& to, const V& centred, const V& scale, const V& shift) {
+  to = centred * scale + shift;
+}
+
+template <bool kRuns, bool kRelu>
+void normalise(const Unit& unit, const Affine& affine, const float* x, float* y) {
+  const Unit u = unit;
+  const Affine a = affine;
+  forEachColumn<kRuns>(
+      u, [&]<typename Group>(Group, const Column& c) __attribute__((always_inline)) {
+        typename Group::Value mean, scale, shift, value;
+        constant<Group, kRuns>(mean, a.mean + c.lane);
+        constant<Group, kRuns>(scale, a.scale + c.lane);
+        constant<Group, kRuns>(shift, a.shift + c.lane);
+        for (std::int64_t p = 0; p < c.positions; ++p) {
+          const std::int64_t at = c.offset + p * c.stride;
+          Group::load(value, x + at);
+          value -= mean;
+          normalised(value, value, scale, shift);
+          if constexpr (kRelu) value = value < 0 ? typename Group::Value{} : value;  // NaN stays
+          Group::store(value, y + at);
+        }
+      });
+}
+
+template <bool kRuns, bool kRelu>
+void gradientSums(const Unit& unit, const Affine& affine, const float* x, const float* gradY, double* sum,
+                  double* products) {
+  const Unit u = unit;
+  const Affine a = affine;
+  Target<kRuns> target(sum, products);
+  forEachColumn<kRuns>(
+      u, [&]<typename Group>(Group, const Column& c) __attribute__((always_inline)) {
+        using Value = typename Group::Value;
+        Value mean, scale, shift;
+        constant<Group, kRuns>(mean, a.mean + c.lane);
+        constant<Group, kRuns>(scale, a.scale + c.lane);
+        constant<Group, kRuns>(shift, a.shift + c.lane);
+        for (std::int64_t begin = 0; begin < c.positions; begin += kFew) {
+          const std::int64_t n = c.positions - begin < kFew ? c.positions - begin : kFew;
+          const std::int64_t from = c.offset + begin * c.stride;
+          Value first, second;
+          sumFew(
+              n, first, second, [&](std::int64_t i, Value & s, Value & q) __attribute__((always_inline)) {
+                Value centred, g;
+                Group::load(centred, x + from + i * c.stride);
+                Group::load(g, gradY + from + i * c.stride);
+                centred -= mean;
+                if constexpr (kRelu) {
+                  Value value;
+                  normalised(value, centred, scale, shift);
+                  g = value > 0 ? g : Value{};
+                }
+                s += g;
+                q += g * centred;
+              });
+          const auto add = [&](int lane, const auto& s, const auto& q) __attribute__((always_inline)) {
+            WideOf<std::remove_cvref_t<decltype(s)>> wideS, wideQ;
+            widen(wideS, s);
+            widen(wideQ, q);
+            addTo<Group::kLanes == 1>(target.first + c.lane + lane, wideS);
+            addTo<Group::kLanes == 1>(target.second + c.lane + lane, wideQ);
+          };
+          Group::forEachPart(add, first, second);
+        }
+      });
+  target.finish();
+}
+
+template <bool kRuns, bool kRelu>
+void gradient(const Unit& unit, const GradientAffine& affine, const float* x, const float* gradY,
+              float* gradX) {
+  const Unit u = unit;
+  const GradientAffine k = affine;
+  forEachColumn<kRuns>(
+      u, [&]<typename Group>(Group, const Column& column) __attribute__((always_inline)) {
+        using Value = typename Group::Value;
+        Value mean, scale, shift, a, b, c;
+        constant<Group, kRuns>(mean, k.forward.mean + column.lane);
+        constant<Group, kRuns>(scale, k.forward.scale + column.lane);
+        constant<Group, kRuns>(shift, k.forward.shift + column.lane);
+        constant<Group, kRuns>(a, k.a + column.lane);
+        constant<Group, kRuns>(b, k.b + column.lane);
+        constant<Group, kRuns>(c, k.c + column.lane);
+        for (std::int64_t p = 0; p < column.positions; ++p) {
+          const std::int64_t at = column.offset + p * column.stride;
+          Value centred, g;
+          Group::load(centred, x + at);
+          Group::load(g, gradY + at);
+          centred -= mean;
+          if constexpr (kRelu) {
+            Value value;
+            normalised(value, centred, scale, shift);
+            g = value > 0 ? g : Value{};
+          }
+          g = a * g + (b * centred + c);
+          Group::store(g, gradX + at);
+        }
+      });
+}
+
+template <bool kRuns>
+constexpr Kernels kernelsOf() {
+  return {.sums = sums<kRuns>,
+          .normalise = {normalise<kRuns, false>, normalise<kRuns, true>},
+          .gradientSums = {gradientSums<kRuns, false>, gradientSums<kRuns, true>},
+          .gradient = {gradient<kRuns, false>, gradient<kRuns, true>}};
+}
+
+constexpr KernelSet kKernels{.lanes = kernelsOf<false>(), .runs = kernelsOf<true>()};
+
+}  // namespace
+}  // namespace muster::cpu::norm

@@ -1,0 +1,179 @@
+// Batch normalisation with a ReLU at the shapes of ResNet-18 on 28x28, on one thread: ours and oneDNN's, in
+// blocks of sixteen channels and the other layouts.
+#include "muster/core/ops/batch_norm.h"
+
+#include <benchmark/benchmark.h>
+
+#include <cmath>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <unordered_map>
+
+#include "muster/core/base/random.h"
+
+using namespace muster;
+
+namespace {
+
+const Shape kShapes[] = {{64, 64, 28, 28}, {64, 128, 14, 14}, {64, 256, 7, 7}, {64, 512, 4, 4}};
+
+Tensor random(const Shape& shape, Layout layout, std::string_view name) {
+  Tensor tensor = Tensor::zeros(shape, DType::Float32, Device::cpu(), layout);
+  const RandomStream stream(1, name);
+  for (std::uint64_t i = 0; auto& value : tensor.span<float>())
+    value = static_cast<float>(stream.uniform(i++) - 0.5);
+  return tensor;
+}
+
+struct Tensors {
+  Tensors(const Shape& shape, Layout layout)
+      : x(random(shape, layout, "x")),
+        gradY(random(shape, layout, "gradY")),
+        y(Tensor::zeros(shape, DType::Float32, Device::cpu(), layout)),
+        gradX(Tensor::zeros(shape, DType::Float32, Device::cpu(), layout)),
+        gamma(random({shape[1]}, Layout::RowMajor, "gamma")),
+        beta(random({shape[1]}, Layout::RowMajor, "beta")),
+        gradGamma(Tensor::zeros({shape[1]})),
+        gradBeta(Tensor::zeros({shape[1]})) {}
+  Tensor x, gradY, y, gradX, gamma, beta, gradGamma, gradBeta;
+};
+
+class Ours {
+ public:
+  Ours(const Shape& shape, Layout layout, Context& context)
+      : plan_(planBatchNorm({.input = shape, .activation = Activation::ReLU}, layout, context)),
+        sums_(Tensor::zeros({2, shape[1]}, DType::Float64)),
+        count_(static_cast<double>(shape.elements() / shape[1])) {}
+  void forward(Tensors& t) {
+    plan_->sums(t.x, sums_);
+    plan_->normalise(t.x, sums_, count_, t.gamma, t.beta, t.y);
+  }
+  void backward(Tensors& t) {
+    plan_->gradientSums(t.x, t.gradY, sums_, t.gradGamma, t.gradBeta);
+    plan_->gradient(t.x, t.gradY, sums_, count_, t.gradX);
+  }
+
+ private:
+  std::unique_ptr<BatchNormPlan> plan_;
+  Tensor sums_;
+  double count_;
+};
+
+/// What oneDNN 2 and 3 call by different names is left to version 2.
+class OneDnn {
+ public:
+  OneDnn(const Shape& shape, Layout layout) {
+    using namespace dnnl;
+    const auto tag = layout == Layout::ChannelBlocks  ? memory::format_tag::nChw16c
+                     : layout == Layout::ChannelsLast ? memory::format_tag::nhwc
+                                                      : memory::format_tag::nchw;
+    const memory::dims dims{shape[0], shape[1], shape[2], shape[3]};
+    const memory::desc data(dims, memory::data_type::f32, tag);
+    const auto flags =
+        normalization_flags::use_scale | normalization_flags::use_shift | normalization_flags::fuse_norm_relu;
+    const auto forward = batch_normalization_forward::primitive_desc(
+        {prop_kind::forward_training, data, 1e-5f, flags}, engine_);
+    const auto backward = batch_normalization_backward::primitive_desc(
+        {prop_kind::backward, data, data, 1e-5f, flags}, engine_, forward);
+    forward_ = batch_normalization_forward(forward);
+    backward_ = batch_normalization_backward(backward);
+    data_ = data;
+    channels_ = memory::desc({shape[1]}, memory::data_type::f32, memory::format_tag::a);
+    mean_ = memory(forward.mean_desc(), engine_);
+    variance_ = memory(forward.variance_desc(), engine_);
+    workspace_ = memory(forward.workspace_desc(), engine_);
+  }
+  void forward(Tensors& t) {
+    forward_.execute(stream_, {{DNNL_ARG_SRC, of(data_, t.x)},
+                               {DNNL_ARG_DST, of(data_, t.y)},
+                               {DNNL_ARG_SCALE, of(channels_, t.gamma)},
+                               {DNNL_ARG_SHIFT, of(channels_, t.beta)},
+                               {DNNL_ARG_MEAN, mean_},
+                               {DNNL_ARG_VARIANCE, variance_},
+                               {DNNL_ARG_WORKSPACE, workspace_}});
+  }
+  void backward(Tensors& t) {
+    backward_.execute(stream_, {{DNNL_ARG_SRC, of(data_, t.x)},
+                                {DNNL_ARG_DIFF_DST, of(data_, t.gradY)},
+                                {DNNL_ARG_DIFF_SRC, of(data_, t.gradX)},
+                                {DNNL_ARG_SCALE, of(channels_, t.gamma)},
+                                {DNNL_ARG_SHIFT, of(channels_, t.beta)},
+                                {DNNL_ARG_DIFF_SCALE, of(channels_, t.gradGamma)},
+                                {DNNL_ARG_DIFF_SHIFT, of(channels_, t.gradBeta)},
+                                {DNNL_ARG_MEAN, mean_},
+                                {DNNL_ARG_VARIANCE, variance_},
+                                {DNNL_ARG_WORKSPACE, workspace_}});
+  }
+
+ private:
+  dnnl::memory of(const dnnl::memory::desc& desc, const Tensor& tensor) {
+    return {desc, engine_, tensor.raw()};
+  }
+
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  dnnl::batch_normalization_forward forward_;
+  dnnl::batch_normalization_backward backward_;
+  dnnl::memory::desc data_, channels_;
+  dnnl::memory mean_, variance_, workspace_;
+};
+
+/// All but a few: where a value is all but 0, one of the two ReLUs may let the gradient through.
+bool close(const Tensor& a, const Tensor& b) {
+  std::int64_t different = 0;
+  for (std::int64_t i = 0; i < a.storage(); ++i)
+    if (!(std::abs(a.data<float>()[i] - b.data<float>()[i]) < 1e-4f)) ++different;
+  return different <= a.storage() / 100000;
+}
+
+/// What is fast and wrong is not reported.
+bool agree(const Shape& shape, Layout layout, Context& context) {
+  Tensors ours(shape, layout), theirs(shape, layout);
+  Ours a(shape, layout, context);
+  OneDnn b(shape, layout);
+  a.forward(ours);
+  a.backward(ours);
+  b.forward(theirs);
+  b.backward(theirs);
+  return close(ours.y, theirs.y) && close(ours.gradX, theirs.gradX);
+}
+
+enum class Whose { Ours, OneDnns };
+enum class Pass { Forward, Backward };
+
+void batchNorm(benchmark::State& state, const Shape& shape, Layout layout, Whose whose, Pass pass) {
+  Context context;
+  const ContextScope scope(context);
+  if (!agree(shape, layout, context)) return state.SkipWithError("the results differ");
+  Tensors t(shape, layout);
+  Ours ours(shape, layout, context);
+  OneDnn theirs(shape, layout);
+  ours.forward(t);
+  theirs.forward(t);
+  for (auto step : state) {
+    if (whose == Whose::Ours)
+      pass == Pass::Forward ? ours.forward(t) : ours.backward(t);
+    else
+      pass == Pass::Forward ? theirs.forward(t) : theirs.backward(t);
+    benchmark::ClobberMemory();
+  }
+  // The passes over memory that an implementation cannot do without.
+  const double passes = pass == Pass::Forward ? 3 : 5;
+  state.counters["bytes/s"] =
+      benchmark::Counter(passes * static_cast<double>(t.x.bytes()),
+                         benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1024);
+}
+
+const bool kRegistered = [] {
+  for (const auto layout : {Layout::ChannelBlocks, Layout::ChannelsLast, Layout::RowMajor})
+    for (const Shape& shape : kShapes)
+      for (const auto pass : {Pass::Forward, Pass::Backward})
+        for (const auto whose : {Whose::Ours, Whose::OneDnns})
+          benchmark::RegisterBenchmark(("batch_norm " + shape.toString() + "/" + std::string(nameOf(layout)) +
+                                        (pass == Pass::Forward ? "/forward/" : "/backward/") +
+                                        (whose == Whose::Ours ? "ours" : "oneDNN's"))
+                                           .c_str(),
+                                       batchNorm, shape, layout, whose, pass);
+  return true;
+}();
+
+}  // namespace

@@ -1,0 +1,92 @@
+#include <cmath>
+
+#include "tests/support/reference_ops.h"
+
+namespace muster::test::reference {
+namespace {
+
+/// Calls f(index of a value, its channel) for all of [N, C] or [N, C, H, W].
+template <typename F>
+void forEachValue(const Shape& shape, F f) {
+  const std::int64_t pixels = shape.elements() / (shape[0] * shape[1]);
+  for (std::int64_t i = 0; i < shape.elements(); ++i) f(i, i / pixels % shape[1]);
+}
+
+/// What all of it is a function of: the normalised value before gamma and beta.
+Array normalised(const BatchNormShape& shape, const Array& x, const Array& mean, const Array& variance) {
+  Array n(x.shape);
+  forEachValue(x.shape, [&](std::int64_t i, std::int64_t c) {
+    n.at(i) = (x.at(i) - mean.at(c)) / std::sqrt(variance.at(c) + shape.epsilon);
+  });
+  return n;
+}
+
+/// Before the activation.
+Array scaled(const Array& n, const Array& gamma, const Array& beta) {
+  Array y(n.shape);
+  forEachValue(n.shape,
+               [&](std::int64_t i, std::int64_t c) { y.at(i) = gamma.at(c) * n.at(i) + beta.at(c); });
+  return y;
+}
+
+/// {sum of g, sum of g n}, [C] each.
+std::pair<Array, Array> channelSums(const Array& g, const Array& n) {
+  Array sums({g.shape[1]}), products({g.shape[1]});
+  forEachValue(g.shape, [&](std::int64_t i, std::int64_t c) {
+    sums.at(c) += g.at(i);
+    products.at(c) += g.at(i) * n.at(i);
+  });
+  return {sums, products};
+}
+
+}  // namespace
+
+std::pair<Array, Array> channelMoments(const Array& x) {
+  Array mean({x.shape[1]}), variance({x.shape[1]});
+  const double count = static_cast<double>(x.shape.elements() / x.shape[1]);
+  forEachValue(x.shape, [&](std::int64_t i, std::int64_t c) { mean.at(c) += x.at(i) / count; });
+  forEachValue(x.shape, [&](std::int64_t i, std::int64_t c) {
+    variance.at(c) += (x.at(i) - mean.at(c)) * (x.at(i) - mean.at(c)) / count;
+  });
+  return {mean, variance};
+}
+
+Array batchNorm(const BatchNormShape& shape, const Array& x, const Array& gamma, const Array& beta) {
+  const auto [mean, variance] = channelMoments(x);
+  return batchNorm(shape, x, mean, variance, gamma, beta);
+}
+
+Array batchNorm(const BatchNormShape& shape, const Array& x, const Array& mean, const Array& variance,
+                const Array& gamma, const Array& beta) {
+  return activation(shape.activation, scaled(normalised(shape, x, mean, variance), gamma, beta));
+}
+
+BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x, const Array& gamma,
+                                     const Array& beta, const Array& gradY) {
+  const auto [mean, variance] = channelMoments(x);
+  auto gradients = batchNormBackward(shape, x, mean, variance, gamma, beta, gradY);
+  // That is with constant statistics. Their dependence on x takes from it its mean and its part along n.
+  const Array n = normalised(shape, x, mean, variance);
+  const Array g = gradients.x;
+  const auto [sums, products] = channelSums(g, n);
+  const double count = static_cast<double>(shape.valuesPerChannel());
+  forEachValue(x.shape, [&, &along = products, &sum = sums](std::int64_t i, std::int64_t c) {
+    gradients.x.at(i) -= sum.at(c) / count + n.at(i) * along.at(c) / count;
+  });
+  return gradients;
+}
+
+BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x, const Array& mean,
+                                     const Array& variance, const Array& gamma, const Array& beta,
+                                     const Array& gradY) {
+  const Array n = normalised(shape, x, mean, variance);
+  const Array g = activationBackward(shape.activation, scaled(n, gamma, beta), gradY);
+  const auto [sums, products] = channelSums(g, n);
+  Array gradX(x.shape);
+  forEachValue(x.shape, [&, &var = variance](std::int64_t i, std::int64_t c) {
+    gradX.at(i) = g.at(i) * gamma.at(c) / std::sqrt(var.at(c) + shape.epsilon);
+  });
+  return {gradX, products, sums};
+}
+
+}  // namespace muster::test::reference
