@@ -1,0 +1,139 @@
+// A model of one's own: a class with three functions that ParallelWrapper trains like any network. What it
+// computes is LeNet as lenet_from_scratch wrote it with operations alone; it could as well be another
+// library's network. `own_model --help` lists what the program can be told.
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "examples/lenet_from_scratch/lenet.h"
+#include "examples/support/data_sets.h"
+#include "examples/support/output_file.h"
+#include "examples/support/program.h"
+#include "examples/support/same_outputs.h"
+#include "examples/support/small_training.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/io/safetensors.h"
+#include "muster/core/nn/model.h"
+#include "muster/core/ops/activation.h"
+#include "muster/parallel/parallel_wrapper.h"
+
+using namespace muster;
+
+namespace {
+
+constexpr std::string_view kIntroduction =
+    R"(Trains a model of one's own, a class with three functions, with several workers on digits that the program
+draws, saves its parameters and loads them again.
+)";
+
+using example::LeNet;
+
+/// The three functions that a model must have are `replicate`, `gradient` and `blocks`; `output` is for
+/// testing it. Updater, counters and merging are the library's.
+class OwnModel final : public Model {
+ public:
+  explicit OwnModel(TrainingOptions training, std::uint64_t seed, Context* context = nullptr)
+      : Model(std::move(training), context), seed_(seed) {
+    // One flat block of parameters and one of gradients, with the same segments.
+    const auto initial = example::initialParameters(seed);
+    const auto table = std::make_shared<SegmentTable>();
+    for (std::size_t p = 0; p < initial.size(); ++p)
+      table->add({.name = std::string(example::kParameterNames[p]), .shape = initial[p].shape()});
+    blocks_ = {StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table),
+               StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table)};
+    for (std::size_t p = 0; p < initial.size(); ++p) {
+      parameters_.push_back(blocks_[0].segment(table->segments[p]));
+      gradients_.push_back(blocks_[1].segment(table->segments[p]));
+      copy(initial[p], parameters_[p]);
+    }
+  }
+
+  /// Called for each worker, on its thread.
+  std::unique_ptr<Model> replicate(Context& context) const override {
+    return std::make_unique<OwnModel>(trainingOptions(), seed_, &context);
+  }
+
+  /// The mean loss of the batch; its gradient goes to the block of gradients.
+  StepTicket gradient(const Batch& batch, const GradientReady& onReady) override {
+    const auto examples = static_cast<double>(batch.examples());
+    LeNet& lenet = network(batch.examples());
+    lenet.forward(batch.features[0].value, parameters_);
+    const double loss = lenet.backward(batch.labels[0].value, examples, parameters_, gradients_);
+    if (onReady) onReady(blocks_[1].segments->segments, Event{});
+    return StepTicket({.score = loss / examples, .weight = examples});
+  }
+
+  std::span<StateBlock> blocks() override { return blocks_; }
+
+  /// Each class's probability, [N, 10].
+  void output(const Batch& batch, Tensor& out) override {
+    const Tensor& logits = network(batch.examples()).forward(batch.features[0].value, parameters_);
+    out.resize(logits.shape(), DType::Float32);
+    activationForward(Activation::Softmax, logits, out, context());
+  }
+
+  void save(const std::filesystem::path& path) {
+    Safetensors file;
+    for (std::size_t p = 0; p < parameters_.size(); ++p)
+      file.add(std::string(example::kParameterNames[p]), parameters_[p]);
+    writeSafetensors(path, file);
+  }
+  void load(const std::filesystem::path& path) {
+    const Safetensors file = readSafetensors(path);
+    for (std::size_t p = 0; p < parameters_.size(); ++p) {
+      const Tensor* const values = file.find(example::kParameterNames[p]);
+      if (values == nullptr) throw FileError(path, fmt::format("has no {}", example::kParameterNames[p]));
+      copy(*values, parameters_[p]);
+    }
+  }
+
+ private:
+  /// Planned for each size of batch when it first comes.
+  LeNet& network(std::int64_t examples) {
+    const ContextScope scope(context());
+    return networks_.try_emplace(examples, examples, context()).first->second;
+  }
+
+  std::uint64_t seed_;
+  std::vector<StateBlock> blocks_;              // parameters, gradients
+  std::vector<Tensor> parameters_, gradients_;  // [Parameter], views of the blocks
+  std::map<std::int64_t, LeNet> networks_;      // [examples a batch]
+};
+
+int run(const example::SmallTraining& options) {
+  example::checkOutputFile(options.model);
+  const auto data = example::loadData({.name = "generated", .examples = options.examples}, 32, options.seed);
+  const TrainingOptions training{.updater = Nesterovs{.learningRate = 0.02, .momentum = 0.9}};
+  const auto seed = static_cast<std::uint64_t>(options.seed);
+  OwnModel model(training, seed);
+  auto wrapper = ParallelWrapper::Builder(model).workers(options.workers).averagingFrequency(3).build();
+  fmt::print("plan: {}\n", wrapper.plan());
+  for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
+    wrapper.fit(*data.train);
+    fmt::print("epoch {}/{}: loss {:.4f}, accuracy on other digits {:.4f}\n", epoch, options.epochs,
+               model.score(), wrapper.evaluate(*data.test).accuracy());
+  }
+
+  model.save(options.model);
+  OwnModel loaded(training, seed + 1);  // begins with other parameters
+  loaded.load(options.model);
+  const bool same = example::sameOutputs(model, loaded, *data.test);
+  fmt::print("saved and loaded: {}; its outputs are {}\n", options.model,
+             same ? "the same, bit for bit" : "others");
+  return same ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return example::runProgram("own_model", [&] {
+    const auto options =
+        example::readSmallTraining(argc, argv, kIntroduction, {.model = "own-model.safetensors"});
+    return options ? run(*options) : 0;
+  });
+}

@@ -1,0 +1,96 @@
+#include <doctest/doctest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/core/io/safetensors.h"
+#include "tests/examples/sandbox.h"
+
+// The programs that show a layer and a model of one's own.
+
+namespace muster {
+namespace {
+
+using test::contains;
+using test::Sandbox;
+
+/// The last accuracy that was printed.
+double accuracyOf(const std::string& text) {
+  const std::string label = "accuracy on other digits ";
+  const auto at = text.rfind(label);
+  REQUIRE(at != std::string::npos);
+  return std::stod(text.substr(at + label.size()));
+}
+
+const std::vector<std::string> kNames{"own_layer", "own_model"};
+const std::vector<std::string> kExecutables{MUSTER_OWN_LAYER, MUSTER_OWN_MODEL};
+const std::vector<std::string> kFiles{"own-layer.safetensors", "own-model.safetensors"};
+
+TEST_CASE("a layer of one's own is checked, learns, is saved and loaded") {
+  const Sandbox program(MUSTER_OWN_LAYER);
+  const auto run = program.run({});
+  CAPTURE(run.err);
+  CHECK(run.exit == 0);
+  CHECK(run.out.starts_with("gradient check: 77 elements, all as central differences have them; "));
+  CHECK(contains(run.out, "\ntanhskip2 "));
+  CHECK(accuracyOf(run.out) > 0.8);
+  CHECK(
+      run.out.ends_with("saved and loaded: own-layer.safetensors; its outputs are the same, bit for bit\n"));
+  const auto file = readSafetensors(program.directory / kFiles[0]);
+  REQUIRE(file.find("tanhskip1.alpha") != nullptr);
+  CHECK(file.find("tanhskip1.alpha")->data<float>()[0] != 0.5f);  // it has learnt
+  CHECK(file.find("tanhskip2.weight")->shape() == Shape{64, 64});
+}
+
+TEST_CASE("a model of one's own learns with several workers, is saved and loaded") {
+  const Sandbox program(MUSTER_OWN_MODEL);
+  const auto run = program.run({"--workers", "3", "--model", "here.safetensors"});
+  CAPTURE(run.err);
+  CHECK(run.exit == 0);
+  CHECK(run.out.starts_with("plan: 3 workers on cpu"));
+  CHECK(accuracyOf(run.out) > 0.8);
+  CHECK(run.out.ends_with("saved and loaded: here.safetensors; its outputs are the same, bit for bit\n"));
+  CHECK(readSafetensors(program.directory / "here.safetensors").tensors.size() == 8);
+}
+
+TEST_CASE("the same command gives the same bits, another seed others") {
+  for (std::size_t i = 0; i < 2; ++i) {
+    CAPTURE(kNames[i]);
+    const Sandbox program(kExecutables[i]);
+    const auto trained = [&](const std::string& seed) {
+      CHECK(program.run({"--epochs", "1", "--examples", "300", "--seed", seed}).exit == 0);
+      return test::readFile(program.directory / kFiles[i]);
+    };
+    const auto first = trained("1");
+    CHECK(first == trained("1"));
+    CHECK(first != trained("2"));
+  }
+}
+
+TEST_CASE("help explains every option, and what cannot be is refused") {
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Sandbox program(kExecutables[i]);
+    const auto help = program.run({"--help"});
+    CHECK(help.exit == 0);
+    for (const char* option : {"workers", "epochs", "examples", "seed", "model", "help"})
+      CHECK_MESSAGE(contains(help.out, "\n  --" + std::string(option) + " "), option);
+    const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
+        {{"--workers", "0"}, "--workers must be between 1 and 1024, got 0"},
+        {{"--epochs", "0"}, "--epochs must be between 1 and 1000000, got 0"},
+        {{"--examples", "0"}, "--examples must be between 1 and 60000, got 0"},
+        {{"--seed", "-1"}, "--seed must be at least 0, got -1"},
+        {{"--model", ""}, "--model needs the name of a file"}};
+    for (const auto& [arguments, sentence] : refused) {
+      const auto run = program.run(arguments);
+      CHECK(run.exit == 2);
+      CHECK(run.err == kNames[i] + ": " + sentence + "\n");
+    }
+    const auto nowhere = program.run({"--model", "missing/model.safetensors"});
+    CHECK(nowhere.exit == 1);
+    CHECK(contains(nowhere.err, "missing/model.safetensors: cannot be written"));
+  }
+}
+
+}  // namespace
+}  // namespace muster
