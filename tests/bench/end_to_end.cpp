@@ -2,7 +2,6 @@
 // process of its own, this program run again with --arm, or libtorch_convnet beside it; they take turns, so
 // that a machine that changes its pace changes it for all. Prints a table of medians and ratios.
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/bench/peak_memory.h"
 
 namespace {
 
@@ -89,14 +89,12 @@ void measure(const Options& options) {
     computing += times.computing;
   }
   const double total = static_cast<double>((merging + data_ + barrier + computing).count());
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
   fmt::print(
       "{{\"samplesPerSecond\": {:.1f}, \"mergeShare\": {:.6f}, \"dataWaitShare\": {:.6f}, "
       "\"barrierWaitShare\": {:.6f}, \"peakMemoryBytes\": {}}}\n",
       static_cast<double>(epochs * batchesPerEpoch * options.batch) / seconds,
       static_cast<double>(merging.count()) / total, static_cast<double>(data_.count()) / total,
-      static_cast<double>(barrier.count()) / total, usage.ru_maxrss * 1024);
+      static_cast<double>(barrier.count()) / total, peakMemoryBytes());
 }
 
 /// What a command prints, as JSON. @throws std::runtime_error if it fails.

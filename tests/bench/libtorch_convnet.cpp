@@ -1,15 +1,11 @@
 // What muster is measured against: the convnet of the MNIST example in libtorch, trained by several workers
 // whose parameters and momentum are averaged every few iterations. Prints one line of JSON.
 #include <fmt/format.h>
-#include <sched.h>
-#include <sys/resource.h>
 #include <torch/torch.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <barrier>
 #include <boost/program_options.hpp>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -20,9 +16,11 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "tests/bench/libtorch_setup.h"
+#include "tests/bench/peak_memory.h"
 
 namespace {
 
@@ -81,34 +79,6 @@ struct ConvNet : torch::nn::Module {
   }
 };
 
-/// Unlike `contiguous`, `to` also changes the strides of a tensor of one channel, by which kernels are
-/// chosen.
-torch::Tensor channelsLast(const torch::Tensor& tensor) {
-  return tensor.to(tensor.options(), false, false, torch::MemoryFormat::ChannelsLast);
-}
-
-/// Random images and labels that stay in memory, handed out batch after batch.
-class ResidentData {
- public:
-  explicit ResidentData(const Options& options)
-      : batch_(options.batch),
-        images_(torch::rand({kBatches * batch_, 1, 28, 28})),
-        labels_(torch::randint(10, {kBatches * batch_}, torch::kLong)) {
-    if (options.channelsLast) images_ = channelsLast(images_);
-  }
-  torch::Tensor images(std::int64_t step) const {
-    return images_.narrow(0, step % kBatches * batch_, batch_);
-  }
-  torch::Tensor labels(std::int64_t step) const {
-    return labels_.narrow(0, step % kBatches * batch_, batch_);
-  }
-
- private:
-  static constexpr std::int64_t kBatches = 64;
-  std::int64_t batch_;
-  torch::Tensor images_, labels_;
-};
-
 /// One model copy and its optimiser.
 class Replica {
  public:
@@ -160,7 +130,10 @@ class Replica {
 class Trainer {
  public:
   explicit Trainer(const Options& options)
-      : options_(options), data_(options), states_(options.workers), losses_(options.workers) {}
+      : options_(options),
+        data_(options.batch, 64, options.channelsLast),
+        states_(options.workers),
+        losses_(options.workers) {}
 
   /// @return samples a second, all workers together.
   double run() {
@@ -177,7 +150,7 @@ class Trainer {
 
  private:
   void work(int worker) {
-    pin(worker);
+    pinToCores(worker * options_.threads, options_.threads);
     at::set_num_threads(options_.threads);
     Replica replica(options_);
     for (std::int64_t step = 0; !done_;) {
@@ -222,19 +195,6 @@ class Trainer {
     done_ = std::chrono::duration<double>(last_ - begin_).count() >= options_.seconds;
   }
 
-  /// To as many cores as the worker has threads, of those that the process may use, going round.
-  void pin(int worker) const {
-    cpu_set_t allowed, own;
-    sched_getaffinity(getpid(), sizeof allowed, &allowed);
-    std::vector<int> cores;
-    for (int core = 0; core < CPU_SETSIZE; ++core)
-      if (CPU_ISSET(core, &allowed)) cores.push_back(core);
-    CPU_ZERO(&own);
-    for (int i = 0; i < options_.threads; ++i)
-      CPU_SET(cores[(worker * options_.threads + i) % cores.size()], &own);
-    sched_setaffinity(0, sizeof own, &own);
-  }
-
   Options options_;
   ResidentData data_;
   std::vector<std::vector<std::span<float>>> states_;  // [worker][tensor], each written by its worker
@@ -250,28 +210,6 @@ class Trainer {
   bool timing_ = false, done_ = false;
   std::int64_t timedRounds_ = 0;
 };
-
-/// Sets what libtorch's libraries read when they are loaded, unless the caller has, and starts the program
-/// anew: glibc keeps large blocks instead of returning them to the kernel after each step, and OpenBLAS,
-/// which knows CPUs by name, takes its AVX kernels on those that are newer than itself.
-void restartTuned(char** argv) {
-  if (std::getenv("LIBTORCH_CONVNET_RESTARTED") != nullptr) return;
-  setenv("LIBTORCH_CONVNET_RESTARTED", "1", 1);
-  setenv("MALLOC_MMAP_THRESHOLD_", "4294967296", 0);
-  setenv("MALLOC_TRIM_THRESHOLD_", "4294967296", 0);
-  if (__builtin_cpu_supports("avx512f"))
-    setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
-  else if (__builtin_cpu_supports("avx2"))
-    setenv("OPENBLAS_CORETYPE", "Haswell", 0);
-  execv("/proc/self/exe", argv);
-  throw std::system_error(errno, std::generic_category(), "cannot restart");
-}
-
-std::int64_t peakMemoryBytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss * 1024;
-}
 
 }  // namespace
 
