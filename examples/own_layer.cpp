@@ -38,11 +38,11 @@ class TanhSkipProgram final : public ModuleProgram {
  public:
   TanhSkipProgram(const ModuleBinding& binding, Context& context)
       : context_(context),
-        dense_(planDense({binding.input[0], binding.input[1], binding.input[1]}, context)),
+        dense_(planDense({binding.input()[0], binding.input()[1], binding.input()[1]}, context)),
         parameters_(binding.parameters),
         gradients_(binding.gradients),
-        hidden_(Tensor::empty(binding.input)),
-        gradHidden_(Tensor::empty(binding.input)) {}
+        hidden_(Tensor::empty(binding.input())),
+        gradHidden_(Tensor::empty(binding.input())) {}
 
   void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
     dense_->forward(x, parameters_[kWeight], parameters_[kBias], hidden_);

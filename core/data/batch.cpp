@@ -15,10 +15,18 @@ std::int64_t Batch::examples() const {
   return features.front().value.shape()[0];
 }
 
-Tensor Batch::lossMask(const Shape& predictions) const {
-  const auto found = std::ranges::find_if(masks, [](const auto& mask) { return mask.name != "features"; });
-  if (found != masks.end()) return found->value;
-  return predictions.rank() == 3 && !masks.empty() ? masks.front().value : Tensor();
+const Tensor* Batch::sequenceMask() const {
+  const auto found = std::ranges::find(masks, "features", &NamedTensor::name);
+  return found == masks.end() ? nullptr : &found->value;
+}
+
+Tensor Batch::lossMask(const Shape& predictions, std::string_view output) const {
+  const auto isWanted = [&](const NamedTensor& mask) {
+    return mask.name != "features" && (output.empty() || mask.name == output);
+  };
+  if (const auto found = std::ranges::find_if(masks, isWanted); found != masks.end()) return found->value;
+  const Tensor* steps = sequenceMask();
+  return predictions.rank() == 3 && steps ? *steps : Tensor();
 }
 
 Tensor& Batch::ensure(std::vector<NamedTensor>& tensors, std::string_view name, const Shape& shape,

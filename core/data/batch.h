@@ -29,9 +29,10 @@ struct NamedTensor {
 
 /// A minibatch: named features, labels and masks, all on the CPU with the examples as first dimension.
 ///
-/// A chain of layers reads the first of each. Features are float32, or uint8 which a network reads as
-/// value/255. Labels are int64 class indices [N], or float32: one-hot rows [N, C] or targets [N, F]. A label
-/// mask is float32 [N]: the weight of each example, 1 where there is none.
+/// A network with one input and one output reads the first features and labels. Features are float32, or
+/// uint8 which a network reads as value/255; for a layer that takes indices, int64 or uint8. Labels are int64
+/// class indices [N], or float32: one-hot rows [N, C] or targets [N, F]. A label mask is float32 [N]: the
+/// weight of each example, 1 where there is none.
 ///
 /// Sequences are [N, T, ...], padded to one length. The mask called "features", float32 [N, T], says which
 /// steps are real (1) and which are padding (0). Where there is a label at each step, labels are [N, T] or
@@ -44,9 +45,12 @@ struct Batch {
 
   /// Number of examples; 0 for a batch without features.
   std::int64_t examples() const;
-  /// What weights the loss of predictions of this shape, [N, F] or, over time, [N, T, F]: the first mask that
-  /// is not called "features". Without one, that one over time; otherwise an undefined tensor: all count.
-  Tensor lossMask(const Shape& predictions) const;
+  /// The mask called "features". nullptr: there is none.
+  const Tensor* sequenceMask() const;
+  /// What weights the loss of predictions of this shape, [N, F] or, over time, [N, T, F]: the mask called
+  /// `output` or, without a name, the first that is not called "features". Without one, that one over time;
+  /// otherwise an undefined tensor: all count.
+  Tensor lossMask(const Shape& predictions, std::string_view output = {}) const;
 
   /// The tensor called `name`, made or resized where it has not this shape and type; recycled batches keep
   /// their memory, a smaller one that of a larger one before it. For those who fill batches.

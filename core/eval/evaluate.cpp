@@ -3,7 +3,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/eval/evaluation.h"
-#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/nn/network.h"
 
 namespace muster {
 
@@ -32,7 +32,7 @@ Evaluation evaluate(Model& model, DataSetIterator& data) {
   return *std::move(evaluation);
 }
 
-Evaluation MultiLayerNetwork::evaluate(DataSetIterator& data) {
+Evaluation Network::evaluate(DataSetIterator& data) {
   return muster::evaluate(*this, data);
 }
 

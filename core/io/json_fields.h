@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "muster/core/base/fields.h"
 
@@ -40,6 +41,7 @@ class JsonWriter final : public Fields {
   void put(std::string_view name, std::string_view value);
   void put(std::string_view name, const char* value) { put(name, std::string_view(value)); }
   void put(std::string_view name, std::span<const double> values);
+  void put(std::string_view name, std::span<const std::string> values);
   /// A field that is a JSON text itself, as `MultiLayerConfiguration::toJson()` gives.
   /// @throws InvalidArgument if it is not valid JSON.
   void putJson(std::string_view name, std::string_view json);
@@ -82,6 +84,9 @@ class JsonReader final : public Fields {
 
   /// A field that is an array of objects: `element` reads each of them, and is finished for it.
   void list(std::string_view name, const std::function<void(JsonReader&)>& element);
+
+  /// A field that is an array of strings.
+  void strings(std::string_view name, std::vector<std::string>& values);
 
   /// @throws InvalidArgument if there is no field of this name.
   void requireField(std::string_view name) const;

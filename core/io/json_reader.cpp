@@ -166,6 +166,19 @@ void JsonReader::object(std::string_view name, std::string& type,
   reader.finish();
 }
 
+void JsonReader::strings(std::string_view name, std::vector<std::string>& values) {
+  const auto convert = [](const json::value& v) -> std::optional<std::vector<std::string>> {
+    if (!v.is_array()) return std::nullopt;
+    std::vector<std::string> words;
+    for (const auto& element : v.get_array()) {
+      if (!element.is_string()) return std::nullopt;
+      words.emplace_back(element.get_string());
+    }
+    return words;
+  };
+  impl_->read(name, values, convert, "an array of strings");
+}
+
 void JsonReader::list(std::string_view name, const std::function<void(JsonReader&)>& element) {
   const json::value* value = impl_->find(name);
   if (value == nullptr) return;

@@ -32,6 +32,12 @@ void JsonWriter::put(std::string_view name, std::span<const double> values) {
   impl_->object[name] = json::array(values.begin(), values.end());
 }
 
+void JsonWriter::put(std::string_view name, std::span<const std::string> values) {
+  json::array array;
+  for (const auto& value : values) array.emplace_back(value);
+  impl_->object[name] = std::move(array);
+}
+
 void JsonWriter::putJson(std::string_view name, std::string_view text) {
   impl_->object[name] = detail::parseJson(text);
 }

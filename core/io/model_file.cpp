@@ -3,8 +3,11 @@
 #include <set>
 
 #include "muster/core/base/error.h"
-#include "muster/core/io/detail/layer_json.h"
+#include "muster/core/io/detail/network_json.h"
 #include "muster/core/io/safetensors.h"
+#include "muster/core/nn/computation_graph.h"
+#include "muster/core/nn/detail/network_plan.h"
+#include "muster/core/nn/multi_layer_network.h"
 
 namespace muster {
 namespace {
@@ -27,7 +30,7 @@ std::string fileName(const StateBlock& block, const Segment& segment) {
 
 /// Calls `visit(name, values)` for each tensor of a network that belongs into a file.
 template <typename Visit>
-void visitState(MultiLayerNetwork& network, const Visit& visit) {
+void visitState(Network& network, const Visit& visit) {
   for (StateBlock* block : network.state()) {
     if (block->kind == BlockKind::Gradients) continue;
     for (const auto& segment : block->segments->segments)
@@ -35,20 +38,20 @@ void visitState(MultiLayerNetwork& network, const Visit& visit) {
   }
 }
 
-MultiLayerConfiguration configurationIn(const Safetensors& file, const std::filesystem::path& path) {
+/// The network that a file describes, not yet initialised.
+std::unique_ptr<Network> networkIn(const Safetensors& file, const std::filesystem::path& path) {
   const auto found = file.metadata.find(kConfiguration);
   if (found == file.metadata.end())
     throw FileError(path, "holds no muster model: its metadata have no \"configuration\"");
   try {
-    return MultiLayerConfiguration::fromJson(found->second);
+    return detail::networkFromJson(found->second);
   } catch (const InvalidArgument& error) {
     throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
   }
 }
 
 /// The file must hold exactly the network's tensors, by name, shape and type.
-void requireSameTensors(MultiLayerNetwork& network, const Safetensors& file,
-                        const std::filesystem::path& path) {
+void requireSameTensors(Network& network, const Safetensors& file, const std::filesystem::path& path) {
   std::set<std::string, std::less<>> expected;
   visitState(network, [&](const std::string& name, const Tensor& mine) {
     expected.insert(name);
@@ -64,7 +67,7 @@ void requireSameTensors(MultiLayerNetwork& network, const Safetensors& file,
       throw FileError(path, fmt::format("tensor \"{}\" is none of the network's", entry.name));
 }
 
-void fill(MultiLayerNetwork& network, const Safetensors& file, const std::filesystem::path& path) {
+void fill(Network& network, const Safetensors& file, const std::filesystem::path& path) {
   requireSameTensors(network, file, path);
   visitState(network,
              [&](const std::string& name, Tensor mine) { copy(*file.find(name), mine, network.context()); });
@@ -72,35 +75,47 @@ void fill(MultiLayerNetwork& network, const Safetensors& file, const std::filesy
 }
 
 /// Layers that compute something else may still have the same tensors: their options must be the same too.
-void requireSameLayers(const MultiLayerConfiguration& mine, const MultiLayerConfiguration& theirs,
-                       const std::filesystem::path& path) {
-  if (!mine.inputShape.empty() && mine.inputShape != theirs.inputShape)
-    throw FileError(path, fmt::format("its network takes inputs {}, this one {}",
-                                      theirs.inputShape.toString(), mine.inputShape.toString()));
-  if (mine.layers.size() != theirs.layers.size())
-    throw FileError(path, fmt::format("its network has {} layers, this one {}", theirs.layers.size(),
-                                      mine.layers.size()));
-  for (std::size_t i = 0; i < mine.layers.size(); ++i) {
-    const auto here = detail::layerJson(mine.layers[i]), there = detail::layerJson(theirs.layers[i]);
-    if (here != there)
-      throw FileError(path, fmt::format("layer {} is there {}, but here {}", i, there, here));
+void requireSameParts(const Network& mine, const Network& theirs, const std::filesystem::path& path) {
+  const auto myInputs = mine.inputs(), theirInputs = theirs.inputs();
+  if (myInputs.size() != theirInputs.size())
+    throw FileError(
+        path, fmt::format("its network has {} inputs, this one {}", theirInputs.size(), myInputs.size()));
+  for (std::size_t i = 0; i < myInputs.size(); ++i)
+    if (!myInputs[i].shape.empty() && myInputs[i].shape != theirInputs[i].shape)
+      throw FileError(path, fmt::format("its network takes inputs {}, this one {}",
+                                        theirInputs[i].shape.toString(), myInputs[i].shape.toString()));
+  const auto here = mine.parts(), there = theirs.parts();
+  if (here.size() != there.size())
+    throw FileError(path, fmt::format("its network has {} layers, this one {}", there.size(), here.size()));
+  for (std::size_t i = 0; i < here.size(); ++i)
+    if (here[i] != there[i])
+      throw FileError(
+          path, fmt::format("{} is there {}, but here {}", here[i].first, there[i].second, here[i].second));
+}
+
+template <typename T>
+std::unique_ptr<T> loadAs(const std::filesystem::path& path, std::string_view otherwise) {
+  auto network = Network::load(path);
+  if (auto* wanted = dynamic_cast<T*>(network.get())) {
+    static_cast<void>(network.release());
+    return std::unique_ptr<T>(wanted);
   }
+  throw FileError(path, fmt::format("holds {}", otherwise));
 }
 
 }  // namespace
 
-void MultiLayerNetwork::save(const std::filesystem::path& path) {
+void Network::save(const std::filesystem::path& path) {
   saveModel(*this, path);
 }
 
-void saveModel(MultiLayerNetwork& network, const std::filesystem::path& path, const ModelNotes& notes) {
+void saveModel(Network& network, const std::filesystem::path& path, const ModelNotes& notes) {
   require(network.initialized(), "network: save() before init()");
   Safetensors file;
   visitState(network, [&](std::string name, const Tensor& values) {
     file.add(std::move(name), values.device().isCpu() ? values : cloneTensor(values));
   });
-  file.metadata = {
-      {kFormat, "pt"}, {kVersion, MUSTER_VERSION}, {kConfiguration, network.configuration().toJson()}};
+  file.metadata = {{kFormat, "pt"}, {kVersion, MUSTER_VERSION}, {kConfiguration, network.toJson()}};
   for (const auto& [name, text] : notes)
     require(file.metadata.emplace(name, text).second, "model file: a note cannot be named \"{}\"", name);
   writeSafetensors(path, file);
@@ -112,27 +127,33 @@ ModelNotes readModelNotes(const std::filesystem::path& path) {
   return notes;
 }
 
-std::unique_ptr<MultiLayerNetwork> MultiLayerNetwork::load(const std::filesystem::path& path) {
+std::unique_ptr<Network> Network::load(const std::filesystem::path& path) {
   const Safetensors file = readSafetensors(path);
-  auto network = [&] {
-    try {
-      auto made = std::make_unique<MultiLayerNetwork>(configurationIn(file, path));
-      made->init();
-      return made;
-    } catch (const InvalidArgument& error) {
-      throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
-    }
-  }();
+  auto network = networkIn(file, path);
+  try {
+    network->init();
+  } catch (const InvalidArgument& error) {
+    throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
+  }
   fill(*network, file, path);
   return network;
 }
 
-void loadState(MultiLayerNetwork& network, const std::filesystem::path& path) {
+std::unique_ptr<MultiLayerNetwork> MultiLayerNetwork::load(const std::filesystem::path& path) {
+  return loadAs<MultiLayerNetwork>(path, "a graph; ComputationGraph::load reads it");
+}
+
+std::unique_ptr<ComputationGraph> ComputationGraph::load(const std::filesystem::path& path) {
+  return loadAs<ComputationGraph>(path, "a chain of layers; MultiLayerNetwork::load reads it");
+}
+
+void loadState(Network& network, const std::filesystem::path& path) {
   const Safetensors file = readSafetensors(path);
-  const MultiLayerConfiguration saved = configurationIn(file, path);
-  requireSameLayers(network.configuration(), saved, path);
-  Batch example;  // of the shape that the saved network was made for, as that may still be open here
-  Batch::ensure(example.features, "features", saved.inputShape.prepend(1));
+  const auto saved = networkIn(file, path);
+  requireSameParts(network, *saved, path);
+  Batch example;  // of the shapes that the saved network was made for, as they may still be open here
+  for (const auto& input : saved->inputs())
+    Batch::ensure(example.features, input.name, input.shape.prepend(1));
   network.prepare(example);
   fill(network, file, path);
 }

@@ -4,17 +4,17 @@
 #include <map>
 #include <string>
 
-#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/nn/network.h"
 
 namespace muster {
 
 /// What a program keeps in a model file for itself, beside the network: texts by name.
 using ModelNotes = std::map<std::string, std::string>;
 
-/// Writes configuration and state, as `MultiLayerNetwork::save` does, and notes. Whole or not at all.
+/// Writes configuration and state, as `Network::save` does, and notes. Whole or not at all.
 /// @throws InvalidArgument before `init()`, or for a note whose name the format needs itself ("format",
 ///         "configuration", "muster.version"); FileError where the file cannot be written.
-void saveModel(MultiLayerNetwork& network, const std::filesystem::path& path, const ModelNotes& notes = {});
+void saveModel(Network& network, const std::filesystem::path& path, const ModelNotes& notes = {});
 
 /// The notes in a model file; reads the whole file. @throws FileError.
 ModelNotes readModelNotes(const std::filesystem::path& path);
@@ -26,6 +26,6 @@ ModelNotes readModelNotes(const std::filesystem::path& path);
 /// `network` is initialised where it is not. It is not touched unless the whole file fits.
 /// @throws FileError naming the layer that differs, or the tensor that is missing, unexpected or of another
 ///         shape or type.
-void loadState(MultiLayerNetwork& network, const std::filesystem::path& path);
+void loadState(Network& network, const std::filesystem::path& path);
 
 }  // namespace muster

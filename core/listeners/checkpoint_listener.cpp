@@ -4,7 +4,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
-#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/nn/network.h"
 
 namespace muster {
 
@@ -18,8 +18,8 @@ CheckpointListener::CheckpointListener(CheckpointOptions options) : options_(std
 }
 
 void CheckpointListener::onFitStart(const FitEvent& event) {
-  require(options_.save || dynamic_cast<MultiLayerNetwork*>(&event.trainer.model()) != nullptr,
-          "checkpoint listener: the model is not a MultiLayerNetwork; give a `save` function for it");
+  require(options_.save || dynamic_cast<Network*>(&event.trainer.model()) != nullptr,
+          "checkpoint listener: the model is not a Network; give a `save` function for it");
   std::error_code error;
   std::filesystem::create_directories(options_.directory, error);
   if (error) throw FileError(options_.directory, "cannot be made: " + error.message());
@@ -38,7 +38,7 @@ void CheckpointListener::onEpochEnd(const EpochEvent& event) {
 
 void CheckpointListener::saveTo(Model& model, const std::filesystem::path& path) const {
   if (options_.save) return options_.save(model, path);
-  dynamic_cast<MultiLayerNetwork&>(model).save(path);
+  dynamic_cast<Network&>(model).save(path);
 }
 
 void CheckpointListener::forgetOldest() {

@@ -15,7 +15,7 @@ struct CheckpointOptions {
   std::int64_t everyEpochs = 1;
   std::int64_t keepLast = 0;  ///< 0: all
   std::string baseName = "checkpoint";
-  /// How a model is written. Empty: `MultiLayerNetwork::save`; other models need a function of their own.
+  /// How a model is written. Empty: `Network::save`; other models need a function of their own.
   std::function<void(Model&, const std::filesystem::path&)> save = {};
 };
 

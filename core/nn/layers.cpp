@@ -1,20 +1,39 @@
 #include "muster/core/nn/layers.h"
 
+#include <cmath>
+
+#include "muster/core/base/error.h"
+
 namespace muster {
 namespace {
 
-template <LayerOptions... T>
+template <typename... T>
 void addAll(Registry<Module>& registry) {
   (registry.add(T::kType, [] { return std::make_unique<detail::ModuleOf<T>>(); }), ...);
 }
 
 }  // namespace
 
+Layer Layer::frozen() const {
+  LayerSettings settings = settings_;
+  settings.frozen = true;
+  return Layer(module_, settings);
+}
+
+Layer Layer::learningRate(double scale) const {
+  require(std::isfinite(scale) && scale >= 0,
+          "layer {}: the learning rate's scale must be finite and not negative, got {}", module_->type(),
+          scale);
+  LayerSettings settings = settings_;
+  settings.learningRate = scale;
+  return Layer(module_, settings);
+}
+
 Registry<Module>& Layer::registry() {
   static Registry<Module> instance("layer");
   static const bool filled = [] {
-    addAll<Conv2d, MaxPool2d, AveragePool2d, GlobalPool2d, Dense, Output, ActivationLayer, Dropout, Flatten>(
-        instance);
+    addAll<Conv2d, MaxPool2d, AveragePool2d, GlobalPool2d, Dense, Output, ActivationLayer, Dropout, Flatten,
+           Combine, Merge, Subset, Reshape, Scale>(instance);
     return true;
   }();
   static_cast<void>(filled);

@@ -5,3 +5,4 @@
 #include "muster/core/nn/layers/dense.h"        // IWYU pragma: export
 #include "muster/core/nn/layers/elementwise.h"  // IWYU pragma: export
 #include "muster/core/nn/layers/pool2d.h"       // IWYU pragma: export
+#include "muster/core/nn/layers/vertices.h"

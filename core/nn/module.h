@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,33 +40,72 @@ struct StepInfo {
   BatchStamp stamp;
   std::uint64_t seed = 0;
   bool training = true;  ///< dropout acts, statistics move; a backward pass may follow either way
+  /// Which time steps of sequences [N, T, F] are real: float32 [N, T] of 1 and 0. nullptr: all are.
+  const Tensor* sequenceMask = nullptr;
+  double lossWeight = 0;  ///< of the batch's loss: its normaliser. Known in the backward pass only.
+};
+
+/// An input of a module, with the batch as first dimension.
+struct ModuleInput {
+  Shape shape;
+  Layout layout = Layout::RowMajor;  ///< as it comes; another one costs a reorder
 };
 
 /// What a module is compiled for. Tensors stay where they are for the program's life.
 struct ModuleBinding {
-  std::string name;                   ///< of the layer, as in "conv1"
-  Shape input;                        ///< with the batch as first dimension
-  Layout offered = Layout::RowMajor;  ///< of the input as it comes; another one costs a reorder
-  bool training = true;               ///< false: backward will not be called
-  std::vector<Tensor> parameters;     ///< in the order of `parameters()`
-  std::vector<Tensor> gradients;      ///< likewise
-  std::vector<Tensor> statistics;     ///< in the order of `statistics()`
+  std::string name;                      ///< of the layer, as in "conv1"
+  std::vector<ModuleInput> inputs = {};  ///< at least one
+  bool training = true;                  ///< false: backward will not be called
+  std::vector<Tensor> parameters = {};   ///< in the order of `parameters()`
+  std::vector<Tensor> gradients = {};    ///< likewise
+  std::vector<Tensor> statistics = {};   ///< in the order of `statistics()`
+
+  // Of a module with one input.
+  const Shape& input() const { return inputs.front().shape; }
+  Layout offered() const { return inputs.front().layout; }
+};
+
+/// Which activations a backward pass reads beside the gradients: the memory of others is used again as soon
+/// as the forward pass is done with them.
+struct BackwardReads {
+  bool input = true, output = true;
 };
 
 /// A module compiled for one batch shape and one context: everything is planned and allocated, running it
 /// allocates nothing.
-class ModuleProgram {
+class VertexProgram {
  public:
-  virtual ~ModuleProgram() = default;
+  virtual ~VertexProgram() = default;
+  /// In which every input is wanted.
   virtual Layout inputLayout() const { return Layout::RowMajor; }
   virtual Layout outputLayout() const { return Layout::RowMajor; }
-  /// The output is the input's memory in another shape: `forward` and `backward` are never called.
+  /// The output is the one input's memory in another shape: the program is never run.
   virtual bool aliasesInput() const { return false; }
+  /// The derivative by each input is the one by the output, as `backwardAll` leaves it in `gradY`: it is
+  /// handed on by whoever runs the program, and `gradX` is empty.
+  virtual bool passesGradient() const { return false; }
+  virtual BackwardReads backwardReads() const { return {}; }
+  virtual void forwardAll(std::span<const Tensor> x, Tensor& y, const StepInfo& info) = 0;
+  /// Writes (not adds) the parameters' gradients and each of `gradX`, which is undefined where nobody needs
+  /// it. `gradY` may be overwritten.
+  virtual void backwardAll(std::span<const Tensor> x, const Tensor& y, Tensor& gradY, std::span<Tensor> gradX,
+                           const StepInfo& info) = 0;
+};
+
+/// The same of a module with one input.
+class ModuleProgram : public VertexProgram {
+ public:
   virtual void forward(const Tensor& x, Tensor& y, const StepInfo& info) = 0;
-  /// Writes (not adds) the parameters' gradients and `gradX`, which is undefined where nobody needs it.
-  /// `gradY` may be overwritten.
   virtual void backward(const Tensor& x, const Tensor& y, Tensor& gradY, Tensor& gradX,
                         const StepInfo& info) = 0;
+
+  void forwardAll(std::span<const Tensor> x, Tensor& y, const StepInfo& info) final {
+    forward(x.front(), y, info);
+  }
+  void backwardAll(std::span<const Tensor> x, const Tensor& y, Tensor& gradY, std::span<Tensor> gradX,
+                   const StepInfo& info) final {
+    backward(x.front(), y, gradY, gradX.front(), info);
+  }
 };
 
 /// How a network ends: the loss, and the activation that `output()` applies.
@@ -74,21 +114,25 @@ struct LossHead {
   Activation activation = Activation::Softmax;
 };
 
-/// A layer's description: what it computes, with which parameters. Immutable once it is in a network;
-/// compiled into a ModuleProgram for each batch shape. Shapes here are without the batch.
+/// A layer's or vertex's description: what it computes, with which parameters. Immutable once it is in a
+/// network; compiled into a program for each batch shape. Shapes here are without the batch, one an input.
 class Module {
  public:
   virtual ~Module() = default;
   virtual std::string_view type() const = 0;
   /// The name its user gave it, or nothing.
   virtual std::string_view name() const = 0;
-  /// Only takes inputs of rank 1; a chain puts a Flatten before it.
+  /// Takes one input, as layers do; vertices take several.
+  virtual bool takesOneInput() const = 0;
+  /// Only takes inputs of rank 1; a network puts a Flatten before it.
   virtual bool wantsFlatInput() const = 0;
-  /// @throws InvalidArgument naming the layer's type and the shape if it does not fit.
-  virtual Shape outputShape(const Shape& input) const = 0;
-  virtual std::vector<ParameterSpec> parameters(const Shape& input) const = 0;
-  virtual std::vector<ParameterSpec> statistics(const Shape& input) const = 0;
-  virtual std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const = 0;
+  /// Takes indices (int64) instead of numbers; it can only come first.
+  virtual bool wantsIndexInput() const = 0;
+  /// @throws InvalidArgument naming the module's type and the shapes if they do not fit.
+  virtual Shape outputShape(std::span<const Shape> inputs) const = 0;
+  virtual std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const = 0;
+  virtual std::vector<ParameterSpec> statistics(std::span<const Shape> inputs) const = 0;
+  virtual std::unique_ptr<VertexProgram> compile(const ModuleBinding& binding, Context& context) const = 0;
   virtual std::optional<LossHead> lossHead() const = 0;
   virtual void fields(Fields& fields) = 0;
   /// @throws InvalidArgument naming the option.
@@ -96,41 +140,70 @@ class Module {
   virtual std::unique_ptr<Module> clone() const = 0;
 };
 
-/// An option struct that is a layer. It may also have `parameters(input)`, `statistics(input)`, `lossHead()`
-/// and `static constexpr bool kFlatInput`, or `bool flatInput()` where that depends on its options.
+namespace detail {
 template <typename T>
-concept LayerOptions = requires(const T& layer, T& mutableLayer, const Shape& s, const ModuleBinding& b,
-                                Context& c, Fields& f) {
+concept ModuleOptions = requires(const T& options, T& mutableOptions, const ModuleBinding& b, Context& c,
+                                 Fields& f) {
   { T::kType } -> std::convertible_to<std::string_view>;
-  { layer.name } -> std::convertible_to<std::string_view>;
+  { options.name } -> std::convertible_to<std::string_view>;
+  { options.compile(b, c) } -> std::convertible_to<std::unique_ptr<VertexProgram>>;
+  mutableOptions.fields(f);
+  options.validate();
+};
+}  // namespace detail
+
+/// An option struct that is a layer: one input, one output. It may also have `parameters(input)`,
+/// `statistics(input)`, `lossHead()`, `static constexpr bool kFlatInput` (it takes rows; see Module) or
+/// `bool flatInput()` where that depends on its options, and `static constexpr bool kIndexInput` (it takes
+/// indices).
+template <typename T>
+concept LayerOptions = detail::ModuleOptions<T> && requires(const T& layer, const Shape& s) {
   { layer.outputShape(s) } -> std::same_as<Shape>;
-  { layer.compile(b, c) } -> std::same_as<std::unique_ptr<ModuleProgram>>;
-  mutableLayer.fields(f);
-  layer.validate();
+};
+
+/// An option struct that is a vertex of a graph: any number of inputs, one output, no parameters.
+template <typename T>
+concept VertexOptions = detail::ModuleOptions<T> && requires(const T& vertex, std::span<const Shape> s) {
+  { vertex.outputShape(s) } -> std::same_as<Shape>;
 };
 
 namespace detail {
-template <LayerOptions T>
+template <typename T>
+requires LayerOptions<T> || VertexOptions<T>
 class ModuleOf final : public Module {
  public:
   explicit ModuleOf(T options = {}) : options_(std::move(options)) {}
   std::string_view type() const override { return T::kType; }
   std::string_view name() const override { return options_.name; }
+  bool takesOneInput() const override { return LayerOptions<T>; }
   bool wantsFlatInput() const override {
     if constexpr (requires { T::kFlatInput; }) return T::kFlatInput;
     if constexpr (requires { options_.flatInput(); }) return options_.flatInput();
     return false;
   }
-  Shape outputShape(const Shape& input) const override { return options_.outputShape(input); }
-  std::vector<ParameterSpec> parameters(const Shape& input) const override {
-    if constexpr (requires { options_.parameters(input); }) return options_.parameters(input);
+  bool wantsIndexInput() const override {
+    if constexpr (requires { T::kIndexInput; }) return T::kIndexInput;
+    return false;
+  }
+  Shape outputShape(std::span<const Shape> inputs) const override {
+    if constexpr (LayerOptions<T>) {
+      requireOneInput(inputs);
+      return options_.outputShape(inputs.front());
+    } else {
+      return options_.outputShape(inputs);
+    }
+  }
+  std::vector<ParameterSpec> parameters(std::span<const Shape> inputs) const override {
+    if constexpr (requires { options_.parameters(inputs.front()); })
+      return options_.parameters(inputs.front());
     return {};
   }
-  std::vector<ParameterSpec> statistics(const Shape& input) const override {
-    if constexpr (requires { options_.statistics(input); }) return options_.statistics(input);
+  std::vector<ParameterSpec> statistics(std::span<const Shape> inputs) const override {
+    if constexpr (requires { options_.statistics(inputs.front()); })
+      return options_.statistics(inputs.front());
     return {};
   }
-  std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const override {
+  std::unique_ptr<VertexProgram> compile(const ModuleBinding& binding, Context& context) const override {
     return options_.compile(binding, context);
   }
   std::optional<LossHead> lossHead() const override {
@@ -142,29 +215,51 @@ class ModuleOf final : public Module {
   std::unique_ptr<Module> clone() const override { return std::make_unique<ModuleOf>(options_); }
 
  private:
+  static void requireOneInput(std::span<const Shape> inputs) {
+    require(inputs.size() == 1, "{}: takes one input, got {}", T::kType, inputs.size());
+  }
+
   T options_;
 };
 }  // namespace detail
 
-/// Any layer: `Conv2d{.outChannels = 20, .kernel = {5, 5}}`. A value.
+/// What a network does with a layer, whatever the layer is.
+struct LayerSettings {
+  double learningRate = 1;  ///< the network's times this; at least 0
+  /// Its parameters are never updated, and its statistics stay as they are: it runs as in evaluation.
+  bool frozen = false;
+};
+
+/// Any layer or vertex: `Conv2d{.outChannels = 20, .kernel = {5, 5}}`. A value.
 class Layer {
  public:
-  template <LayerOptions T>
-  Layer(const T& options)  // NOLINT(google-explicit-constructor): a layer's options are a layer
+  template <typename T>
+  requires LayerOptions<T> || VertexOptions<T> Layer(
+      const T& options)  // NOLINT(google-explicit-constructor): a layer's options are a layer
       : module_(std::make_shared<const detail::ModuleOf<T>>(options)) {}
-  explicit Layer(std::shared_ptr<const Module> module) : module_(std::move(module)) {}
+  explicit Layer(std::shared_ptr<const Module> module, LayerSettings settings = {})
+      : module_(std::move(module)), settings_(settings) {}
 
   const Module& module() const { return *module_; }
+  const LayerSettings& settings() const { return settings_; }
+
+  /// The same layer, frozen: `Layer(Dense{.units = 10}).frozen()`.
+  Layer frozen() const;
+  /// The same layer with the learning rate times `scale`. @throws InvalidArgument for a scale that is
+  /// negative or not finite.
+  Layer learningRate(double scale) const;
 
   /// The layers that files can name. A layer of one's own that is saved and loaded adds itself here.
   static Registry<Module>& registry();
-  template <LayerOptions T>
+  template <typename T>
+  requires LayerOptions<T> || VertexOptions<T>
   static void registerType() {
     registry().add(T::kType, [] { return std::make_unique<detail::ModuleOf<T>>(); });
   }
 
  private:
   std::shared_ptr<const Module> module_;
+  LayerSettings settings_;
 };
 
 }  // namespace muster

@@ -15,9 +15,14 @@ void reorder(const Tensor& x, Tensor& y, Context& context);
 /// @throws InvalidArgument if shapes differ.
 void loadFeatures(const Tensor& x, Tensor& y, Context& context);
 
+/// Reads a batch's features into indices `y`, int64 RowMajor: int64 as they are, uint8 widened.
+/// @throws InvalidArgument if shapes differ, or for other element types.
+void loadIndices(const Tensor& x, Tensor& y, Context& context);
+
 namespace cpu {
 void reorder(const Tensor& x, Tensor& y, Context& context);
 void loadFeatures(const Tensor& x, Tensor& y, Context& context);
+void loadIndices(const Tensor& x, Tensor& y, Context& context);
 }  // namespace cpu
 
 }  // namespace muster

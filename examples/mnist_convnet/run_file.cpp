@@ -7,6 +7,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/model_file.h"
+#include "muster/core/nn/multi_layer_network.h"
 
 namespace example {
 namespace {

@@ -9,6 +9,7 @@
 #include "examples/support/data_sets.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/model_file.h"
+#include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/generated_digits.h"
 #include "tests/examples/convnet.h"
 

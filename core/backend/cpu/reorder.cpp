@@ -112,4 +112,9 @@ void loadFeatures(const Tensor& x, Tensor& y, Context& context) {
   });
 }
 
+void loadIndices(const Tensor& x, Tensor& y, Context& context) {
+  if (x.dtype() == DType::Int64) return copy(x, y, context);
+  std::ranges::copy(x.span<std::uint8_t>(), y.data<std::int64_t>());
+}
+
 }  // namespace muster::cpu

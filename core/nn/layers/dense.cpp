@@ -33,10 +33,10 @@ class PerStepProgram final : public ModuleProgram {
 
 std::unique_ptr<ModuleProgram> compileDense(std::int64_t units, Activation activation,
                                             const ModuleBinding& binding, Context& context) {
-  const bool perStep = binding.input.rank() == 3;
-  const std::int64_t rows = perStep ? binding.input[0] * binding.input[1] : binding.input[0];
+  const bool perStep = binding.input().rank() == 3;
+  const std::int64_t rows = perStep ? binding.input()[0] * binding.input()[1] : binding.input()[0];
   auto program = std::make_unique<LinearProgram<DensePlan>>(
-      planDense({rows, binding.input[-1], units}, context),
+      planDense({rows, binding.input()[-1], units}, context),
       FusedActivation(activation, {rows, units}, Layout::RowMajor, binding.training), binding, context);
   if (!perStep) return program;
   return std::make_unique<PerStepProgram>(std::move(program), rows);

@@ -65,7 +65,7 @@ Shape ActivationLayer::outputShape(const Shape& input) const {
 
 std::unique_ptr<ModuleProgram> ActivationLayer::compile(const ModuleBinding& binding,
                                                         Context& context) const {
-  const auto layout = activation == Activation::Softmax ? Layout::RowMajor : binding.offered;
+  const auto layout = activation == Activation::Softmax ? Layout::RowMajor : binding.offered();
   return std::make_unique<ActivationProgram>(activation, layout, context);
 }
 

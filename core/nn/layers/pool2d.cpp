@@ -82,7 +82,7 @@ Shape MaxPool2d::outputShape(const Shape& input) const {
   return outputOf(planShape(PoolKind::Max, *this, input.prepend(1)));
 }
 std::unique_ptr<ModuleProgram> MaxPool2d::compile(const ModuleBinding& binding, Context& context) const {
-  return std::make_unique<Pool2dProgram>(planShape(PoolKind::Max, *this, binding.input), binding.offered,
+  return std::make_unique<Pool2dProgram>(planShape(PoolKind::Max, *this, binding.input()), binding.offered(),
                                          context);
 }
 void MaxPool2d::fields(Fields& f) {
@@ -96,8 +96,8 @@ Shape AveragePool2d::outputShape(const Shape& input) const {
   return outputOf(planShape(PoolKind::Average, *this, input.prepend(1)));
 }
 std::unique_ptr<ModuleProgram> AveragePool2d::compile(const ModuleBinding& binding, Context& context) const {
-  return std::make_unique<Pool2dProgram>(planShape(PoolKind::Average, *this, binding.input), binding.offered,
-                                         context);
+  return std::make_unique<Pool2dProgram>(planShape(PoolKind::Average, *this, binding.input()),
+                                         binding.offered(), context);
 }
 void AveragePool2d::fields(Fields& f) {
   visit(*this, f);
@@ -110,7 +110,7 @@ Shape GlobalPool2d::outputShape(const Shape& input) const {
   return outputOf(globalShape(kind, input.prepend(1)));
 }
 std::unique_ptr<ModuleProgram> GlobalPool2d::compile(const ModuleBinding& binding, Context& context) const {
-  return std::make_unique<Pool2dProgram>(globalShape(kind, binding.input), binding.offered, context);
+  return std::make_unique<Pool2dProgram>(globalShape(kind, binding.input()), binding.offered(), context);
 }
 void GlobalPool2d::fields(Fields& f) {
   f.field("name", name);

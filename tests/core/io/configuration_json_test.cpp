@@ -66,8 +66,8 @@ TEST_CASE("a configuration comes back") {
   CHECK(read.updater.learningRate().at(49) == everyLayer().updater.learningRate().at(49));
   REQUIRE(read.layers.size() == 9);
   CHECK(read.layers[0].module().name() == "first");
-  CHECK(read.layers[0].module().outputShape({3, 28, 28}) ==
-        everyLayer().layers[0].module().outputShape({3, 28, 28}));
+  CHECK(read.layers[0].module().outputShape(std::vector<Shape>{{3, 28, 28}}) ==
+        everyLayer().layers[0].module().outputShape(std::vector<Shape>{{3, 28, 28}}));
   CHECK(read.layers[8].module().lossHead()->loss == Loss::MeanSquaredError);
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("what a person writes by hand") {
   CHECK(read.l2 == 0);
   CHECK(read.updater.type() == "adam");
   CHECK(read.updater.learningRate().at(7) == 0.001);
-  CHECK(read.layers[0].module().outputShape({1, 28, 28}) == Shape{20, 24, 24});
+  CHECK(read.layers[0].module().outputShape(std::vector<Shape>{{1, 28, 28}}) == Shape{20, 24, 24});
 }
 
 TEST_CASE("mistakes are named with their path") {

@@ -1,4 +1,5 @@
 #include "muster/core/io/model_file.h"
+#include "muster/core/nn/multi_layer_network.h"
 
 #include <doctest/doctest.h>
 #include <fmt/ranges.h>

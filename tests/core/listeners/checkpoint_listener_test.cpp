@@ -87,7 +87,7 @@ TEST_CASE("what it cannot do is said before the training") {
   test::FakeTrainer trainer(model);
   CheckpointListener listener({.directory = directory.path()});
   CHECK(test::thrown<InvalidArgument>([&] { listener.onFitStart({.trainer = trainer}); }) ==
-        "checkpoint listener: the model is not a MultiLayerNetwork; give a `save` function for it");
+        "checkpoint listener: the model is not a Network; give a `save` function for it");
 
   test::writeFile(directory / "file", "x");
   CheckpointListener blocked({.directory = directory / "file/inside", .save = [](Model&, const auto&) {}});

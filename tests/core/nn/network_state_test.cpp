@@ -1,4 +1,4 @@
-#include "muster/core/nn/detail/chain_state.h"
+#include "muster/core/nn/detail/network_state.h"
 
 #include <doctest/doctest.h>
 

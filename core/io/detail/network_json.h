@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "muster/core/nn/network.h"
+
+namespace muster::detail {
+
+/// The network that a configuration describes, a chain or a graph; not yet initialised.
+/// @throws InvalidArgument naming the field that is unknown, missing or wrong, or what cannot be.
+std::unique_ptr<Network> networkFromJson(std::string_view json);
+
+}  // namespace muster::detail

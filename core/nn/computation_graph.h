@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/core/nn/network.h"
+
+namespace muster {
+
+struct GraphInput {
+  std::string name;
+  Shape shape = {};  ///< of one example; empty: taken from the first batch
+};
+
+/// A layer or vertex of a graph, and what it reads: inputs of the graph and other vertices, by name.
+struct GraphVertex {
+  std::string name;
+  Layer layer;
+  std::vector<std::string> inputs;
+};
+
+struct GraphOutput {
+  std::string name;   ///< of a vertex
+  double weight = 1;  ///< of its loss in the network's; at least 0
+};
+
+/// A graph of layers and how it is trained. Vertices may stand in any order.
+///
+/// ```cpp
+/// ComputationGraphConfiguration graph{.seed = 1, .inputs = {{.name = "image", .shape = {1, 28, 28}}}};
+/// const auto conv = graph.add("conv", Conv2d{.outChannels = 8, .kernel = {3, 3}, .padding = {1, 1}},
+/// {"image"}); const auto wide = graph.add("wide", Conv2d{.outChannels = 8}, {"image"}); const auto sum =
+/// graph.add("sum", Combine{.combination = Combination::Add}, {conv, wide});
+/// graph.addOutput(graph.add("digit", Output{.classes = 10}, {sum}));
+/// ```
+struct ComputationGraphConfiguration {
+  std::uint64_t seed = 0;
+  Updater updater = {};
+  double l1 = 0, l2 = 0, weightDecay = 0;  ///< see TrainingOptions
+  double clipNorm = 0, clipValue = 0;      ///< likewise
+  std::vector<GraphInput> inputs = {};
+  std::vector<GraphVertex> vertices = {};
+  std::vector<GraphOutput> outputs = {};
+
+  /// Appends a vertex. @return its name, for those that read it.
+  std::string add(std::string name, Layer layer, std::vector<std::string> reads);
+  void addOutput(std::string name, double weight = 1);
+
+  TrainingOptions trainingOptions() const;
+  std::string toJson() const;
+  /// @throws InvalidArgument naming the field that is unknown, missing or of the wrong type.
+  static ComputationGraphConfiguration fromJson(std::string_view json);
+  /// The graph in Graphviz's language: vertices with their types and, where the inputs have shapes, output
+  /// shapes. @throws InvalidArgument for a graph that cannot be.
+  std::string toDot() const;
+};
+
+/// A network that is a graph without cycles: named inputs, several outputs, each with its own loss.
+///
+/// Outputs that are to be trained are Output layers; a batch names labels as the outputs are called. The
+/// score is the sum of their losses times their weights.
+class ComputationGraph final : public Network {
+ public:
+  /// @throws InvalidArgument naming the vertex or option that cannot be: a name that is used twice, a vertex
+  ///         that reads what is not there, a cycle, one that leads to no output, shapes that do not meet.
+  explicit ComputationGraph(ComputationGraphConfiguration configuration);
+  /// As above, computing on `context`, which outlives it.
+  ComputationGraph(ComputationGraphConfiguration configuration, Context& context);
+
+  const ComputationGraphConfiguration& configuration() const { return configuration_; }
+  /// A copy with the same state. @throws InvalidArgument before `init()`.
+  std::unique_ptr<ComputationGraph> clone();
+  /// @throws FileError naming what is wrong with the file.
+  static std::unique_ptr<ComputationGraph> load(const std::filesystem::path& path);
+  std::string toJson() const override { return configuration_.toJson(); }
+
+  std::vector<detail::NetworkInput> inputs() const override;
+  std::vector<std::pair<std::string, std::string>> parts() const override;
+
+ protected:
+  detail::NetworkPlan layOut() const override;
+  void setInputShapes(std::span<const Shape> shapes) override;
+  std::unique_ptr<Network> make(Context* context) const override;
+
+ private:
+  ComputationGraph(ComputationGraphConfiguration configuration, Context* context);
+
+  ComputationGraphConfiguration configuration_;
+};
+
+/// Draws a graph into an SVG file, by Graphviz's program `dot`.
+/// @throws FileError where the file cannot be written; InvalidArgument where there is no `dot`, or as
+/// `toDot`.
+void drawSvg(const ComputationGraphConfiguration& configuration, const std::filesystem::path& path);
+
+}  // namespace muster

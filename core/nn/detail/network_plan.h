@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/core/nn/module.h"
+
+namespace muster::detail {
+
+/// Where a network's data comes in.
+struct NetworkInput {
+  std::string name;
+  Shape shape = {};      ///< of one example
+  bool indices = false;  ///< int64; else float32
+};
+
+/// A module of a network with its place in the flat state: what a program is compiled from.
+///
+/// Values are numbered: the network's inputs first, then the nodes' outputs in the order of the nodes.
+struct NetworkNode {
+  std::string name;
+  std::shared_ptr<const Module> module;
+  LayerSettings settings = {};
+  std::vector<std::size_t> inputs = {};  ///< values, all numbered lower than the node's own
+  std::vector<Shape> inputShapes = {};   ///< without the batch
+  Shape output = {};
+  std::vector<Tensor> parameters = {};  ///< views of the blocks
+  std::vector<Tensor> gradients = {};
+  std::vector<Tensor> statistics = {};
+  std::span<const Segment> segments = {};  ///< of the parameters
+};
+
+struct NetworkOutput {
+  std::string name;
+  std::size_t value = 0;
+  std::optional<LossHead> head = {};
+  double weight = 1;  ///< of its loss in the network's
+};
+
+/// A network laid out: its nodes in an order in which each comes after those that it reads.
+struct NetworkPlan {
+  std::vector<NetworkInput> inputs;
+  std::vector<NetworkNode> nodes;
+  std::vector<NetworkOutput> outputs;
+
+  bool empty() const { return nodes.empty(); }
+  const Shape& shapeOf(std::size_t value) const {
+    return value < inputs.size() ? inputs[value].shape : nodes[value - inputs.size()].output;
+  }
+  const std::string& nameOf(std::size_t value) const {
+    return value < inputs.size() ? inputs[value].name : nodes[value - inputs.size()].name;
+  }
+};
+
+/// Lays nodes out one after another, with checks that name the node.
+class NetworkLayout {
+ public:
+  explicit NetworkLayout(std::vector<NetworkInput> inputs);
+
+  /// Adds a node that reads these values, a Flatten before it where it wants one. @return its value.
+  /// @throws InvalidArgument naming the node where its name is taken, or the shapes do not fit.
+  std::size_t add(std::string name, const Layer& layer, std::vector<std::size_t> inputs);
+  void addOutput(std::string name, std::size_t value, double weight = 1);
+  const NetworkPlan& plan() const { return plan_; }
+  NetworkPlan take() { return std::move(plan_); }
+
+ private:
+  std::size_t append(NetworkNode node);
+  void requireIndices(const NetworkNode& node);
+
+  NetworkPlan plan_;
+  std::vector<std::string> readAsNumbers_;  // [input] the first node that does
+};
+
+}  // namespace muster::detail

@@ -1,0 +1,102 @@
+#include "muster/core/nn/detail/network_state.h"
+
+#include <cmath>
+#include <utility>
+
+#include "muster/core/base/error.h"
+
+namespace muster::detail {
+namespace {
+
+constexpr std::pair<MergeRule, const char*> kStatisticsBlocks[] = {
+    {MergeRule::Average, "statistics"},
+    {MergeRule::Moments, "moments"},
+    {MergeRule::Keep, "kept statistics"},
+    {MergeRule::Reset, "reset statistics"},
+};
+
+std::string fullName(const NetworkNode& node, const ParameterSpec& spec) {
+  return node.name + "." + spec.name;
+}
+
+std::shared_ptr<const SegmentTable> parameterSegments(const NetworkPlan& plan) {
+  auto table = std::make_shared<SegmentTable>();
+  for (const auto& node : plan.nodes)
+    for (const auto& spec : node.module->parameters(node.inputShapes)) {
+      require(std::isfinite(spec.learningRateScale) && spec.learningRateScale >= 0,
+              "network: the learning-rate scale of {} must be finite and not negative, got {}",
+              fullName(node, spec), spec.learningRateScale);
+      table->add({.name = fullName(node, spec),
+                  .shape = spec.shape,
+                  .learningRateScale = spec.learningRateScale * node.settings.learningRate,
+                  .regularised = spec.regularised,
+                  .frozen = spec.frozen || node.settings.frozen});
+    }
+  return table;
+}
+
+/// A node's statistics that are merged by `rule`, in its order.
+std::vector<ParameterSpec> statisticsOf(const NetworkNode& node, MergeRule rule) {
+  auto specs = node.module->statistics(node.inputShapes);
+  std::erase_if(specs, [&](const ParameterSpec& spec) { return spec.merge != rule; });
+  return specs;
+}
+
+/// Moments come in pairs, a mean and the variance that goes with it.
+void requirePairs(const NetworkNode& node, const std::vector<ParameterSpec>& specs) {
+  for (std::size_t i = 0; i < specs.size(); i += 2)
+    require(i + 1 < specs.size() && specs[i].shape == specs[i + 1].shape,
+            "network: {} {} is merged as moments, so a variance of its shape must follow it",
+            fullName(node, specs[i]), specs[i].shape.toString());
+}
+
+/// With as many parts as numbers belong together: part p holds every node's p-th of them.
+std::shared_ptr<const SegmentTable> statisticsSegments(const NetworkPlan& plan, MergeRule rule) {
+  auto table = std::make_shared<SegmentTable>();
+  const std::size_t parts = rule == MergeRule::Moments ? 2 : 1;
+  for (std::size_t part = 0; part < parts; ++part)
+    for (const auto& node : plan.nodes) {
+      const auto specs = statisticsOf(node, rule);
+      if (parts == 2) requirePairs(node, specs);
+      for (std::size_t i = part; i < specs.size(); i += parts)
+        table->add({.name = fullName(node, specs[i]), .shape = specs[i].shape, .regularised = false});
+    }
+  return table;
+}
+
+void viewParameters(NetworkPlan& plan, const StateBlock& parameters, const StateBlock& gradients) {
+  std::size_t next = 0;
+  for (auto& node : plan.nodes) {
+    const auto count = node.module->parameters(node.inputShapes).size();
+    node.segments = std::span(parameters.segments->segments).subspan(next, count);
+    for (const auto& segment : node.segments) {
+      node.parameters.push_back(parameters.segment(segment));
+      node.gradients.push_back(gradients.segment(segment));
+    }
+    next += count;
+  }
+}
+
+void viewStatistics(NetworkPlan& plan, std::span<const StateBlock> blocks) {
+  for (auto& node : plan.nodes)
+    for (const auto& spec : node.module->statistics(node.inputShapes))
+      for (const auto& block : blocks)
+        if (block.merge == spec.merge) node.statistics.push_back(block.segment(fullName(node, spec)));
+}
+
+}  // namespace
+
+std::vector<StateBlock> makeBlocks(NetworkPlan& plan) {
+  const auto parameters = parameterSegments(plan);
+  std::vector<StateBlock> blocks{
+      StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, parameters),
+      StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, parameters)};
+  viewParameters(plan, blocks[0], blocks[1]);
+  for (const auto& [rule, name] : kStatisticsBlocks)
+    if (const auto segments = statisticsSegments(plan, rule); !segments->segments.empty())
+      blocks.push_back(StateBlock::zeros(name, BlockKind::Statistics, rule, segments));
+  viewStatistics(plan, std::span(blocks).subspan(2));
+  return blocks;
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,241 @@
+#include "muster/core/nn/layers/vertices.h"
+
+#include <cmath>
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/layers/fused_activation.h"
+
+namespace muster {
+namespace {
+
+class CombineProgram final : public VertexProgram {
+ public:
+  CombineProgram(const Combine& options, const ModuleBinding& binding, Context& context)
+      : combination_(options.combination),
+        passes_(options.combination == Combination::Add),
+        hasActivation_(options.activation != Activation::Identity),
+        layout_(binding.offered()),
+        activation_(options.activation, binding.input(), binding.offered(), binding.training),
+        context_(context) {}
+  Layout inputLayout() const override { return layout_; }
+  Layout outputLayout() const override { return layout_; }
+  bool passesGradient() const override { return passes_; }
+  BackwardReads backwardReads() const override {
+    const bool ofInputs = combination_ == Combination::Product || combination_ == Combination::Max;
+    return {.input = ofInputs, .output = hasActivation_};
+  }
+  void forwardAll(std::span<const Tensor> x, Tensor& y, const StepInfo&) override {
+    combine(combination_, x, y, context_);
+    activation_.forward(y, context_);
+  }
+  void backwardAll(std::span<const Tensor> x, const Tensor& y, Tensor& gradY, std::span<Tensor> gradX,
+                   const StepInfo&) override {
+    activation_.backward(y, gradY, context_);
+    for (std::size_t i = 0; i < gradX.size(); ++i)
+      if (gradX[i].defined()) combineBackward(combination_, x, i, gradY, gradX[i], context_);
+  }
+
+ private:
+  Combination combination_;
+  bool passes_, hasActivation_;
+  Layout layout_;
+  FusedActivation activation_;
+  Context& context_;
+};
+
+/// The dimension of an example that -1 stands for.
+std::int64_t axisOf(std::int64_t axis, const Shape& example, std::string_view type) {
+  const std::int64_t resolved = axis >= 0 ? axis : example.rank() == 3 ? 0 : example.rank() - 1;
+  require(resolved >= 0 && resolved < example.rank(), "{}: there is no dimension {} in {}", type, axis,
+          example.toString());
+  return resolved;
+}
+
+Shape withSize(const Shape& shape, std::int64_t axis, std::int64_t size) {
+  std::vector<std::int64_t> sizes(shape.begin(), shape.end());
+  sizes[static_cast<std::size_t>(axis)] = size;
+  return Shape(sizes);
+}
+
+class MergeProgram final : public VertexProgram {
+ public:
+  MergeProgram(std::int64_t axis, Context& context) : axis_(static_cast<int>(axis)), context_(context) {}
+  BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
+  void forwardAll(std::span<const Tensor> x, Tensor& y, const StepInfo&) override {
+    std::int64_t at = 0;
+    for (const auto& input : x) {
+      copyRange(input, 0, y, at, input.shape()[axis_], axis_, context_);
+      at += input.shape()[axis_];
+    }
+  }
+  void backwardAll(std::span<const Tensor> x, const Tensor&, Tensor& gradY, std::span<Tensor> gradX,
+                   const StepInfo&) override {
+    std::int64_t at = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const std::int64_t size = x[i].shape()[axis_];
+      if (gradX[i].defined()) copyRange(gradY, at, gradX[i], 0, size, axis_, context_);
+      at += size;
+    }
+  }
+
+ private:
+  int axis_;  // of a batch
+  Context& context_;
+};
+
+class SubsetProgram final : public ModuleProgram {
+ public:
+  SubsetProgram(std::int64_t from, std::int64_t axis, Context& context)
+      : from_(from), axis_(static_cast<int>(axis)), context_(context) {}
+  BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
+  void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
+    copyRange(x, from_, y, 0, y.shape()[axis_], axis_, context_);
+  }
+  void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
+    if (!gradX.defined()) return;
+    setZero(gradX, context_);
+    copyRange(gradY, 0, gradX, from_, gradY.shape()[axis_], axis_, context_);
+  }
+
+ private:
+  std::int64_t from_;
+  int axis_;  // of a batch
+  Context& context_;
+};
+
+class ReshapeProgram final : public ModuleProgram {
+ public:
+  bool aliasesInput() const override { return true; }
+  void forward(const Tensor&, Tensor&, const StepInfo&) override {}
+  void backward(const Tensor&, const Tensor&, Tensor&, Tensor&, const StepInfo&) override {}
+};
+
+class ScaleProgram final : public ModuleProgram {
+ public:
+  ScaleProgram(double factor, Layout layout, Context& context)
+      : factor_(factor), layout_(layout), context_(context) {}
+  Layout inputLayout() const override { return layout_; }
+  Layout outputLayout() const override { return layout_; }
+  BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
+  void forward(const Tensor& x, Tensor& y, const StepInfo&) override { scale(factor_, x, y, context_); }
+  void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
+    if (gradX.defined()) scale(factor_, gradY, gradX, context_);
+  }
+
+ private:
+  double factor_;
+  Layout layout_;
+  Context& context_;
+};
+
+}  // namespace
+
+Shape Combine::outputShape(std::span<const Shape> inputs) const {
+  require(!inputs.empty(), "combine: it has no inputs");
+  require(combination != Combination::Subtract || inputs.size() == 2,
+          "combine: subtract takes two inputs, got {}", inputs.size());
+  for (const auto& input : inputs)
+    require(input == inputs.front(), "combine: expected inputs of one shape, got {} and {}",
+            inputs.front().toString(), input.toString());
+  return inputs.front();
+}
+
+std::unique_ptr<VertexProgram> Combine::compile(const ModuleBinding& binding, Context& context) const {
+  return std::make_unique<CombineProgram>(*this, binding, context);
+}
+
+void Combine::fields(Fields& f) {
+  f.field("name", name);
+  f.field("combination", combination);
+  f.field("activation", activation);
+}
+
+void Combine::validate() const {
+  require(activation != Activation::Softmax,
+          "combine: softmax does not go element by element; use an ActivationLayer");
+}
+
+Shape Merge::outputShape(std::span<const Shape> inputs) const {
+  require(!inputs.empty(), "merge: it has no inputs");
+  const Shape& first = inputs.front();
+  const auto along = axisOf(axis, first, kType);
+  std::int64_t size = 0;
+  for (const auto& input : inputs) {
+    require(input.rank() == first.rank() && withSize(input, along, 0) == withSize(first, along, 0),
+            "merge: inputs joined along dimension {} must agree in the others, got {} and {}", along,
+            first.toString(), input.toString());
+    size += input[static_cast<int>(along)];
+  }
+  return withSize(first, along, size);
+}
+
+std::unique_ptr<VertexProgram> Merge::compile(const ModuleBinding& binding, Context& context) const {
+  return std::make_unique<MergeProgram>(axisOf(axis, binding.input().dropFirst(), kType) + 1, context);
+}
+
+void Merge::fields(Fields& f) {
+  f.field("name", name);
+  f.field("axis", axis);
+}
+
+void Merge::validate() const {
+  require(axis >= -1, "merge: axis must be -1 or a dimension, got {}", axis);
+}
+
+Shape Subset::outputShape(const Shape& input) const {
+  const auto along = axisOf(axis, input, kType);
+  require(to <= input[static_cast<int>(along)], "subset: elements {} to {} are not in dimension {} of {}",
+          from, to, along, input.toString());
+  return withSize(input, along, to - from);
+}
+
+std::unique_ptr<ModuleProgram> Subset::compile(const ModuleBinding& binding, Context& context) const {
+  return std::make_unique<SubsetProgram>(from, axisOf(axis, binding.input().dropFirst(), kType) + 1, context);
+}
+
+void Subset::fields(Fields& f) {
+  f.field("name", name);
+  f.field("from", from);
+  f.field("to", to);
+  f.field("axis", axis);
+}
+
+void Subset::validate() const {
+  require(from >= 0 && to > from, "subset: expected 0 <= from < to, got {} and {}", from, to);
+  require(axis >= -1, "subset: axis must be -1 or a dimension, got {}", axis);
+}
+
+Shape Reshape::outputShape(const Shape& input) const {
+  require(shape.elements() == input.elements(), "reshape: {} has {} elements, but its input {} has {}",
+          shape.toString(), shape.elements(), input.toString(), input.elements());
+  return shape;
+}
+
+std::unique_ptr<ModuleProgram> Reshape::compile(const ModuleBinding&, Context&) const {
+  return std::make_unique<ReshapeProgram>();
+}
+
+void Reshape::fields(Fields& f) {
+  f.field("name", name);
+  f.field("shape", shape);
+}
+
+void Reshape::validate() const {
+  require(!shape.empty() && shape.elements() > 0, "reshape: expected a shape with elements, got {}",
+          shape.toString());
+}
+
+std::unique_ptr<ModuleProgram> Scale::compile(const ModuleBinding& binding, Context& context) const {
+  return std::make_unique<ScaleProgram>(factor, binding.offered(), context);
+}
+
+void Scale::fields(Fields& f) {
+  f.field("name", name);
+  f.field("factor", factor);
+}
+
+void Scale::validate() const {
+  require(std::isfinite(factor), "scale: the factor must be finite, got {}", factor);
+}
+
+}  // namespace muster

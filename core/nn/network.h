@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/core/nn/layers.h"
+#include "muster/core/nn/model.h"
+
+namespace muster {
+
+class Evaluation;
+
+namespace detail {
+struct NetworkInput;
+struct NetworkPlan;
+class NetworkProgram;
+}  // namespace detail
+
+/// What chains and graphs of layers have in common: a network that is described by a configuration.
+///
+/// Its weights come from the configuration's seed, its activations and programs are planned once for each
+/// batch size, and its state lies in flat blocks. Used by one thread at a time.
+///
+/// A network with one input reads a batch's first features, one with several reads them by the inputs' names.
+/// Likewise the first labels, or those named as the outputs. What a mask is for, `Batch` says.
+class Network : public Model {
+ public:
+  ~Network() override;
+
+  /// Makes the parameters and draws them from the seed; every input must have a shape. A second call draws
+  /// them again, and zeroes the updater's state and the counters.
+  void init();
+  bool initialized() const;
+
+  /// A table: layer, type, what it reads unless that is the layer before, output shape, parameters.
+  std::string summary() const;
+  /// Predictions for features [N, ...] of a network with one input: the activation of the first output, [N,
+  /// classes]; without an output layer what the last one gives.
+  Tensor output(const Tensor& features);
+  /// The same of all outputs, in their order.
+  std::vector<Tensor> outputs(const Batch& batch);
+  /// Runs the network over a whole data set, and counts what its first output predicts. Source: core/eval.
+  Evaluation evaluate(DataSetIterator& data);
+  /// Writes configuration and state; atomic. @throws FileError. Source: core/io.
+  void save(const std::filesystem::path& path);
+  /// Reads any network, a chain or a graph. Source: core/io.
+  /// @throws FileError naming what is wrong with the file.
+  static std::unique_ptr<Network> load(const std::filesystem::path& path);
+  /// The configuration as JSON.
+  virtual std::string toJson() const = 0;
+
+  using Model::forward;
+  using Model::score;
+
+  // Model. `gradient` and `score` throw InvalidArgument where no output has a loss.
+  std::unique_ptr<Model> replicate(Context& context) const override;
+  /// The loss is the sum of the outputs' losses times their weights. The ticket's weight is the first
+  /// output's normaliser.
+  StepTicket gradient(const Batch& batch, const GradientReady& onReady) override;
+  std::span<StateBlock> blocks() override;
+  void prepare(const Batch& first) override;
+  void output(const Batch& batch, Tensor& out) override;
+  double score(const Batch& batch) override;
+  /// Of a network with one input and one output. `output` is what the loss reads: logits before Softmax or
+  /// Sigmoid, and without an Output what the last layer gives; float32 [N, ...]. Random streams are as those
+  /// of epoch `pass.call`. The gradient by the input is by the features as the first layer reads them (bytes
+  /// as value/255).
+  void forward(const Tensor& input, Tensor& output, const ForwardPass& pass) override;
+  /// @throws InvalidArgument unless a `forward` came before whose activations are still there: `gradient`,
+  ///         `step` or `fit` with as many examples overwrite them, as do batches of eight other sizes.
+  void backward(const Tensor& gradOutput, Tensor* gradInput) override;
+
+  /// Bytes that the activations and gradients of all compiled programs take.
+  std::size_t activationBytes() const;
+
+  /// For core/io: the inputs' names and shapes, and what the network is made of, as pairs of a label ("layer
+  /// 0", "vertex conv1") and a line of JSON.
+  virtual std::vector<detail::NetworkInput> inputs() const = 0;
+  virtual std::vector<std::pair<std::string, std::string>> parts() const = 0;
+
+ protected:
+  /// @param context  nullptr: one of its own; see Model.
+  Network(const TrainingOptions& options, std::uint64_t seed, Context* context);
+
+  /// Lays the configuration out, whose inputs all have shapes. @throws InvalidArgument.
+  virtual detail::NetworkPlan layOut() const = 0;
+  virtual void setInputShapes(std::span<const Shape> shapes) = 0;
+  /// Another network of the same configuration, without parameters. @param context  as above.
+  virtual std::unique_ptr<Network> make(Context* context) const = 0;
+  /// A copy with the same state on a context of its own. @throws InvalidArgument before `init()`.
+  std::unique_ptr<Network> cloneNetwork();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster

@@ -1,0 +1,72 @@
+#include <fmt/ranges.h>
+
+#include "muster/core/nn/detail/network_plan.h"
+#include "muster/core/nn/network.h"
+
+namespace muster {
+namespace {
+
+struct Row {
+  std::string name, type, inputs, shape, parameters;
+};
+
+std::string print(const std::vector<Row>& rows, const Row& total) {
+  const Row head{"layer", "type", "inputs", "output shape", "parameters"};
+  std::size_t name = 14, type = 14, inputs = 0;
+  for (const auto& row : rows) {
+    name = std::max(name, row.name.size());
+    type = std::max(type, row.type.size());
+    inputs = std::max(inputs, row.inputs.size());
+  }
+  if (inputs > 0) inputs = std::max(inputs, head.inputs.size());
+  const auto line = [&](const Row& row) {
+    const std::string middle = inputs > 0 ? fmt::format(" {:<{}}", row.inputs, inputs) : std::string();
+    return fmt::format("{:<{}} {:<{}}{} {:<18} {:>12}\n", row.name, name, row.type, type, middle, row.shape,
+                       row.parameters);
+  };
+  std::string text = line(head);
+  const std::string rule = std::string(text.size() - 1, '-') + "\n";
+  text += rule;
+  for (const auto& row : rows) text += line(row);
+  text += rule + line(total);
+  text.pop_back();
+  return text;
+}
+
+/// What a node reads, where that is not simply the node before it.
+std::string inputsOf(const detail::NetworkPlan& plan, std::size_t node) {
+  const auto& inputs = plan.nodes[node].inputs;
+  if (inputs.size() == 1 && inputs.front() + 1 == plan.inputs.size() + node) return {};
+  std::vector<std::string> names;
+  for (const std::size_t value : inputs) names.push_back(plan.nameOf(value));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+std::string Network::summary() const {
+  std::vector<Row> rows;
+  for (const auto& input : inputs())
+    if (input.shape.empty()) {
+      for (const auto& [label, json] : parts()) rows.push_back({label, "", "", "?", "?"});
+      return print(rows, {"total", "", "", "", "?"});
+    }
+  const detail::NetworkPlan plan = layOut();
+  std::int64_t total = 0, frozen = 0;
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
+    const auto& node = plan.nodes[i];
+    std::int64_t count = 0;
+    for (const auto& spec : node.module->parameters(node.inputShapes)) {
+      count += spec.shape.elements();
+      if (spec.frozen || node.settings.frozen) frozen += spec.shape.elements();
+    }
+    total += count;
+    rows.push_back({node.name, std::string(node.module->type()), inputsOf(plan, i), node.output.toString(),
+                    std::to_string(count)});
+  }
+  std::string text = print(rows, {"total", "", "", "", std::to_string(total)});
+  if (frozen > 0) text += fmt::format("\nof these frozen: {}", frozen);
+  return text;
+}
+
+}  // namespace muster
