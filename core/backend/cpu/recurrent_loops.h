@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+
+#include "muster/core/backend/cpu/exp.h"
+
+// One row of a recurrent layer: the gates of one example at one step. For `dispatch`; see RecurrentCell for
+// the formulas. Rows are apart, or the same where it is said.
+
+namespace muster::cpu {
+
+/// @param gates  i, f, g, o: in before their functions, out after them.
+[[gnu::always_inline]] inline void lstmForwardRow(float* gates, const float* cellBefore, float* cell,
+                                                  float* state, std::int64_t units) {
+#pragma GCC ivdep
+  for (std::int64_t u = 0; u < units; ++u) {
+    const float i = sigmoid(gates[u]), f = sigmoid(gates[units + u]);
+    const float g = tanh(gates[2 * units + u]), o = sigmoid(gates[3 * units + u]);
+    const float c = f * cellBefore[u] + i * g;
+    gates[u] = i;
+    gates[units + u] = f;
+    gates[2 * units + u] = g;
+    gates[3 * units + u] = o;
+    cell[u] = c;
+    state[u] = o * tanh(c);
+  }
+}
+
+/// @param gradState  by the state: in behind this step, out zero, for what flows through the gates.
+/// @param gradCell   by the cell: in behind this step, out before it.
+/// @param gradGates  by what the gates' functions are applied to.
+[[gnu::always_inline]] inline void lstmBackwardRow(const float* gates, const float* cellBefore,
+                                                   const float* cell, float* gradState, float* gradCell,
+                                                   float* gradGates, std::int64_t units) {
+#pragma GCC ivdep
+  for (std::int64_t u = 0; u < units; ++u) {
+    const float i = gates[u], f = gates[units + u], g = gates[2 * units + u], o = gates[3 * units + u];
+    const float t = tanh(cell[u]);
+    const float gradH = gradState[u];
+    const float gradC = gradCell[u] + gradH * o * (1.0f - t * t);
+    gradGates[u] = gradC * g * i * (1.0f - i);
+    gradGates[units + u] = gradC * cellBefore[u] * f * (1.0f - f);
+    gradGates[2 * units + u] = gradC * i * (1.0f - g * g);
+    gradGates[3 * units + u] = gradH * t * o * (1.0f - o);
+    gradCell[u] = gradC * f;
+    gradState[u] = 0.0f;
+  }
+}
+
+/// @param gates      r, z, n: in the input's part, out after their functions.
+/// @param products   Ur h, Uz h, Un h.
+/// @param candidate  out: Un h + un, which r is multiplied with.
+[[gnu::always_inline]] inline void gruForwardRow(float* gates, const float* products, const float* bias,
+                                                 float* candidate, const float* stateBefore, float* state,
+                                                 std::int64_t units) {
+#pragma GCC ivdep
+  for (std::int64_t u = 0; u < units; ++u) {
+    const float r = sigmoid(gates[u] + products[u]);
+    const float z = sigmoid(gates[units + u] + products[units + u]);
+    const float q = products[2 * units + u] + bias[u];
+    const float n = tanh(gates[2 * units + u] + r * q);
+    gates[u] = r;
+    gates[units + u] = z;
+    gates[2 * units + u] = n;
+    candidate[u] = q;
+    state[u] = n + z * (stateBefore[u] - n);
+  }
+}
+
+/// @param gradState  by the state: in behind this step, out what goes past the gates.
+/// @param gradGates      by the input's part of what the gates' functions are applied to.
+/// @param gradCandidate  by the candidate.
+[[gnu::always_inline]] inline void gruBackwardRow(const float* gates, const float* candidate,
+                                                  const float* stateBefore, float* gradState,
+                                                  float* gradGates, float* gradCandidate,
+                                                  std::int64_t units) {
+#pragma GCC ivdep
+  for (std::int64_t u = 0; u < units; ++u) {
+    const float r = gates[u], z = gates[units + u], n = gates[2 * units + u];
+    const float gradH = gradState[u];
+    const float gradN = gradH * (1.0f - z) * (1.0f - n * n);
+    gradGates[u] = gradN * candidate[u] * r * (1.0f - r);
+    gradGates[units + u] = gradH * (stateBefore[u] - n) * z * (1.0f - z);
+    gradGates[2 * units + u] = gradN;
+    gradCandidate[u] = gradN * r;
+    gradState[u] = gradH * z;
+  }
+}
+
+}  // namespace muster::cpu

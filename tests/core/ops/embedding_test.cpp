@@ -1,0 +1,94 @@
+#include "muster/core/ops/embedding.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "muster/core/base/error.h"
+#include "tests/support/arrays.h"
+
+namespace muster {
+namespace {
+
+Tensor indexTensor(std::vector<std::int64_t> values, const Shape& shape) {
+  Tensor tensor = Tensor::empty(shape, DType::Int64);
+  std::ranges::copy(values, tensor.data<std::int64_t>());
+  return tensor;
+}
+
+TEST_CASE(
+    "rows are gathered, and gradients scattered in the order of the indices, on any number of threads") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  for (const std::int64_t features : {1, 7, 64, 5000})
+    for (const Shape& shape : {Shape{1}, Shape{6}, Shape{5, 9}}) {
+      constexpr std::int64_t kVocabulary = 11;
+      CAPTURE(features);
+      std::vector<std::int64_t> values(static_cast<std::size_t>(shape.elements()));
+      for (auto& value : values) value = static_cast<std::int64_t>(random() % (kVocabulary - 1));
+      const Tensor indices = indexTensor(values, shape);
+      const auto table = test::randomArray({kVocabulary, features}, random);
+      const Shape rows{shape.elements(), features};
+      const auto gradY = test::randomArray(rows, random);
+      test::Array expected(rows), expectedGradient(table.shape);
+      for (std::int64_t i = 0; i < rows[0]; ++i)
+        for (std::int64_t f = 0; f < features; ++f) {
+          const std::int64_t v = values[static_cast<std::size_t>(i)];
+          expected.at(i * features + f) = table.at(v * features + f);
+          expectedGradient.at(v * features + f) += gradY.at(i * features + f);
+        }
+      const Shape output =
+          shape.rank() == 1 ? Shape{shape[0], features} : Shape{shape[0], shape[1], features};
+      Tensor first;
+      for (const int threads : {1, 2, 3}) {
+        Context context(Device::cpu(), {.threads = threads});
+        const ContextScope scope(context);
+        Tensor y = test::nanTensor(output), gradient = test::nanTensor(table.shape);
+        embeddingForward(indices, test::toTensor(table), {}, y, context);
+        CHECK(test::maxError(y.reshape(rows), expected) == 0);
+        embeddingBackward(indices, test::toTensor(gradY).reshape(output), {}, gradient, context);
+        CHECK(test::maxError(gradient, expectedGradient) < 1e-6);
+        if (threads == 1) first = gradient;
+        CHECK(test::sameBits(gradient, first));
+      }
+    }
+}
+
+TEST_CASE("masked places hold zeros, whatever their index, and teach nothing") {
+  Context context;
+  const Tensor indices = indexTensor({0, 1, 2, -7, 99, 1}, {2, 3}),
+               table = Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2});
+  const Tensor mask = Tensor::of({1, 1, 0, 0, 0, 1}, {2, 3});
+  Tensor y = test::nanTensor({2, 3, 2}), gradient = test::nanTensor({3, 2});
+  embeddingForward(indices, table, mask, y, context);
+  CHECK(test::maxError(y, test::Array({2, 3, 2}, {1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 3, 4})) == 0);
+  Tensor gradY = Tensor::zeros({2, 3, 2});
+  std::ranges::fill(gradY.span<float>(), 1.0f);
+  gradY.data<float>()[4] = std::numeric_limits<float>::quiet_NaN();
+  embeddingBackward(indices, gradY, mask, gradient, context);
+  CHECK(test::maxError(gradient, test::Array({3, 2}, {1, 1, 2, 2, 0, 0})) == 0);
+}
+
+TEST_CASE("an index out of range is told by example and position") {
+  Context context;
+  const Tensor table = Tensor::zeros({3, 2});
+  Tensor y = Tensor::zeros({2, 4, 2}), one = Tensor::zeros({2, 2});
+  CHECK_THROWS_WITH_AS(embeddingForward(indexTensor({0, 1, 2, 0, 1, 1, 3, 0}, {2, 4}), table, {}, y, context),
+                       "embedding: the index of example 1 at position 2 is 3, but the vocabulary is 0 to 2",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(embeddingForward(indexTensor({0, -1}, {2}), table, {}, one, context),
+                       "embedding: the index of example 1 at position 0 is -1, but the vocabulary is 0 to 2",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(embeddingForward(indexTensor({0, 1}, {2}), table, {}, y, context),
+                       "embedding: y is float32 [2, 4, 2] on cpu, expected float32 [2, 2] on cpu",
+                       InvalidArgument);
+  CHECK_THROWS_AS(embeddingForward(Tensor::zeros({2}), table, {}, one, context), InvalidArgument);
+  CHECK_THROWS_AS(embeddingForward(indexTensor({0, 1}, {2}), y, {}, one, context), InvalidArgument);
+  CHECK_THROWS_AS(embeddingForward(indexTensor({0, 1}, {2}), table, Tensor::zeros({3}), one, context),
+                  InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster

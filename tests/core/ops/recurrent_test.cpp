@@ -1,0 +1,251 @@
+#include "muster/core/ops/recurrent.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/support/arrays.h"
+
+namespace muster {
+namespace {
+
+using test::Array;
+
+struct RecurrentGolden {
+  RecurrentCell cell;
+  bool sequences;
+  std::string_view mask;
+  std::vector<double> y, gradX, gradInput, gradRecurrent, gradBias, gradRecurrentBias;
+};
+
+#include "tests/core/ops/recurrent_golden.inc"
+
+constexpr std::int64_t kBatch = 3, kSteps = 4, kFeatures = 2, kUnits = 3;
+
+/// As values() in recurrent_golden.py.
+Tensor numbers(const Shape& shape, std::int64_t salt) {
+  Tensor tensor = Tensor::empty(shape);
+  for (std::int64_t i = 0; i < tensor.elements(); ++i)
+    tensor.data<float>()[i] = static_cast<float>((5 * i * i + 3 * i + 7 * salt) % 17 - 8) / 16;
+  return tensor;
+}
+
+Tensor maskNamed(std::string_view name) {
+  if (name == "end") return Tensor::of({1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0}, {kBatch, kSteps});
+  if (name == "anywhere") return Tensor::of({1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 1, 1}, {kBatch, kSteps});
+  return {};
+}
+
+/// Each of a layer's parameters, made by `make(shape, number of the parameter)`.
+template <typename F>
+RecurrentWeights weightsOf(const RecurrentShape& s, F make) {
+  RecurrentWeights weights{make(Shape{s.gates() * s.units, s.features}, 2),
+                           make(Shape{s.gates() * s.units, s.units}, 3), make(Shape{s.gates() * s.units}, 4),
+                           Tensor()};
+  if (s.cell == RecurrentCell::GRU) weights.recurrentBias = make(Shape{s.units}, 5);
+  return weights;
+}
+
+RecurrentWeights nanWeights(const RecurrentShape& shape) {
+  return weightsOf(shape, [](const Shape& s, int) { return test::nanTensor(s); });
+}
+
+RecurrentWeights randomWeights(const RecurrentShape& shape, std::mt19937_64& random) {
+  return weightsOf(
+      shape, [&](const Shape& s, int) { return test::toTensor(test::randomArray(s, random, -0.5, 0.5)); });
+}
+
+/// Everything that a plan computes.
+struct Result {
+  Tensor y, gradX;
+  RecurrentWeights gradients;
+
+  std::vector<Tensor> all() const {
+    return {y, gradX, gradients.input, gradients.recurrent, gradients.bias, gradients.recurrentBias};
+  }
+};
+
+Result run(RecurrentPlan& plan, const RecurrentShape& shape, const Tensor& x, const RecurrentWeights& weights,
+           const Tensor& mask, const Tensor& gradY) {
+  Result result{test::nanTensor(shape.output()), test::nanTensor(shape.input()), nanWeights(shape)};
+  plan.forward(x, weights, mask, result.y);
+  plan.backward(weights, mask, gradY, result.gradients, result.gradX);
+  return result;
+}
+
+double error(const Tensor& tensor, const std::vector<double>& expected) {
+  return test::maxError(tensor, Array(tensor.shape(), expected));
+}
+
+}  // namespace
+
+TEST_CASE("values and gradients are those of the float64 script, masked or not, on any number of threads") {
+  for (const auto& golden : kRecurrentGolden)
+    for (const int threads : {1, 2}) {
+      CAPTURE(golden.mask);
+      CAPTURE(golden.sequences);
+      CAPTURE(gatesOf(golden.cell));
+      const RecurrentShape shape{golden.cell, kBatch, kSteps, kFeatures, kUnits, golden.sequences};
+      Context context(Device::cpu(), {.threads = threads});
+      const ContextScope scope(context);
+      const auto plan = planRecurrent(shape, true, context);
+      const Tensor mask = maskNamed(golden.mask);
+      // What the padding holds must not matter.
+      Tensor x = numbers(shape.input(), 1);
+      for (std::int64_t i = 0; mask.defined() && i < mask.elements(); ++i)
+        if (mask.data<float>()[i] == 0)
+          std::fill_n(x.data<float>() + i * kFeatures, kFeatures, std::numeric_limits<float>::quiet_NaN());
+      const auto result = run(*plan, shape, x, weightsOf(shape, numbers), mask, numbers(shape.output(), 6));
+      CHECK(error(result.y, golden.y) < 2e-7);
+      CHECK(error(result.gradX, golden.gradX) < 1e-6);
+      CHECK(error(result.gradients.input, golden.gradInput) < 1e-6);
+      CHECK(error(result.gradients.recurrent, golden.gradRecurrent) < 1e-6);
+      CHECK(error(result.gradients.bias, golden.gradBias) < 1e-6);
+      if (golden.cell == RecurrentCell::GRU)
+        CHECK(error(result.gradients.recurrentBias, golden.gradRecurrentBias) < 1e-6);
+    }
+}
+
+TEST_CASE("a padded batch gives what each sequence gives by itself") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  const std::vector<std::int64_t> lengths{9, 1, 5, 0, 9, 7};
+  Context context;
+  const ContextScope scope(context);
+  for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU})
+    for (const bool sequences : {true, false}) {
+      const auto batch = static_cast<std::int64_t>(lengths.size());
+      const RecurrentShape shape{cell, batch, 9, 5, 19, sequences};
+      const auto weights = randomWeights(shape, random);
+      const Tensor x = test::toTensor(test::randomArray(shape.input(), random));
+      const Tensor gradY = test::toTensor(test::randomArray(shape.output(), random));
+      Tensor mask = Tensor::zeros({batch, shape.steps});
+      for (std::int64_t n = 0; n < batch; ++n)
+        std::fill_n(mask.data<float>() + n * shape.steps, lengths[static_cast<std::size_t>(n)], 1.0f);
+      const auto whole = run(*planRecurrent(shape, true, context), shape, x, weights, mask, gradY);
+
+      auto sums = weightsOf(shape, [](const Shape& s, int) { return Tensor::zeros(s); });
+      for (std::int64_t n = 0; n < batch; ++n) {
+        const std::int64_t length = lengths[static_cast<std::size_t>(n)];
+        CAPTURE(length);
+        const auto padded = [&](const Tensor& t) { return test::toArray(t.rows(n, n + 1)); };
+        Array expectedY(whole.y.rows(n, n + 1).shape()), expectedX(whole.gradX.rows(n, n + 1).shape());
+        if (length > 0) {
+          RecurrentShape alone = shape;
+          alone.batch = 1;
+          alone.steps = length;
+          const auto cut = [&](const Tensor& t) {
+            return sequences || t.shape().rank() == 3 ? t.rows(n, n + 1)
+                                                            .reshape({shape.steps, t.shape()[-1]})
+                                                            .rows(0, length)
+                                                            .reshape({1, length, t.shape()[-1]})
+                                                      : t.rows(n, n + 1);
+          };
+          const auto one = run(*planRecurrent(alone, true, context), alone, cut(x), weights, {}, cut(gradY));
+          std::ranges::copy(one.y.span<float>(), expectedY.values.begin());
+          std::ranges::copy(one.gradX.span<float>(), expectedX.values.begin());
+          const auto parts = one.gradients;
+          const std::pair<Tensor, Tensor> added[] = {{parts.input, sums.input},
+                                                     {parts.recurrent, sums.recurrent},
+                                                     {parts.bias, sums.bias},
+                                                     {parts.recurrentBias, sums.recurrentBias}};
+          for (const auto& [from, to] : added)
+            for (std::int64_t i = 0; from.defined() && i < from.elements(); ++i)
+              to.data<float>()[i] += from.data<float>()[i];
+        }
+        CHECK(test::maxError(padded(whole.y), expectedY) < 1e-6);
+        CHECK(test::maxError(padded(whole.gradX), expectedX) < 1e-6);
+      }
+      CHECK(test::maxError(whole.gradients.input, test::toArray(sums.input)) < 1e-5);
+      CHECK(test::maxError(whole.gradients.recurrent, test::toArray(sums.recurrent)) < 1e-5);
+      CHECK(test::maxError(whole.gradients.bias, test::toArray(sums.bias)) < 1e-5);
+      if (cell == RecurrentCell::GRU)
+        CHECK(test::maxError(whole.gradients.recurrentBias, test::toArray(sums.recurrentBias)) < 1e-5);
+    }
+}
+
+TEST_CASE("the same bits whenever a plan runs, and backward may be called again") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU})
+    for (const int threads : {1, 3}) {
+      Context context(Device::cpu(), {.threads = threads});
+      const ContextScope scope(context);
+      const RecurrentShape shape{cell, 13, 6, 10, 70, true};
+      const auto plan = planRecurrent(shape, true, context);
+      const auto weights = randomWeights(shape, random);
+      const Tensor x = test::toTensor(test::randomArray(shape.input(), random));
+      const Tensor gradY = test::toTensor(test::randomArray(shape.output(), random));
+      const auto first = run(*plan, shape, x, weights, {}, gradY).all();
+      const auto second = run(*plan, shape, x, weights, {}, gradY);
+      Result again{second.y, test::nanTensor(shape.input()), nanWeights(shape)};
+      plan->backward(weights, {}, gradY, again.gradients, again.gradX);
+      for (std::size_t i = 0; i < first.size(); ++i) {
+        if (!first[i].defined()) continue;
+        CHECK(test::sameBits(first[i], second.all()[i]));
+        CHECK(test::sameBits(first[i], again.all()[i]));
+      }
+      const auto inference = planRecurrent(shape, false, context);
+      Tensor y = test::nanTensor(shape.output());
+      inference->forward(x, weights, {}, y);
+      CHECK(test::sameBits(y, first[0]));
+    }
+}
+
+TEST_CASE("large gates neither overflow nor give NaN, and a NaN is not hidden") {
+  Context context;
+  const ContextScope scope(context);
+  for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU}) {
+    const RecurrentShape shape{cell, 1, 3, 1, 2, true};
+    const auto weights = weightsOf(shape, [](const Shape& s, int number) {
+      Tensor tensor = numbers(s, number);
+      for (float& value : tensor.span<float>()) value *= 1000;
+      return tensor;
+    });
+    Tensor x = Tensor::of({5, -5, 1}, shape.input());
+    const auto result =
+        run(*planRecurrent(shape, true, context), shape, x, weights, {}, numbers(shape.output(), 6));
+    for (const auto& tensor : result.all())
+      if (tensor.defined())
+        CHECK(std::ranges::all_of(tensor.span<float>(), [](float v) { return std::isfinite(v); }));
+    x.data<float>()[1] = std::numeric_limits<float>::quiet_NaN();
+    Tensor y = test::nanTensor(shape.output());
+    planRecurrent(shape, false, context)->forward(x, weights, {}, y);
+    CHECK(std::isfinite(y.data<float>()[1]));
+    CHECK(std::isnan(y.data<float>()[5]));
+  }
+}
+
+TEST_CASE("sizes and tensors that do not fit are refused by name") {
+  Context context;
+  CHECK_THROWS_WITH_AS(planRecurrent({RecurrentCell::LSTM, 2, 0, 3, 4}, true, context),
+                       "recurrent: expected sequences [N, T, F] of at least one step and at least one unit, "
+                       "got [2, 0, 3] and 4 "
+                       "units",
+                       InvalidArgument);
+  const RecurrentShape shape{RecurrentCell::GRU, 2, 5, 3, 4};
+  const auto plan = planRecurrent(shape, false, context);
+  auto weights = weightsOf(shape, numbers);
+  Tensor x = Tensor::zeros(shape.input()), y = Tensor::zeros(shape.output());
+  CHECK_THROWS_WITH_AS(plan->forward(y, weights, {}, y),
+                       "recurrent: x is float32 [2, 5, 4] on cpu, expected float32 [2, 5, 3] on cpu",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(plan->forward(x, weights, Tensor::zeros({5, 2}), y),
+                       "recurrent: mask is float32 [5, 2] on cpu, expected float32 [2, 5] on cpu",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(plan->backward(weights, {}, y, weights, x),
+                       "recurrent: backward() of a plan that is not for training", InvalidArgument);
+  weights.recurrent = Tensor::zeros({3, 4});
+  CHECK_THROWS_AS(plan->forward(x, weights, {}, y), InvalidArgument);
+}
+
+}  // namespace muster
