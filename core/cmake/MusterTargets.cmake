@@ -1,9 +1,13 @@
 # Flags of our own code; never handed to users.
 add_library(muster_warnings INTERFACE)
-target_compile_options(muster_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+# What nvcc writes around our code for the host compiler is not pedantic.
+target_compile_options(muster_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow,-Wnon-virtual-dtor>)
 option(MUSTER_WERROR "Treat warnings as errors" OFF)
 if(MUSTER_WERROR)
-  target_compile_options(muster_warnings INTERFACE -Werror)
+  target_compile_options(muster_warnings INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
 
 # muster_module(<name>): the target muster_<name>, alias muster::<name>. Its folders add their own sources.

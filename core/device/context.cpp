@@ -2,7 +2,10 @@
 
 #include <omp.h>
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
+#include "muster/core/device/detail/backend.h"
+#include "muster/core/device/detail/cuda.h"
 
 namespace muster {
 namespace {
@@ -12,8 +15,14 @@ ContextOptions checked(ContextOptions options) {
   return options;
 }
 
-std::unique_ptr<detail::BackendState> makeState(Device device) {
-  if (device.isCpu()) return cpu::makeState();
+std::unique_ptr<detail::BackendState> makeState(Device device, const ContextOptions& options) {
+  if (device.isCpu()) {
+    const MathMode mode = options.mathMode.value_or(MathMode::Float32);
+    require(mode == MathMode::Float32, "context: the CPU computes in {}, it has no {}",
+            nameOf(MathMode::Float32), nameOf(mode));
+    return cpu::makeState();
+  }
+  if constexpr (kCudaBuilt) return cuda::makeState(device, options);
   throw DeviceUnavailable(
       fmt::format("context: {} is not to be had, this build has no CUDA", device.toString()));
 }
@@ -24,11 +33,13 @@ Context::Context(Device device, ContextOptions options)
     : device_(device),
       options_(checked(std::move(options))),
       pin_(options_.cores, options_.threads),
-      backend_(makeState(device)) {}
+      backend_(makeState(device, options_)) {}
 
 Context::~Context() = default;
 
-void Context::synchronize() {}
+void Context::synchronize() {
+  backend_->synchronize();
+}
 
 ContextScope::ContextScope(Context& context) : threadsBefore_(omp_get_max_threads()) {
   omp_set_num_threads(context.threads());
@@ -36,6 +47,61 @@ ContextScope::ContextScope(Context& context) : threadsBefore_(omp_get_max_thread
 
 ContextScope::~ContextScope() {
   omp_set_num_threads(threadsBefore_);
+}
+
+Event::Event() = default;
+Event::~Event() = default;
+Event::Event(Event&&) noexcept = default;
+Event& Event::operator=(Event&&) noexcept = default;
+
+Event::Event(Context& context) {
+  if constexpr (kCudaBuilt)
+    if (!context.device().isCpu()) backend_ = cuda::makeEvent(context.device());
+}
+
+void Event::record(Context& context, Stream stream) {
+  if (backend_) backend_->record(context, stream);
+}
+
+bool Event::complete() const {
+  return !backend_ || backend_->complete();
+}
+
+void Event::wait() const {
+  if (backend_) backend_->wait();
+}
+
+void Event::waitOn(Context& context, Stream stream) const {
+  if (!backend_) return;
+  if (context.device().isCpu()) return backend_->wait();
+  backend_->waitOn(context, stream);
+}
+
+Graph::Graph(Context& context, std::function<void()> work) {
+  if constexpr (kCudaBuilt) {
+    if (!context.device().isCpu()) {
+      backend_ = cuda::makeGraph(context);
+      backend_->beginCapture();
+      try {
+        work();
+      } catch (...) {
+        backend_->abandonCapture();
+        throw;
+      }
+      backend_->endCapture();
+      return;
+    }
+  }
+  work_ = std::move(work);
+}
+
+Graph::~Graph() = default;
+Graph::Graph(Graph&&) noexcept = default;
+Graph& Graph::operator=(Graph&&) noexcept = default;
+
+void Graph::launch() {
+  if (backend_) return backend_->launch();
+  work_();
 }
 
 }  // namespace muster

@@ -1,18 +1,51 @@
 #pragma once
 
+#include <array>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "muster/core/base/fields.h"
 #include "muster/core/device/affinity.h"
 #include "muster/core/device/device.h"
 
 namespace muster {
 
+/// What a context's work is ordered by: work of one stream is done in the order it was enqueued, work of two
+/// only as events say. On the CPU all work is done when a call returns.
+enum class Stream {
+  Compute,  ///< where operations run
+  Copy,     ///< for copies that overlap them
+};
+
+/// How matrix products and convolutions multiply float32 numbers; they are always added in float32.
+enum class MathMode {
+  Float32,        ///< as they are
+  TensorFloat32,  ///< rounded to 10 bits of mantissa (GPUs from compute capability 8.0 on)
+  BFloat16,       ///< rounded to 7 bits (likewise); parameters, activations and losses stay float32
+};
+
+template <>
+struct EnumNames<MathMode> {
+  static constexpr std::array<std::pair<MathMode, std::string_view>, 3> kNames{{
+      {MathMode::Float32, "fp32"},
+      {MathMode::TensorFloat32, "tf32"},
+      {MathMode::BFloat16, "bf16"},
+  }};
+};
+
 namespace detail {
 /// Library handles and streams of one backend; each backend derives its own.
 struct BackendState {
   virtual ~BackendState() = default;
+  virtual MathMode mathMode() const { return MathMode::Float32; }
+  virtual void synchronize() {}
 };
+class BackendEvent;
+class BackendGraph;
 }  // namespace detail
 
 namespace cpu {
@@ -25,16 +58,22 @@ struct ContextOptions {
   /// Cores to which the constructing thread (and the threads its operations start) is pinned while the
   /// context lives; empty: not pinned.
   std::vector<int> cores = {};
+  /// Nothing: TensorFloat32 on a GPU that has it, else Float32.
+  std::optional<MathMode> mathMode = {};
 };
 
 /// Where a thread computes: a device, its library handles and its thread budget. A worker makes its own on
 /// its own thread and destroys it there; one thread at a time uses it.
 ///
-/// Work on the CPU is done when a call returns. Work on a GPU is enqueued on the context's stream.
+/// Work on the CPU is done when a call returns. Work on a GPU is enqueued on the context's streams, which
+/// wait for no other's; it is found to have failed (DeviceFailure) by a later call, at the latest by the one
+/// that waits for it. After a fault in a kernel every later call on that GPU says DeviceFailure, in every
+/// context of the process.
 class Context {
  public:
-  /// @throws InvalidArgument for threads < 1, or for cores that the calling thread may not use;
-  ///         DeviceUnavailable where `device` is not to be had in this build or on this machine.
+  /// @throws InvalidArgument for threads < 1, for cores that the calling thread may not use, or a math mode
+  ///         that `device` does not have; DeviceUnavailable where `device` is not to be had in this build or
+  ///         on this machine.
   explicit Context(Device device = Device::cpu(), ContextOptions options = {});
   ~Context();
   Context(const Context&) = delete;
@@ -44,7 +83,10 @@ class Context {
   int threads() const { return options_.threads; }
   const std::vector<int>& cores() const { return options_.cores; }
 
-  /// Waits until everything enqueued here is done. On the CPU it always is.
+  MathMode mathMode() const { return backend_->mathMode(); }
+
+  /// Waits until everything enqueued here is done, on both streams. On the CPU it always is.
+  /// @throws DeviceFailure where some of it failed.
   void synchronize();
 
   /// For backends alone.
@@ -70,11 +112,53 @@ class ContextScope {
   int threadsBefore_;
 };
 
-/// A point in a context's work that others can wait for. On the CPU every event is complete when it is made.
+/// A point in a context's work that others can wait for. Complete until it is recorded, and on the CPU
+/// always. Move-only. Belongs to the device of the context that it was made for; may be destroyed while it is
+/// waited for on a stream.
 class Event {
  public:
-  bool complete() const { return true; }
-  void wait() const {}
+  Event();
+  /// For work of `context`. Allocates: made at planning, recorded in steps.
+  explicit Event(Context& context);
+  ~Event();
+  Event(Event&&) noexcept;
+  Event& operator=(Event&&) noexcept;
+
+  /// Moves the event to the end of what is enqueued on `stream` now. Of a context on the event's device.
+  void record(Context& context, Stream stream = Stream::Compute);
+  /// @throws DeviceFailure, as `wait`, where the device has failed.
+  bool complete() const;
+  /// Blocks the calling thread until the work before the event is done.
+  void wait() const;
+  /// What is enqueued on `stream` of `context` from now on waits for the event; the caller does not. The
+  /// context may be another device's. On the CPU the caller waits.
+  void waitOn(Context& context, Stream stream = Stream::Compute) const;
+
+ private:
+  std::unique_ptr<detail::BackendEvent> backend_;  // none: always complete
+};
+
+/// Work recorded once and started again and again as a whole. On a GPU it is a CUDA graph: no call but
+/// `launch` is made for it. On the CPU the function that enqueues the work is kept and called. Move-only;
+/// belongs to its context and one thread at a time. The work reads and writes the same memory each time, and
+/// what changes between launches it reads from there; all of that must stay where it is.
+class Graph {
+ public:
+  /// Calls `work` once, which enqueues on `Stream::Compute` of `context` (and on others that it makes wait
+  /// for it and waits for again); on a GPU that is recorded and not run. What of the library may be called in
+  /// there is said in core/backend/cuda/README.md: no allocation, no waiting, no result read.
+  /// @throws DeviceFailure where something cannot be recorded, or what `work` throws; nothing runs then.
+  Graph(Context& context, std::function<void()> work);
+  ~Graph();
+  Graph(Graph&&) noexcept;
+  Graph& operator=(Graph&&) noexcept;
+
+  /// Enqueues the work on `Stream::Compute` of the context. Allocates nothing.
+  void launch();
+
+ private:
+  std::function<void()> work_;                     // on the CPU
+  std::unique_ptr<detail::BackendGraph> backend_;  // on a GPU
 };
 
 }  // namespace muster

@@ -7,7 +7,9 @@
 #include <fstream>
 #include <optional>
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
+#include "muster/core/device/detail/cuda.h"
 
 namespace muster {
 
@@ -22,6 +24,46 @@ Device Device::parse(std::string_view text) {
     if (error == std::errc() && end == digits.data() + digits.size() && index >= 0) return cuda(index);
   }
   throw InvalidArgument(fmt::format("device: expected cpu, cuda or cuda:N, got \"{}\"", text));
+}
+
+std::vector<Device> Device::parseList(std::string_view text) {
+  std::vector<Device> devices;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const Device device = parse(text.substr(begin, end - begin));
+    require(std::ranges::find(devices, device) == devices.end(), "device: {} is named twice in \"{}\"",
+            device.toString(), text);
+    devices.push_back(device);
+    begin = end + 1;
+  }
+  return devices;
+}
+
+bool cudaBuilt() {
+  return kCudaBuilt;
+}
+
+std::vector<Device> availableDevices() {
+  std::vector<Device> devices{Device::cpu()};
+  if constexpr (kCudaBuilt)
+    for (int index = 0; index < cuda::deviceCount().count; ++index) devices.push_back(Device::cuda(index));
+  return devices;
+}
+
+std::string whyNoCuda() {
+  if constexpr (kCudaBuilt) return cuda::deviceCount().whyNone;
+  return "this build has no CUDA";
+}
+
+Device defaultDevice() {
+  const auto devices = availableDevices();
+  return devices.size() > 1 ? devices[1] : devices[0];
+}
+
+DeviceProperties propertiesOf(Device device) {
+  if (device.isCpu()) return {.name = "cpu"};
+  if constexpr (kCudaBuilt) return cuda::propertiesOf(device);
+  throw DeviceUnavailable(fmt::format("{} is not to be had, this build has no CUDA", device.toString()));
 }
 
 std::string Device::toString() const {

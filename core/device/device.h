@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,9 @@ class Device {
   static constexpr Device cuda(int index = 0) { return Device(DeviceKind::Cuda, index); }
   /// Reads "cpu", "cuda" or "cuda:N". @throws InvalidArgument for anything else, naming it.
   static Device parse(std::string_view text);
+  /// Reads devices separated by commas: "cuda:0,cuda:1". @throws InvalidArgument for anything else, an empty
+  /// list or a device that is named twice, naming it.
+  static std::vector<Device> parseList(std::string_view text);
 
   constexpr DeviceKind kind() const { return kind_; }
   constexpr int index() const { return index_; }
@@ -31,6 +35,31 @@ class Device {
   DeviceKind kind_ = DeviceKind::Cpu;
   int index_ = 0;
 };
+
+/// Whether this build has the CUDA backend at all.
+bool cudaBuilt();
+
+/// The devices of this machine that this build can use: the CPU, then the GPUs by index. Without a driver,
+/// only the CPU; that is no error.
+std::vector<Device> availableDevices();
+
+/// Why `availableDevices` has no GPU, as in "this build has no CUDA"; "" where it has one.
+std::string whyNoCuda();
+
+/// The first GPU, or the CPU where there is none.
+Device defaultDevice();
+
+/// What a report says of a device.
+struct DeviceProperties {
+  std::string name;             ///< as the maker calls it; "cpu" for the CPU
+  std::size_t memoryBytes = 0;  ///< of a GPU; 0 for the CPU
+  int multiprocessors = 0;      ///< of a GPU; 0 for the CPU
+  int major = 0, minor = 0;     ///< a GPU's compute capability
+  bool tensorFloat32 = false;   ///< has tensor cores for TF32, from compute capability 8.0 on
+  int driver = 0, runtime = 0;  ///< CUDA versions, as 13000 for 13.0
+};
+/// @throws DeviceUnavailable naming the device where it is not to be had here.
+DeviceProperties propertiesOf(Device device);
 
 /// The CPU cores this process may use, by number, from its affinity mask.
 std::vector<int> availableCores();

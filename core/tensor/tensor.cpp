@@ -4,7 +4,9 @@
 #include <cstring>
 #include <functional>
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
+#include "muster/core/device/detail/cuda.h"
 
 namespace muster {
 
@@ -20,10 +22,42 @@ std::int64_t storageElements(const Shape& shape, Layout layout) {
   return product;
 }
 
+namespace {
+
+// A tensor of no elements still has a place, so that "undefined" and "empty" differ.
+std::size_t bytesToOwn(const Shape& shape, DType dtype, Layout layout) {
+  return std::max<std::size_t>(static_cast<std::size_t>(storageElements(shape, layout)) * sizeOf(dtype), 1);
+}
+
+/// Whether both are of one build's devices; a build without CUDA has only the CPU.
+bool bothOnCpu(std::string_view op, const Tensor& a, const Tensor& b) {
+  const bool cpu = a.device().isCpu() && b.device().isCpu();
+  if (!cpu && !kCudaBuilt)
+    throw DeviceUnavailable(
+        fmt::format("{}: {} to {} needs a build with CUDA", op, a.toString(), b.toString()));
+  return cpu;
+}
+
+cuda::Place placeOf(const Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.raw()), tensor.device()};
+}
+
+void checkCopy(const Tensor& source, const Tensor& target) {
+  if (source.shape() != target.shape() || source.dtype() != target.dtype() ||
+      source.layout() != target.layout())
+    throw InvalidArgument(
+        fmt::format("copy: {} cannot be copied to {}", source.toString(), target.toString()));
+}
+
+void copyOnCpu(const Tensor& source, Tensor& target) {
+  if (source.raw() != target.raw() && source.bytes() > 0)
+    std::memcpy(target.raw(), source.raw(), source.bytes());
+}
+
+}  // namespace
+
 Tensor Tensor::empty(const Shape& shape, DType dtype, Device device, Layout layout) {
-  const auto bytes = static_cast<std::size_t>(storageElements(shape, layout)) * sizeOf(dtype);
-  // A tensor of no elements still has a place, so that "undefined" and "empty" differ.
-  auto buffer = std::make_shared<const Buffer>(std::max<std::size_t>(bytes, 1), device);
+  auto buffer = std::make_shared<const Buffer>(bytesToOwn(shape, dtype, layout), device);
   Tensor tensor = view(buffer->data(), shape, dtype, device, layout);
   tensor.owner_ = std::move(buffer);
   return tensor;
@@ -31,7 +65,16 @@ Tensor Tensor::empty(const Shape& shape, DType dtype, Device device, Layout layo
 
 Tensor Tensor::zeros(const Shape& shape, DType dtype, Device device, Layout layout) {
   Tensor tensor = empty(shape, dtype, device, layout);
+  if constexpr (kCudaBuilt)
+    if (!device.isCpu()) cuda::zeroBytes(placeOf(tensor), tensor.bytes());
   if (device.isCpu()) std::memset(tensor.data_, 0, tensor.bytes());
+  return tensor;
+}
+
+Tensor Tensor::pinned(const Shape& shape, DType dtype) {
+  auto buffer = std::make_shared<const Buffer>(Buffer::pinned(bytesToOwn(shape, dtype, Layout::RowMajor)));
+  Tensor tensor = view(buffer->data(), shape, dtype);
+  tensor.owner_ = std::move(buffer);
   return tensor;
 }
 
@@ -85,7 +128,7 @@ Tensor Tensor::slice(std::int64_t offset, const Shape& shape) const {
 void Tensor::resize(const Shape& shape, DType dtype) {
   const auto bytes = static_cast<std::size_t>(shape.elements()) * sizeOf(dtype);
   if (!owner_ || !device_.isCpu() || data_ != owner_->data() || bytes > owner_->bytes()) {
-    *this = empty(shape, dtype);
+    *this = owner_ && owner_->isPinned() ? pinned(shape, dtype) : empty(shape, dtype);
     return;
   }
   shape_ = shape;
@@ -106,24 +149,29 @@ void Tensor::requireDType(DType expected) const {
 }
 
 void copy(const Tensor& source, Tensor& target) {
-  if (source.shape() != target.shape() || source.dtype() != target.dtype() ||
-      source.layout() != target.layout())
-    throw InvalidArgument(
-        fmt::format("copy: {} cannot be copied to {}", source.toString(), target.toString()));
-  if (!source.device().isCpu() || !target.device().isCpu())
-    throw DeviceUnavailable(
-        fmt::format("copy: {} to {} needs a build with CUDA", source.toString(), target.toString()));
-  if (source.raw() != target.raw() && source.bytes() > 0)
-    std::memcpy(target.raw(), source.raw(), source.bytes());
+  checkCopy(source, target);
+  if (bothOnCpu("copy", source, target)) return copyOnCpu(source, target);
+  if constexpr (kCudaBuilt) cuda::copyBytes(placeOf(source), placeOf(target), source.bytes());
 }
 
-void copy(const Tensor& source, Tensor& target, Context&) {
-  copy(source, target);
+void copy(const Tensor& source, Tensor& target, Context& context, Stream stream) {
+  checkCopy(source, target);
+  if (bothOnCpu("copy", source, target)) return copyOnCpu(source, target);
+  if (context.device().isCpu() ||
+      (context.device() != source.device() && context.device() != target.device()))
+    throw InvalidArgument(fmt::format("copy: {} to {} cannot be enqueued on {}", source.toString(),
+                                      target.toString(), context.device().toString()));
+  if constexpr (kCudaBuilt)
+    cuda::copyBytes(placeOf(source), placeOf(target), source.bytes(), context, stream);
 }
 
-void setZero(Tensor& tensor, Context&) {
-  if (!tensor.device().isCpu()) throw DeviceUnavailable("setZero: this build has no CUDA");
-  std::memset(tensor.raw(), 0, tensor.bytes());
+void setZero(Tensor& tensor, Context& context) {
+  if (tensor.device().isCpu()) {
+    std::memset(tensor.raw(), 0, tensor.bytes());
+    return;
+  }
+  if constexpr (kCudaBuilt) return cuda::zeroBytes(placeOf(tensor), tensor.bytes(), context);
+  throw DeviceUnavailable("setZero: this build has no CUDA");
 }
 
 Tensor cloneTensor(const Tensor& source) {

@@ -29,6 +29,8 @@ class Tensor {
   /// Elements all zero, padding included.
   static Tensor zeros(const Shape& shape, DType dtype = DType::Float32, Device device = Device::cpu(),
                       Layout layout = Layout::RowMajor);
+  /// As `empty` on the CPU, in memory that GPUs copy from and to directly (`Buffer::pinned`).
+  static Tensor pinned(const Shape& shape, DType dtype = DType::Float32);
   /// A float32 tensor on the CPU with these elements. @throws InvalidArgument if their number does not fit.
   static Tensor of(std::span<const float> elements, const Shape& shape);
   static Tensor of(std::initializer_list<float> elements, const Shape& shape);
@@ -68,6 +70,7 @@ class Tensor {
 
   /// Makes this a RowMajor tensor of `shape` on the CPU, its elements undefined. Keeps its memory where it
   /// owns enough of it from the beginning, so that a recycled tensor allocates once for its largest shape.
+  /// What was `pinned` stays so.
   void resize(const Shape& shape, DType dtype);
 
   /// As in `float32 [128, 1, 28, 28] on cpu`.
@@ -85,20 +88,25 @@ class Tensor {
 };
 
 /// Copies all elements. @throws InvalidArgument unless shapes, element types and layouts agree.
-/// On the CPU it is done on return; between devices it is enqueued on `context`.
-void copy(const Tensor& source, Tensor& target, Context& context);
+///
+/// On the CPU it is done on return. Where one of both lies on a GPU it is enqueued on `stream` of `context`,
+/// which is that GPU's (between two GPUs either's): the source must keep its values, and a target on the CPU
+/// must not be read, until an event behind it is complete. Copies overlap with the GPU's other work only
+/// where the memory on the CPU is `pinned`.
+void copy(const Tensor& source, Tensor& target, Context& context, Stream stream = Stream::Compute);
 
-/// As `copy`, on the CPU, for those who have no context at hand.
+/// As `copy`, for those who have no context at hand: done on return. It waits for no context's stream, so
+/// whoever enqueued work on the source or the target has waited for that (`Context::synchronize`).
 void copy(const Tensor& source, Tensor& target);
 
-/// Sets every byte to zero.
+/// Sets every byte to zero; on a GPU enqueued.
 void setZero(Tensor& tensor, Context& context);
 
-/// An owning copy in the same layout on the same device.
+/// An owning copy in the same layout on the same device. Done on return, as `copy` without a context.
 Tensor cloneTensor(const Tensor& source);
 
 /// An owning copy in the same layout on `device`, which may be the source's own: what is written to the copy
-/// never shows in the source. Done on return.
+/// never shows in the source. Done on return, as `copy` without a context.
 /// @throws InvalidArgument for an undefined tensor; DeviceUnavailable where this build cannot use `device`.
 Tensor copyTo(const Tensor& source, Device device);
 

@@ -1,0 +1,105 @@
+#include "muster/core/backend/cuda/state.h"
+#include "muster/core/base/error.h"
+#include "muster/core/device/detail/cuda.h"
+
+// Note [Plain allocation]
+// Memory comes from cudaMalloc and goes with cudaFree: it is planned once, so its speed does not count; a
+// Buffer has no stream, and may outlive the context on whose stream a stream-ordered one would have to be
+// freed; and cudaFree waits for the kernels that still use the memory.
+
+namespace muster::cuda {
+namespace {
+
+std::byte* orOutOfMemory(cudaError_t error, void* data, std::string_view where, std::size_t bytes,
+                         const char* call) {
+  if (meaningOf(error) == Meaning::OutOfMemory) {
+    static_cast<void>(cudaGetLastError());
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), call);
+    throw OutOfMemory(outOfMemoryText(where, bytes, free, total));
+  }
+  check(error, call);
+  return static_cast<std::byte*>(data);
+}
+
+/// Enqueues a copy; between two GPUs directly where they can, else by way of the host, which CUDA sees to.
+void enqueueCopy(Place source, Place target, std::size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return;
+  if (!source.device.isCpu() && !target.device.isCpu() && source.device != target.device) {
+    MUSTER_CUDA_CHECK(cudaMemcpyPeerAsync(target.data, target.device.index(), source.data,
+                                          source.device.index(), bytes, stream));
+    return;
+  }
+  const auto kind = source.device.isCpu()   ? cudaMemcpyHostToDevice
+                    : target.device.isCpu() ? cudaMemcpyDeviceToHost
+                                            : cudaMemcpyDeviceToDevice;
+  MUSTER_CUDA_CHECK(cudaMemcpyAsync(target.data, source.data, bytes, kind, stream));
+}
+
+Device gpuOf(const Place& source, const Place& target) {
+  return target.device.isCpu() ? source.device : target.device;
+}
+
+/// Waits for this thread's own stream, which waits for no other.
+void finishOwnStream() {
+  MUSTER_CUDA_CHECK(cudaStreamSynchronize(cudaStreamPerThread));
+}
+
+}  // namespace
+
+std::byte* allocate(std::size_t bytes, Device device) {
+  const DeviceCount there = deviceCount();
+  if (device.index() >= there.count)
+    throw DeviceUnavailable(fmt::format("buffer: {} is not to be had on this machine{}{}", device.toString(),
+                                        there.whyNone.empty() ? "" : ": ", there.whyNone));
+  const DeviceGuard guard(device.index());
+  void* data = nullptr;
+  const cudaError_t error = cudaMalloc(&data, bytes);
+  return orOutOfMemory(error, data, device.toString(), bytes, "cudaMalloc(&data, bytes)");
+}
+
+void release(std::byte* data, Device device) noexcept {
+  try {
+    const DeviceGuard guard(device.index());
+    MUSTER_CUDA_LOG(cudaFree(data));
+  } catch (const std::exception& error) {
+    MUSTER_CUDA_LOG(cudaFree(data));
+  }
+}
+
+std::byte* allocatePinned(std::size_t bytes) {
+  void* data = nullptr;
+  const cudaError_t error = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
+  if (meaningOf(error) == Meaning::OutOfMemory) {
+    static_cast<void>(cudaGetLastError());
+    throw OutOfMemory(fmt::format("out of page-locked memory on cpu: {} bytes were asked for", bytes));
+  }
+  check(error, "cudaHostAlloc(&data, bytes, cudaHostAllocPortable)");
+  return static_cast<std::byte*>(data);
+}
+
+void releasePinned(std::byte* data) noexcept {
+  MUSTER_CUDA_LOG(cudaFreeHost(data));
+}
+
+void copyBytes(Place source, Place target, std::size_t bytes, Context& context, Stream stream) {
+  enqueueCopy(source, target, bytes, stateOf(context).stream(stream));
+}
+
+void copyBytes(Place source, Place target, std::size_t bytes) {
+  const DeviceGuard guard(gpuOf(source, target).index());
+  enqueueCopy(source, target, bytes, cudaStreamPerThread);
+  finishOwnStream();
+}
+
+void zeroBytes(Place target, std::size_t bytes, Context& context) {
+  if (bytes > 0) MUSTER_CUDA_CHECK(cudaMemsetAsync(target.data, 0, bytes, stateOf(context).stream()));
+}
+
+void zeroBytes(Place target, std::size_t bytes) {
+  const DeviceGuard guard(target.device.index());
+  if (bytes > 0) MUSTER_CUDA_CHECK(cudaMemsetAsync(target.data, 0, bytes, cudaStreamPerThread));
+  finishOwnStream();
+}
+
+}  // namespace muster::cuda

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+
+#include "muster/core/backend/cuda/owners.h"
+#include "muster/core/device/buffer.h"
+#include "muster/core/device/context.h"
+
+namespace muster::cuda {
+
+// Note [Memory of a context that never moves]
+// A captured graph holds the addresses that were used while it was captured. So what operations share in a
+// context is allocated with it, once, and plans choose what fits: algorithms take at most `kWorkspaceBytes`,
+// reductions at most `kScratchBytes` for their partial sums.
+
+inline constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
+inline constexpr std::size_t kScratchBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kResultBytes = 4096;
+
+/// What a context keeps for the CUDA backend. Made and destroyed with its device current.
+class State final : public detail::BackendState {
+ public:
+  State(Device device, std::optional<MathMode> mode);
+  ~State() override;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  MathMode mathMode() const override { return mathMode_; }
+  void synchronize() override;
+
+  Device device() const { return device_; }
+  cudaStream_t stream(Stream stream) const { return (stream == Stream::Compute ? compute_ : copy_).get(); }
+  cudaStream_t stream() const { return compute_.get(); }
+  cublasLtHandle_t blasHandle() const { return blas_.get(); }
+  cudnnHandle_t dnnHandle() const { return dnn_.get(); }
+
+  /// For what a library asks for while one call runs on the compute stream.
+  void* workspace() const { return workspace_.data(); }
+  /// For the partial results of one operation on the compute stream, in 8-byte numbers.
+  double* scratch() const { return reinterpret_cast<double*>(scratch_.data()); }
+  /// A counter of finished blocks; zero, and zero again after each kernel that uses it.
+  std::uint32_t* counter() const { return reinterpret_cast<std::uint32_t*>(counter_.data()); }
+  /// Where an operation leaves a result on the device that its caller waits for, and where the host reads it.
+  std::byte* deviceResult() const { return deviceResult_.data(); }
+  /// Copies the first `bytes` of `deviceResult()` to the host and waits for them. Not while capturing.
+  const std::byte* readResult(std::size_t bytes);
+
+ private:
+  Device device_;
+  MathMode mathMode_;
+  StreamOwner compute_, copy_;
+  BlasOwner blas_;
+  DnnOwner dnn_;
+  Buffer workspace_, scratch_, counter_, deviceResult_, hostResult_;
+};
+
+/// Of a context on a GPU, which becomes the calling thread's current device: contexts belong to a thread, so
+/// this changes nothing but at the first call.
+State& stateOf(Context& context);
+
+}  // namespace muster::cuda

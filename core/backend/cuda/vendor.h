@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+
+#include <string>
+
+// Note [Libraries loaded when they are first used]
+// cuBLASLt alone is half a gigabyte: linked, it would cost every program 50 ms and 200 MB of mappings at its
+// start, and a machine without it could not even run on its CPU. So both libraries are opened when the first
+// context on a GPU is made. Their functions are the tables' members, called as `blas().cublasLtMatmul(...)`.
+
+namespace muster::cuda {
+
+#define MUSTER_CUBLASLT_FUNCTIONS(FUNCTION)      \
+  FUNCTION(cublasLtCreate)                       \
+  FUNCTION(cublasLtDestroy)                      \
+  FUNCTION(cublasLtGetStatusString)              \
+  FUNCTION(cublasLtMatmul)                       \
+  FUNCTION(cublasLtMatmulAlgoGetHeuristic)       \
+  FUNCTION(cublasLtMatmulDescCreate)             \
+  FUNCTION(cublasLtMatmulDescDestroy)            \
+  FUNCTION(cublasLtMatmulDescSetAttribute)       \
+  FUNCTION(cublasLtMatmulPreferenceCreate)       \
+  FUNCTION(cublasLtMatmulPreferenceDestroy)      \
+  FUNCTION(cublasLtMatmulPreferenceSetAttribute) \
+  FUNCTION(cublasLtMatrixLayoutCreate)           \
+  FUNCTION(cublasLtMatrixLayoutDestroy)
+
+#define MUSTER_CUDNN_FUNCTIONS(FUNCTION)                       \
+  FUNCTION(cudnnConvolutionBackwardBias)                       \
+  FUNCTION(cudnnConvolutionBackwardData)                       \
+  FUNCTION(cudnnConvolutionBackwardFilter)                     \
+  FUNCTION(cudnnConvolutionBiasActivationForward)              \
+  FUNCTION(cudnnConvolutionForward)                            \
+  FUNCTION(cudnnCreate)                                        \
+  FUNCTION(cudnnCreateActivationDescriptor)                    \
+  FUNCTION(cudnnCreateConvolutionDescriptor)                   \
+  FUNCTION(cudnnCreateFilterDescriptor)                        \
+  FUNCTION(cudnnCreateTensorDescriptor)                        \
+  FUNCTION(cudnnDestroy)                                       \
+  FUNCTION(cudnnDestroyActivationDescriptor)                   \
+  FUNCTION(cudnnDestroyConvolutionDescriptor)                  \
+  FUNCTION(cudnnDestroyFilterDescriptor)                       \
+  FUNCTION(cudnnDestroyTensorDescriptor)                       \
+  FUNCTION(cudnnGetConvolutionBackwardDataAlgorithm_v7)        \
+  FUNCTION(cudnnGetConvolutionBackwardDataAlgorithmMaxCount)   \
+  FUNCTION(cudnnGetConvolutionBackwardFilterAlgorithm_v7)      \
+  FUNCTION(cudnnGetConvolutionBackwardFilterAlgorithmMaxCount) \
+  FUNCTION(cudnnGetConvolutionForwardAlgorithm_v7)             \
+  FUNCTION(cudnnGetConvolutionForwardAlgorithmMaxCount)        \
+  FUNCTION(cudnnGetConvolutionForwardWorkspaceSize)            \
+  FUNCTION(cudnnGetErrorString)                                \
+  FUNCTION(cudnnSetActivationDescriptor)                       \
+  FUNCTION(cudnnSetConvolution2dDescriptor)                    \
+  FUNCTION(cudnnSetConvolutionGroupCount)                      \
+  FUNCTION(cudnnSetConvolutionMathType)                        \
+  FUNCTION(cudnnSetFilter4dDescriptor)                         \
+  FUNCTION(cudnnSetStream)                                     \
+  FUNCTION(cudnnSetTensor4dDescriptor)
+
+#define MUSTER_TABLE_MEMBER(function) decltype(&::function) function = nullptr;
+struct BlasLibrary {
+  MUSTER_CUBLASLT_FUNCTIONS(MUSTER_TABLE_MEMBER)
+};
+struct DnnLibrary {
+  MUSTER_CUDNN_FUNCTIONS(MUSTER_TABLE_MEMBER)
+};
+#undef MUSTER_TABLE_MEMBER
+
+/// Opens the library at the first call, and never closes it.
+/// @throws DeviceUnavailable naming the library and the places that were looked at, or the function it lacks.
+const BlasLibrary& blas();
+const DnnLibrary& dnn();
+
+}  // namespace muster::cuda

@@ -1,0 +1,16 @@
+include("${CMAKE_CURRENT_LIST_DIR}/../../../core/cmake/MusterCudaArchitectures.cmake")
+
+function(expect capabilities expected)
+  muster_cuda_architectures(got "${capabilities}")
+  if(NOT got STREQUAL expected)
+    message(FATAL_ERROR "for \"${capabilities}\": expected ${expected}, got ${got}")
+  endif()
+endfunction()
+
+set(shipped "80-real;90-real;90-virtual")
+expect("" "${shipped}")
+expect("8.6" "86-real")
+expect("9.0\n9.0" "90-real")
+expect("8.0\n12.0\n8.0" "80-real;120-real")
+expect("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver." "${shipped}")
+expect("[N/A]" "${shipped}")

@@ -1,0 +1,78 @@
+#include "muster/core/backend/cuda/check.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+
+namespace muster::cuda {
+namespace {
+
+template <typename Error>
+std::string textOf(cudaError_t error) {
+  return test::thrown<Error>([&] { check(error, "cudaFoo(bar)"); });
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("a call that succeeded throws nothing") {
+  CHECK_NOTHROW(check(cudaSuccess, "cudaFoo(bar)"));
+  CHECK_NOTHROW(check(CUBLAS_STATUS_SUCCESS, "cublasFoo(bar)"));
+  CHECK_NOTHROW(check(CUDNN_STATUS_SUCCESS, "cudnnFoo(bar)"));
+}
+
+TEST_CASE("errors of CUDA become the exceptions that a caller can act on, with call and place") {
+  const auto memory = textOf<OutOfMemory>(cudaErrorMemoryAllocation);
+  CHECK(contains(memory, "in cudaFoo(bar) ("));
+  CHECK(contains(memory, "check_test.cpp:"));
+  for (auto error : {cudaErrorNoDevice, cudaErrorInsufficientDriver, cudaErrorInvalidDevice,
+                     cudaErrorStubLibrary, cudaErrorNoKernelImageForDevice, cudaErrorUnsupportedPtxVersion})
+    CHECK(contains(textOf<DeviceUnavailable>(error), cudaGetErrorString(error)));
+  for (auto error :
+       {cudaErrorInvalidValue, cudaErrorLaunchOutOfResources, cudaErrorStreamCaptureInvalidated}) {
+    const auto text = textOf<DeviceFailure>(error);
+    CHECK(contains(text, cudaGetErrorString(error)));
+    CHECK(!contains(text, "any more"));
+  }
+}
+
+TEST_CASE("errors after which the device is lost say so") {
+  for (auto error : {cudaErrorIllegalAddress, cudaErrorLaunchFailure, cudaErrorMisalignedAddress,
+                     cudaErrorAssert, cudaErrorECCUncorrectable, cudaErrorIllegalInstruction}) {
+    CHECK(meaningOf(error) == Meaning::FailedForGood);
+    CHECK(contains(textOf<DeviceFailure>(error), "this process cannot use the device any more"));
+  }
+  CHECK(meaningOf(cudaErrorInvalidValue) == Meaning::Failed);
+}
+
+TEST_CASE("running out of memory names the bytes asked for and those that are free") {
+  CHECK(outOfMemoryText("cuda:1", 4096, 512, 1024) ==
+        "out of memory on cuda:1: 4096 bytes were asked for, 512 of 1024 are free");
+}
+
+TEST_CASE("every function of cuBLASLt and cuDNN that is used is in the libraries") {
+  // Where they are installed, a GPU is not needed to look.
+  try {
+    const auto& matrices = blas();
+    const auto& layers = dnn();
+    CHECK((matrices.cublasLtMatmul != nullptr));
+    CHECK((layers.cudnnConvolutionForward != nullptr));
+    const auto fail = [](auto status) { return [status] { check(status, "foo(bar)"); }; };
+    for (const auto& text :
+         {test::thrown<DeviceFailure>(fail(CUBLAS_STATUS_INVALID_VALUE)),
+          test::thrown<OutOfMemory>(fail(CUBLAS_STATUS_ALLOC_FAILED)),
+          test::thrown<DeviceUnavailable>(fail(CUBLAS_STATUS_ARCH_MISMATCH)),
+          test::thrown<DeviceFailure>(fail(CUDNN_STATUS_EXECUTION_FAILED)),
+          test::thrown<OutOfMemory>(fail(CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED)),
+          test::thrown<DeviceUnavailable>(fail(CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH))})
+      CHECK_MESSAGE(contains(text, ", in foo(bar) ("), text);
+    CHECK(contains(test::thrown<DeviceFailure>(fail(CUBLAS_STATUS_INVALID_VALUE)), "cuBLASLt says 7 ("));
+  } catch (const DeviceUnavailable& error) {
+    CHECK(contains(error.what(), "cannot be loaded"));
+  }
+}
+
+}  // namespace
+}  // namespace muster::cuda

@@ -1,0 +1,133 @@
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "muster/core/base/error.h"
+#include "muster/core/device/buffer.h"
+#include "muster/core/device/context.h"
+#include "muster/core/tensor/tensor.h"
+#include "tests/support/devices.h"
+
+namespace muster {
+namespace {
+
+TEST_CASE_TEMPLATE("an event is complete until it is recorded and once it is waited for", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  CHECK(Event().complete());
+  Context context(Where::device());
+  Event event(context);
+  CHECK(event.complete());
+  Tensor x = Tensor::zeros({1 << 20}, DType::Float32, Where::device());
+  setZero(x, context);
+  event.record(context);
+  event.waitOn(context, Stream::Copy);
+  event.wait();
+  CHECK(event.complete());
+  Event moved = std::move(event);
+  moved.record(context, Stream::Copy);
+  context.synchronize();
+  CHECK(moved.complete());
+}
+
+TEST_CASE_TEMPLATE("tensors go to a device and come back, by context and without", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  const Tensor x = Tensor::of({1, 2, 3, 4, 5, 6}, {2, 3});
+  const Tensor there = copyTo(x, Where::device());
+  CHECK(there.device() == Where::device());
+  CHECK(std::memcmp(copyTo(there, Device::cpu()).raw(), x.raw(), x.bytes()) == 0);
+  CHECK(std::memcmp(copyTo(cloneTensor(there), Device::cpu()).raw(), x.raw(), x.bytes()) == 0);
+
+  Tensor staged = Tensor::pinned({2, 3}), back = Tensor::pinned({2, 3});
+  CHECK(staged.device().isCpu());
+  copy(x, staged);
+  Tensor copied = Tensor::zeros({2, 3}, DType::Float32, Where::device());
+  Event arrived(context);
+  copy(staged, copied, context, Stream::Copy);
+  arrived.record(context, Stream::Copy);
+  arrived.waitOn(context);
+  copy(copied, back, context);
+  context.synchronize();
+  CHECK(std::memcmp(back.raw(), x.raw(), x.bytes()) == 0);
+  setZero(copied, context);
+  context.synchronize();
+  CHECK(copyTo(copied.rows(1, 2), Device::cpu()).data<float>()[2] == 0);
+}
+
+TEST_CASE_TEMPLATE("a graph runs its work at each launch, in order with other work", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  Tensor from = copyTo(Tensor::of({1, 2}, {2}), Where::device()),
+         to = copyTo(Tensor::of({0, 0}, {2}), Where::device());
+  Graph graph(context, [&] { copy(from, to, context); });
+  context.synchronize();
+  CHECK(copyTo(to, Device::cpu()).data<float>()[0] == 0);  // made, not run
+  graph.launch();
+  context.synchronize();
+  CHECK(copyTo(to, Device::cpu()).data<float>()[1] == 2);
+  setZero(to, context);
+  Graph moved = std::move(graph);
+  moved.launch();
+  context.synchronize();
+  CHECK(copyTo(to, Device::cpu()).data<float>()[1] == 2);
+}
+
+TEST_CASE_TEMPLATE("work that throws makes no graph, and the context goes on", Where, test::OnGpu) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  CHECK_THROWS_AS(Graph(context, [] { throw std::runtime_error("boom"); }), std::runtime_error);
+  Tensor x = Tensor::zeros({4}, DType::Float32, Where::device());
+  setZero(x, context);
+  context.synchronize();
+}
+
+TEST_CASE_TEMPLATE("more memory than there is: the exception names what was asked for and what is free",
+                   Where, test::OnGpu) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const std::size_t bytes = propertiesOf(Where::device()).memoryBytes * 2;
+  try {
+    Buffer buffer(bytes, Where::device());
+    FAIL("it was given");
+  } catch (const OutOfMemory& error) {
+    const std::string text = error.what();
+    CHECK(text.find(std::to_string(bytes) + " bytes were asked for") != std::string::npos);
+    CHECK(text.find("are free") != std::string::npos);
+  }
+  Buffer small(64, Where::device());  // the failure is forgotten
+}
+
+TEST_CASE("pinned memory is memory of the CPU, and stays pinned when it grows") {
+  const Buffer buffer = Buffer::pinned(100);
+  CHECK(buffer.isPinned());
+  CHECK(buffer.device().isCpu());
+  CHECK(!Buffer(100, Device::cpu()).isPinned());
+  std::memset(buffer.data(), 7, buffer.bytes());
+  Tensor tensor = Tensor::pinned({3}, DType::Int64);
+  tensor.resize({300}, DType::Int64);
+  tensor.data<std::int64_t>()[299] = 5;
+  CHECK(tensor.elements() == 300);
+}
+
+TEST_CASE("the CPU multiplies in float32, and refuses what it does not have") {
+  CHECK(Context().mathMode() == MathMode::Float32);
+  CHECK(Context(Device::cpu(), {.mathMode = MathMode::Float32}).mathMode() == MathMode::Float32);
+  CHECK_THROWS_WITH_AS(Context(Device::cpu(), {.mathMode = MathMode::BFloat16}),
+                       "context: the CPU computes in fp32, it has no bf16", InvalidArgument);
+}
+
+TEST_CASE_TEMPLATE("a GPU's context has the mode it was given, TF32 where there are the cores for it", Where,
+                   test::OnGpu) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const bool fast = propertiesOf(Where::device()).tensorFloat32;
+  CHECK(Context(Where::device()).mathMode() == (fast ? MathMode::TensorFloat32 : MathMode::Float32));
+  CHECK(Context(Where::device(), {.mathMode = MathMode::Float32}).mathMode() == MathMode::Float32);
+  if (fast)
+    CHECK(Context(Where::device(), {.mathMode = MathMode::BFloat16}).mathMode() == MathMode::BFloat16);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "muster/core/device/context.h"
+#include "tests/support/skip.h"
+
+namespace muster::test {
+
+// Where a test body runs: TEST_CASE_TEMPLATE("...", Where, MUSTER_TEST_DEVICES) { MUSTER_NEEDS_DEVICE(Where);
+// ... } Each is a type with a device, how it multiplies, and why it is not to be had ("" where it is).
+
+struct OnCpu {
+  static Device device() { return Device::cpu(); }
+  static ContextOptions options() { return {}; }
+  static std::string whyNot() { return ""; }
+  /// Of a sum of products of float32 numbers, against float32: what its products are rounded to.
+  static constexpr double kProductError = 0;
+};
+
+struct OnGpu {
+  static Device device() { return Device::cuda(0); }
+  static ContextOptions options() { return {.mathMode = MathMode::Float32}; }
+  static std::string whyNot() { return whyNoCuda(); }
+  static constexpr double kProductError = 0;
+};
+
+struct OnGpuInTensorFloat32 : OnGpu {
+  static ContextOptions options() { return {.mathMode = MathMode::TensorFloat32}; }
+  static std::string whyNot() {
+    if (const auto reason = whyNoCuda(); !reason.empty()) return reason;
+    return propertiesOf(device()).tensorFloat32 ? "" : "this GPU has no TF32";
+  }
+  static constexpr double kProductError = 0x1p-10;  // both factors lose all but 10 bits
+};
+
+struct OnGpuInBFloat16 : OnGpuInTensorFloat32 {
+  static ContextOptions options() { return {.mathMode = MathMode::BFloat16}; }
+  static constexpr double kProductError = 0x1p-7;
+};
+
+}  // namespace muster::test
+
+TYPE_TO_STRING_AS("cpu", muster::test::OnCpu);
+TYPE_TO_STRING_AS("gpu", muster::test::OnGpu);
+TYPE_TO_STRING_AS("gpu, tf32", muster::test::OnGpuInTensorFloat32);
+TYPE_TO_STRING_AS("gpu, bf16", muster::test::OnGpuInBFloat16);
+
+/// For operations that multiply as they are.
+#define MUSTER_TEST_DEVICES ::muster::test::OnCpu, ::muster::test::OnGpu
+/// For matrix products and convolutions.
+#define MUSTER_TEST_MATH_MODES \
+  MUSTER_TEST_DEVICES, ::muster::test::OnGpuInTensorFloat32, ::muster::test::OnGpuInBFloat16
+
+#define MUSTER_NEEDS_DEVICE(Where)                                                             \
+  do {                                                                                         \
+    if (const std::string why = Where::whyNot(); !why.empty()) return muster::test::skip(why); \
+  } while (false)
