@@ -11,6 +11,7 @@
 #include "muster/core/base/fields.h"
 #include "muster/core/device/affinity.h"
 #include "muster/core/device/device.h"
+#include "muster/core/device/peers.h"
 
 namespace muster {
 
@@ -89,6 +90,11 @@ class Context {
   /// @throws DeviceFailure where some of it failed.
   void synchronize();
 
+  /// The workers that train beside this context's, or nullptr where it trains alone.
+  Peers* peers() const { return peers_; }
+  /// @param peers  must outlive their use here; nullptr: none.
+  void setPeers(Peers* peers) { peers_ = peers; }
+
   /// For backends alone.
   detail::BackendState& backend() { return *backend_; }
 
@@ -97,6 +103,7 @@ class Context {
   ContextOptions options_;
   ThreadPin pin_;
   std::unique_ptr<detail::BackendState> backend_;
+  Peers* peers_ = nullptr;
 };
 
 /// While it lives, the calling thread's operations use `context`'s number of threads, which is a setting of

@@ -32,8 +32,8 @@ Layer Layer::learningRate(double scale) const {
 Registry<Module>& Layer::registry() {
   static Registry<Module> instance("layer");
   static const bool filled = [] {
-    addAll<Conv2d, MaxPool2d, AveragePool2d, GlobalPool2d, Dense, Output, ActivationLayer, Dropout, Flatten,
-           Combine, Merge, Subset, Reshape, Scale>(instance);
+    addAll<BatchNorm, Conv2d, MaxPool2d, AveragePool2d, GlobalPool2d, Dense, Output, ActivationLayer, Dropout,
+           Flatten, Combine, Merge, Subset, Reshape, Scale>(instance);
     return true;
   }();
   static_cast<void>(filled);

@@ -1,6 +1,7 @@
 #pragma once
 
 // All layers, for programs that build networks.
+#include "muster/core/nn/layers/batch_norm.h"   // IWYU pragma: export
 #include "muster/core/nn/layers/conv2d.h"       // IWYU pragma: export
 #include "muster/core/nn/layers/dense.h"        // IWYU pragma: export
 #include "muster/core/nn/layers/elementwise.h"  // IWYU pragma: export

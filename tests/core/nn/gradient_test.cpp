@@ -79,6 +79,19 @@ TEST_CASE("pooling: maximum, average, global") {
   checkBetween({GlobalPool2d{.kind = PoolKind::Max}});
 }
 
+TEST_CASE("batch normalisation") {
+  for (const auto activation :
+       {Activation::Identity, Activation::ReLU, Activation::Tanh, Activation::Sigmoid, Activation::GELU}) {
+    CAPTURE(nameOf(activation));
+    checkBetween({BatchNorm{.activation = activation}});
+    checkBetween({Dense{.units = 6}, BatchNorm{.activation = activation}});
+  }
+  checkBetween({BatchNorm{.activation = Activation::Softmax}});
+  checkBetween({BatchNorm{.affine = false}});
+  checkBetween({BatchNorm{.activation = Activation::ReLU}, Conv2d{.outChannels = 17, .kernel = {2, 2}},
+                BatchNorm{.epsilon = 0.1}});
+}
+
 TEST_CASE("activations, in layers and as layers") {
   for (const auto activation :
        {Activation::Identity, Activation::ReLU, Activation::LeakyReLU, Activation::Tanh, Activation::Sigmoid,

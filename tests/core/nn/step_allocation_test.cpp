@@ -39,12 +39,14 @@ long allocationsInAStep(std::vector<Layer> layers, Updater updater, const Shape&
 TEST_CASE("a training step allocates nothing, with every layer and updater") {
   const std::vector<Layer> layers{
       Conv2d{.outChannels = 6, .kernel = {3, 3}, .activation = Activation::GELU},
+      BatchNorm{.activation = Activation::ReLU},
       MaxPool2d{},
       Conv2d{.outChannels = 5, .kernel = {2, 2}, .stride = {2, 2}, .activation = Activation::ReLU},
       AveragePool2d{},
       ActivationLayer{.activation = Activation::Sigmoid},
       Dropout{.rate = 0.3},
       Dense{.units = 12, .activation = Activation::Tanh},
+      BatchNorm{},
       Output{.classes = 4}};
   for (const char* updater : {"sgd", "nesterovs", "adam", "adamw", "rmsprop", "adagrad"})
     for (const int threads : {1, 2}) {

@@ -1,0 +1,152 @@
+#include "muster/core/nn/layers/batch_norm.h"
+
+#include <cmath>
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/layers/fused_activation.h"
+
+namespace muster {
+namespace {
+
+bool fusedInPlan(Activation activation) {
+  return activation == Activation::Identity || activation == Activation::ReLU;
+}
+
+class BatchNormProgram final : public ModuleProgram {
+ public:
+  /// @param behind  what the plan does not compute itself.
+  BatchNormProgram(const BatchNorm& options, const BatchNormShape& shape, Layout layout,
+                   FusedActivation behind, const ModuleBinding& binding, Context& context)
+      : options_(options),
+        name_(binding.name),
+        context_(context),
+        plan_(planBatchNorm(shape, layout, context)),
+        values_(static_cast<double>(shape.valuesPerChannel())),
+        behind_(std::move(behind)),
+        mean_(binding.statistics[0]),
+        variance_(binding.statistics[1]),
+        exchanged_(Tensor::zeros({2 * shape.channels() + 1}, DType::Float64)),
+        sums_(exchanged_.slice(0, {2, shape.channels()})) {
+    if (!options_.affine) return;
+    gamma_ = binding.parameters[0];
+    beta_ = binding.parameters[1];
+    if (!binding.training) return;
+    gradGamma_ = binding.gradients[0];
+    gradBeta_ = binding.gradients[1];
+  }
+
+  Layout inputLayout() const override { return plan_->layout(); }
+  Layout outputLayout() const override { return plan_->layout(); }
+
+  /// What a ReLU lets through is found again from x.
+  BackwardReads backwardReads() const override {
+    return {.input = true, .output = !fusedInPlan(options_.activation)};
+  }
+
+  void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
+    inTraining_ = info.training;
+    if (info.training) {
+      plan_->sums(x, sums_);
+      count_ = values_;
+      if (Peers* peers = peersOrNone()) {
+        double& together = exchanged_.data<double>()[exchanged_.elements() - 1];
+        together = values_;
+        peers->sum(exchanged_.span<double>());
+        count_ = together;
+      }
+      if (count_ < 2)
+        throw InvalidArgument(
+            fmt::format("{}: in training it needs more than one value a channel, and {} has one", name_,
+                        x.shape().toString()));
+      plan_->normalise(x, sums_, count_, gamma_, beta_, y);
+      plan_->moveStatistics(options_.momentum, mean_, variance_);
+    } else {
+      plan_->normaliseBy(x, mean_, variance_, gamma_, beta_, y);
+    }
+    behind_.forward(y, context_);
+  }
+
+  void backward(const Tensor& x, const Tensor& y, Tensor& gradY, Tensor& gradX,
+                const StepInfo& info) override {
+    behind_.backward(y, gradY, context_);
+    plan_->gradientSums(x, gradY, sums_, gradGamma_, gradBeta_);
+    if (!gradX.defined()) return;
+    if (!inTraining_) return plan_->gradientBy(x, gradY, gradX);
+    if (Peers* peers = peersOrNone()) return gradientOfAll(*peers, x, gradY, gradX, info.lossWeight);
+    plan_->gradient(x, gradY, sums_, count_, gradX);
+  }
+
+ private:
+  Peers* peersOrNone() const { return options_.synchronised ? context_.peers() : nullptr; }
+
+  /// gradY is of this worker's own mean loss, which counts in that of all by its weight: so do its sums, and
+  /// what comes of them is brought back to the own loss.
+  void gradientOfAll(Peers& peers, const Tensor& x, const Tensor& gradY, Tensor& gradX, double weight) {
+    const auto sums = sums_.span<double>();
+    for (double& sum : sums) sum *= weight;
+    peers.sum(sums);
+    if (weight > 0)
+      plan_->gradient(x, gradY, sums_, count_ * weight, gradX);
+    else
+      setZero(gradX, context_);  // none of its examples counts, nor will what it learns from them
+  }
+
+  BatchNorm options_;
+  std::string name_;
+  Context& context_;
+  std::unique_ptr<BatchNormPlan> plan_;
+  double values_;  // a channel has in this worker's batch
+  FusedActivation behind_;
+  Tensor gamma_, beta_, gradGamma_, gradBeta_;
+  Tensor mean_, variance_;  // running
+  Tensor exchanged_;        // float64 [2 C + 1]: the sums, and how many values they are of
+  Tensor sums_;             // the first of these
+  bool inTraining_ = true;  // as the last forward was
+  double count_ = 0;        // values a channel that its statistics were taken over
+};
+
+}  // namespace
+
+Shape BatchNorm::outputShape(const Shape& input) const {
+  require(input.rank() == 1 || input.rank() == 3, "batchnorm: expected an input [C] or [C, H, W], got {}",
+          input.toString());
+  return input;
+}
+
+std::vector<ParameterSpec> BatchNorm::parameters(const Shape& input) const {
+  if (!affine) return {};
+  return {{.name = "gamma", .shape = {input[0]}, .init = Init::constant(1), .regularised = false},
+          {.name = "beta", .shape = {input[0]}, .regularised = false}};
+}
+
+std::vector<ParameterSpec> BatchNorm::statistics(const Shape& input) const {
+  return {{.name = "mean", .shape = {input[0]}, .merge = MergeRule::Moments},
+          {.name = "variance", .shape = {input[0]}, .init = Init::constant(1), .merge = MergeRule::Moments}};
+}
+
+std::unique_ptr<ModuleProgram> BatchNorm::compile(const ModuleBinding& binding, Context& context) const {
+  const bool inPlan = fusedInPlan(activation);
+  const BatchNormShape shape{
+      .input = binding.input(), .epsilon = epsilon, .activation = inPlan ? activation : Activation::Identity};
+  const auto layout = activation == Activation::Softmax ? Layout::RowMajor : binding.offered();
+  FusedActivation behind(inPlan ? Activation::Identity : activation, shape.input, layout, binding.training);
+  return std::make_unique<BatchNormProgram>(*this, shape, layout, std::move(behind), binding, context);
+}
+
+void BatchNorm::fields(Fields& f) {
+  f.field("name", name);
+  f.field("momentum", momentum);
+  f.field("epsilon", epsilon);
+  f.field("activation", activation);
+  f.field("affine", affine);
+  f.field("synchronised", synchronised);
+}
+
+void BatchNorm::validate() const {
+  require(momentum > 0 && momentum <= 1, "batchnorm: momentum must be above 0 and at most 1, got {}",
+          momentum);
+  require(std::isfinite(epsilon) && epsilon > 0, "batchnorm: epsilon must be finite and above 0, got {}",
+          epsilon);
+}
+
+}  // namespace muster

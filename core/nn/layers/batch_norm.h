@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/core/nn/module.h"
+#include "muster/core/ops/batch_norm.h"
+
+namespace muster {
+
+/// Batch normalisation of each channel of [C, H, W], or feature of [C]: activation(gamma (x - mean) /
+/// sqrt(variance + epsilon) + beta). In training mean and variance are the batch's, which needs more than one
+/// value a channel, and the running ones move towards them; otherwise they are the running ones, which begin
+/// with 0 and 1.
+///
+/// Variances are biased, divided by the number of values, the running one too (PyTorch's is not): so those of
+/// workers merge, as moments, to what the workers' examples have together. Parameters: gamma [C] and beta
+/// [C], which begin with 1 and 0 and take no L1, L2 or weight decay. Source: Ioffe and Szegedy 2015.
+struct BatchNorm {
+  static constexpr std::string_view kType = "batchnorm";
+
+  /// Weight of the new batch in the running statistics: running = (1 - momentum) running + momentum batch.
+  /// Above 0, at most 1. (Deeplearning4j's `decay` is one minus this.)
+  double momentum = 0.1;
+  double epsilon = 1e-5;  ///< added to the variance
+  Activation activation = Activation::Identity;
+  bool affine = true;  ///< has gamma and beta
+  /// In a ParallelWrapper or DataParallel: the batch is that of all workers in the step. They wait for each
+  /// other in every such layer, forward and backward.
+  bool synchronised = false;
+  std::string name = {};
+
+  Shape outputShape(const Shape& input) const;
+  std::vector<ParameterSpec> parameters(const Shape& input) const;
+  std::vector<ParameterSpec> statistics(const Shape& input) const;
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const;
+  void fields(Fields& f);
+  void validate() const;
+};
+
+}  // namespace muster

@@ -1,0 +1,171 @@
+#include "muster/core/nn/layers/batch_norm.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/core/nn/batches.h"
+#include "tests/support/arrays.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+
+namespace {
+
+#include "tests/core/nn/batch_norm_golden.inc"
+
+// Results are float32, a few roundings away from the golden ones.
+constexpr double kTolerance = 1e-6;
+
+test::Array golden(const Shape& shape, const std::vector<double>& values) {
+  return {shape, values};
+}
+
+const Shape kExample{2, 2, 2}, kBatch{3, 2, 2, 2}, kChannels{2};
+
+MultiLayerNetwork goldenNetwork(BatchNorm options) {
+  options.momentum = 0.3;
+  options.epsilon = 1e-3;
+  return MultiLayerNetwork({.inputShape = kExample, .layers = {options}});
+}
+
+void setAffine(Model& model) {
+  auto& parameters = model.block(BlockKind::Parameters);
+  const auto set = [&](const char* name, float first, float second) {
+    Tensor tensor = parameters.segment(name);
+    tensor.data<float>()[0] = first;
+    tensor.data<float>()[1] = second;
+  };
+  set("batchnorm1.gamma", 1.5f, -0.5f);
+  set("batchnorm1.beta", 0.25f, 0.75f);
+}
+
+Tensor statistic(Model& model, const char* name) {
+  return model.block(BlockKind::Statistics).segment(name);
+}
+
+Tensor input(const std::vector<double>& values) {
+  return test::toTensor(golden(kBatch, values));
+}
+
+}  // namespace
+
+TEST_CASE("outputs, running statistics and gradients are the golden ones") {
+  for (const bool relu : {false, true}) {
+    CAPTURE(relu);
+    auto model = goldenNetwork({.activation = relu ? Activation::ReLU : Activation::Identity});
+    model.init();
+    CHECK(test::maxError(statistic(model, "batchnorm1.mean"), golden(kChannels, {0, 0})) == 0);
+    CHECK(test::maxError(statistic(model, "batchnorm1.variance"), golden(kChannels, {1, 1})) == 0);
+    setAffine(model);
+    Tensor output, gradInput;
+    const auto run = [&](const std::vector<double>& x, bool training) {
+      std::ranges::fill(output.defined() ? output.span<float>() : std::span<float>(), NAN);
+      model.forward(input(x), output, {.training = training});
+    };
+    run(kFirst, true);
+    CHECK(test::maxError(output, golden(kBatch, relu ? kFirstRelu : kFirstOutput)) < kTolerance);
+    CHECK(test::maxError(statistic(model, "batchnorm1.mean"), golden(kChannels, kMeanAfterFirst)) <
+          kTolerance);
+    run(kSecond, true);
+    CHECK(test::maxError(output, golden(kBatch, relu ? kSecondRelu : kSecondOutput)) < kTolerance);
+    CHECK(test::maxError(statistic(model, "batchnorm1.mean"), golden(kChannels, kMeanAfterSecond)) <
+          kTolerance);
+    CHECK(test::maxError(statistic(model, "batchnorm1.variance"), golden(kChannels, kVarianceAfterSecond)) <
+          kTolerance);
+    model.backward(input(kGradOutput), &gradInput);
+    auto& gradients = model.block(BlockKind::Gradients);
+    CHECK(test::maxError(gradInput, golden(kBatch, relu ? kReluGradInput : kGradInput)) < kTolerance);
+    CHECK(test::maxError(gradients.segment("batchnorm1.gamma"),
+                         golden(kChannels, relu ? kReluGradGamma : kGradGamma)) < kTolerance);
+    CHECK(test::maxError(gradients.segment("batchnorm1.beta"),
+                         golden(kChannels, relu ? kReluGradBeta : kGradBeta)) < kTolerance);
+    if (relu) continue;
+    run(kFirst, false);  // evaluation: the running statistics, which stay as they are
+    CHECK(test::maxError(output, golden(kBatch, kEvaluated)) < kTolerance);
+    CHECK(test::maxError(statistic(model, "batchnorm1.mean"), golden(kChannels, kMeanAfterSecond)) <
+          kTolerance);
+    model.backward(input(kGradOutput), &gradInput);
+    CHECK(test::maxError(gradInput, golden(kBatch, kEvaluatedGradInput)) < kTolerance);
+    CHECK(test::maxError(model.output(input(kFirst)), golden(kBatch, kEvaluated)) < kTolerance);
+  }
+}
+
+TEST_CASE("without gamma and beta there are no parameters, and the statistics remain") {
+  auto model = MultiLayerNetwork(
+      {.inputShape = {3}, .layers = {Dense{.units = 2}, BatchNorm{.affine = false}, Output{.classes = 2}}});
+  model.init();
+  for (const auto& segment : model.block(BlockKind::Parameters).segments->segments)
+    CHECK(segment.name.find("batchnorm") == std::string::npos);
+  CHECK(statistic(model, "batchnorm1.variance").shape() == Shape{2});
+}
+
+TEST_CASE("gamma and beta take no L1, L2 or weight decay") {
+  auto model = goldenNetwork({});
+  model.init();
+  for (const auto& segment : model.block(BlockKind::Parameters).segments->segments)
+    CHECK_FALSE(segment.regularised);
+}
+
+TEST_CASE("one value a channel is refused in training, and no trouble otherwise") {
+  MultiLayerNetwork features({.inputShape = {3}, .layers = {BatchNorm{.name = "bn"}}});
+  MultiLayerNetwork pixels({.inputShape = {3, 1, 1}, .layers = {BatchNorm{.name = "bn"}}});
+  features.init();
+  pixels.init();
+  Tensor output;
+  const auto refusal = [&](Model& model, const Shape& shape) {
+    return test::thrown<InvalidArgument>([&] { model.forward(Tensor::zeros(shape), output); });
+  };
+  CHECK(refusal(features, {1, 3}) ==
+        "bn: in training it needs more than one value a channel, and [1, 3] has one");
+  CHECK(refusal(pixels, {1, 3, 1, 1}) ==
+        "bn: in training it needs more than one value a channel, and [1, 3, 1, 1] has one");
+  CHECK(test::maxError(statistic(features, "bn.mean"), golden({3}, {0, 0, 0})) == 0);
+  features.forward(Tensor::zeros({1, 3}), output, {.training = false});
+  CHECK(output.data<float>()[0] == 0);
+  CHECK_NOTHROW(features.forward(Tensor::zeros({2, 3}), output));
+}
+
+TEST_CASE("options out of range and inputs of another rank are refused") {
+  const auto refusal = [](const BatchNorm& options, const Shape& shape = {3}) {
+    return test::thrown<InvalidArgument>(
+        [&] { MultiLayerNetwork({.inputShape = shape, .layers = {options}}); });
+  };
+  CHECK(refusal({.momentum = 0}) == "layer 0: batchnorm: momentum must be above 0 and at most 1, got 0");
+  CHECK(refusal({.momentum = NAN}) == "layer 0: batchnorm: momentum must be above 0 and at most 1, got nan");
+  CHECK(refusal({.epsilon = 0}) == "layer 0: batchnorm: epsilon must be finite and above 0, got 0");
+  CHECK(refusal({}, {3, 4}).find("batchnorm: expected an input [C] or [C, H, W], got [3, 4]") !=
+        std::string::npos);
+}
+
+TEST_CASE("a network with batch normalisation comes back from its file with the same outputs") {
+  const test::TemporaryDirectory directory;
+  MultiLayerNetwork model({.seed = 4,
+                           .inputShape = {2, 6, 6},
+                           .layers = {Conv2d{.outChannels = 5, .kernel = {3, 3}},
+                                      BatchNorm{.momentum = 0.25,
+                                                .epsilon = 1e-4,
+                                                .activation = Activation::ReLU,
+                                                .synchronised = true,
+                                                .name = "bn"},
+                                      Output{.classes = 3}}});
+  model.init();
+  auto batch = test::classBatch({2, 6, 6}, 7, 3, 1);
+  for (int i = 0; i < 3; ++i) model.step(batch);
+  const auto file = directory.path() / "model.safetensors";
+  model.save(file);
+  auto again = MultiLayerNetwork::load(file);
+  Tensor expected, got;
+  model.output(batch, expected);
+  again->output(batch, got);
+  CHECK(test::sameBits(expected, got));
+  const auto& layers = again->configuration().layers;
+  CHECK(layers[1].module().type() == "batchnorm");
+  CHECK(again->configuration().toJson() == model.configuration().toJson());
+  CHECK(model.configuration().toJson().find("\"synchronised\": true") != std::string::npos);
+}
