@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -59,6 +60,65 @@ std::pair<Array, Array> conv2dBackwardWeights(const Conv2dShape& shape, const Ar
   for (I i = 0, plane = gradY.shape[2] * gradY.shape[3]; i < gradY.shape.elements(); ++i)
     gradBias.at(i / plane % shape.outChannels) += gradY.at(i);
   return {gradWeight, gradBias};
+}
+
+Array convTranspose2d(const ConvTranspose2dShape& s, const Array& x, const Array& weight, const Array& bias) {
+  Array y(s.output());
+  const I height = y.shape[2], width = y.shape[3];
+  for (I i = 0; i < y.shape.elements(); ++i) y.at(i) = bias.at(i / (height * width) % s.outChannels);
+  const I in = s.inChannels / s.groups, out = s.outChannels / s.groups;
+  for (I n = 0; n < s.batch; ++n)
+    for (I c = 0; c < s.inChannels; ++c)
+      for (I h = 0; h < s.height; ++h)
+        for (I w = 0; w < s.width; ++w)
+          for (I o = 0; o < out; ++o)
+            for (I kh = 0; kh < s.kernel[0]; ++kh)
+              for (I kw = 0; kw < s.kernel[1]; ++kw) {
+                const I oh = h * s.stride[0] - s.padding[0] + kh * s.dilation[0];
+                const I ow = w * s.stride[1] - s.padding[1] + kw * s.dilation[1];
+                if (oh >= 0 && oh < height && ow >= 0 && ow < width)
+                  y.at(n, c / in * out + o, oh, ow) += x.at(n, c, h, w) * weight.at(c, o, kh, kw);
+              }
+  return y;
+}
+
+Array pad2d(const Array& x, const Padding2d& padding) {
+  const auto [top, bottom, left, right] = padding;
+  Array y({x.shape[0], x.shape[1], top + x.shape[2] + bottom, left + x.shape[3] + right});
+  for (I n = 0; n < x.shape[0]; ++n)
+    for (I c = 0; c < x.shape[1]; ++c)
+      for (I h = 0; h < x.shape[2]; ++h)
+        for (I w = 0; w < x.shape[3]; ++w) y.at(n, c, h + top, w + left) = x.at(n, c, h, w);
+  return y;
+}
+
+Array upsample2d(UpsampleMode mode, const Array& x, std::int64_t height, std::int64_t width) {
+  Array y({x.shape[0], x.shape[1], height, width});
+  const double scaleH = static_cast<double>(height) / static_cast<double>(x.shape[2]);
+  const double scaleW = static_cast<double>(width) / static_cast<double>(x.shape[3]);
+  const auto centre = [](I output, double scale) {
+    return std::max(0.0, (static_cast<double>(output) + 0.5) / scale - 0.5);
+  };
+  for (I n = 0; n < x.shape[0]; ++n)
+    for (I c = 0; c < x.shape[1]; ++c)
+      for (I h = 0; h < height; ++h)
+        for (I w = 0; w < width; ++w) {
+          if (mode == UpsampleMode::Nearest) {
+            y.at(n, c, h, w) = x.at(n, c, static_cast<I>(std::floor(static_cast<double>(h) / scaleH)),
+                                    static_cast<I>(std::floor(static_cast<double>(w) / scaleW)));
+            continue;
+          }
+          // Every input pixel by its distance from the place.
+          for (I ih = 0; ih < x.shape[2]; ++ih)
+            for (I iw = 0; iw < x.shape[3]; ++iw) {
+              const double last[] = {static_cast<double>(x.shape[2] - 1),
+                                     static_cast<double>(x.shape[3] - 1)};
+              const double dh = std::abs(std::min(centre(h, scaleH), last[0]) - static_cast<double>(ih));
+              const double dw = std::abs(std::min(centre(w, scaleW), last[1]) - static_cast<double>(iw));
+              if (dh < 1 && dw < 1) y.at(n, c, h, w) += (1 - dh) * (1 - dw) * x.at(n, c, ih, iw);
+            }
+        }
+  return y;
 }
 
 namespace {

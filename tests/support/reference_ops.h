@@ -5,9 +5,12 @@
 #include "muster/core/ops/activation.h"
 #include "muster/core/ops/batch_norm.h"
 #include "muster/core/ops/conv2d.h"
+#include "muster/core/ops/conv_transpose2d.h"
 #include "muster/core/ops/dense.h"
 #include "muster/core/ops/loss.h"
+#include "muster/core/ops/pad2d.h"
 #include "muster/core/ops/pool2d.h"
+#include "muster/core/ops/upsample2d.h"
 #include "tests/support/arrays.h"
 
 /// Every operation once more, in float64 and in the plainest loops that say what it is: what the backends are
@@ -18,6 +21,14 @@ Array conv2d(const Conv2dShape& shape, const Array& x, const Array& weight, cons
 Array conv2dBackwardData(const Conv2dShape& shape, const Array& gradY, const Array& weight);
 /// {gradWeight, gradBias}
 std::pair<Array, Array> conv2dBackwardWeights(const Conv2dShape& shape, const Array& x, const Array& gradY);
+
+Array convTranspose2d(const ConvTranspose2dShape& shape, const Array& x, const Array& weight,
+                      const Array& bias);
+
+Array pad2d(const Array& x, const Padding2d& padding);
+
+/// To [N, C, height, width].
+Array upsample2d(UpsampleMode mode, const Array& x, std::int64_t height, std::int64_t width);
 
 Array pool2d(const Pool2dShape& shape, const Array& x);
 Array pool2dBackward(const Pool2dShape& shape, const Array& x, const Array& gradY);

@@ -4,28 +4,13 @@
 #include <vector>
 
 #include "muster/core/backend/cpu/parallel.h"
+#include "muster/core/backend/cpu/planes.h"
 #include "muster/core/backend/cpu/pool2d_kernels.h"
 #include "muster/core/backend/cpu/simd.h"
 #include "muster/core/ops/detail/expect.h"
 
 namespace muster::cpu {
 namespace {
-
-/// Every layout is a number of planes [H, W, lanes], in which pooling treats each lane alike.
-std::pair<std::int64_t, std::int64_t> planesAndLanes(const Pool2dShape& s, Layout layout) {
-  const auto blocks = [](std::int64_t n) { return (n + kLayoutBlock - 1) / kLayoutBlock; };
-  switch (layout) {
-    case Layout::RowMajor:
-      return {s.batch * s.channels, 1};
-    case Layout::ChannelsLast:
-      return {s.batch, s.channels};
-    case Layout::ChannelBlocks:
-      return {s.batch * blocks(s.channels), kLayoutBlock};
-    case Layout::SampleBlocks:
-      return {blocks(s.batch) * s.channels, kLayoutBlock};
-  }
-  return {0, 0};
-}
 
 pool::Plane planeOf(const Pool2dShape& s, std::int64_t lanes) {
   const Shape out = s.output();
@@ -60,8 +45,8 @@ class LoopPool2d : public Pool2dPlan {
       : shape_(shape),
         layout_(layout),
         context_(context),
-        planes_(planesAndLanes(shape, layout).first),
-        plane_(planeOf(shape, planesAndLanes(shape, layout).second)) {}
+        planes_(planesOf(shape.input(), layout).count),
+        plane_(planeOf(shape, planesOf(shape.input(), layout).lanes)) {}
 
   Layout layout() const final { return layout_; }
 

@@ -1,0 +1,157 @@
+#include "muster/core/ops/upsample2d.h"
+
+#include <algorithm>
+
+#include "muster/core/backend/cpu/parallel.h"
+#include "muster/core/backend/cpu/planes.h"
+#include "muster/core/backend/cpu/simd.h"
+
+namespace muster::cpu {
+namespace {
+
+/// One direction of an image and what it becomes.
+struct Axis {
+  std::int64_t size, factor;
+};
+
+/// The two neighbours that an output pixel lies between, and the share of each.
+struct Taps {
+  std::int64_t first, second;
+  float firstShare, secondShare;
+};
+
+[[gnu::always_inline]] inline Taps tapsAt(Axis axis, std::int64_t output) {
+  const double at = (static_cast<double>(output) + 0.5) / static_cast<double>(axis.factor) - 0.5;
+  const double place = at > 0 ? at : 0;
+  const auto first = static_cast<std::int64_t>(place);
+  const std::int64_t second = first + 1 < axis.size ? first + 1 : first;
+  const auto share = static_cast<float>(place - static_cast<double>(first));
+  return {first, second, 1 - share, share};
+}
+
+struct NearestRule {
+  [[gnu::always_inline]] static void forward(const float* x, float* y, Axis h, Axis w, std::int64_t lanes) {
+    const std::int64_t wide = w.size * w.factor * lanes;
+    for (std::int64_t row = 0; row < h.size * h.factor; ++row)
+      for (std::int64_t column = 0; column < w.size * w.factor; ++column) {
+        const float* from = x + (row / h.factor * w.size + column / w.factor) * lanes;
+        float* to = y + row * wide + column * lanes;
+        for (std::int64_t i = 0; i < lanes; ++i) to[i] = from[i];
+      }
+  }
+
+  /// Adds to gradX, which is zero.
+  [[gnu::always_inline]] static void backward(const float* gradY, float* gradX, Axis h, Axis w,
+                                              std::int64_t lanes) {
+    const std::int64_t wide = w.size * w.factor * lanes;
+    for (std::int64_t row = 0; row < h.size * h.factor; ++row)
+      for (std::int64_t column = 0; column < w.size * w.factor; ++column) {
+        const float* from = gradY + row * wide + column * lanes;
+        float* to = gradX + (row / h.factor * w.size + column / w.factor) * lanes;
+#pragma GCC ivdep
+        for (std::int64_t i = 0; i < lanes; ++i) to[i] += from[i];
+      }
+  }
+};
+
+struct BilinearRule {
+  [[gnu::always_inline]] static void forward(const float* x, float* y, Axis h, Axis w, std::int64_t lanes) {
+    for (std::int64_t row = 0; row < h.size * h.factor; ++row) {
+      const Taps v = tapsAt(h, row);
+      const float *upper = x + v.first * w.size * lanes, *lower = x + v.second * w.size * lanes;
+      for (std::int64_t column = 0; column < w.size * w.factor; ++column, y += lanes) {
+        const Taps u = tapsAt(w, column);
+        const float *a = upper + u.first * lanes, *b = upper + u.second * lanes;
+        const float *c = lower + u.first * lanes, *d = lower + u.second * lanes;
+#pragma GCC ivdep
+        for (std::int64_t i = 0; i < lanes; ++i)
+          y[i] = v.firstShare * (u.firstShare * a[i] + u.secondShare * b[i]) +
+                 v.secondShare * (u.firstShare * c[i] + u.secondShare * d[i]);
+      }
+    }
+  }
+
+  /// Adds to gradX, which is zero. Pixels at an edge are their own neighbours, so each of the four is added
+  /// by itself.
+  [[gnu::always_inline]] static void backward(const float* gradY, float* gradX, Axis h, Axis w,
+                                              std::int64_t lanes) {
+    const auto add = [lanes](float* to, const float* from, float share) __attribute__((always_inline)) {
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < lanes; ++i) to[i] += share * from[i];
+    };
+    for (std::int64_t row = 0; row < h.size * h.factor; ++row) {
+      const Taps v = tapsAt(h, row);
+      float *upper = gradX + v.first * w.size * lanes, *lower = gradX + v.second * w.size * lanes;
+      for (std::int64_t column = 0; column < w.size * w.factor; ++column, gradY += lanes) {
+        const Taps u = tapsAt(w, column);
+        add(upper + u.first * lanes, gradY, v.firstShare * u.firstShare);
+        add(upper + u.second * lanes, gradY, v.firstShare * u.secondShare);
+        add(lower + u.first * lanes, gradY, v.secondShare * u.firstShare);
+        add(lower + u.second * lanes, gradY, v.secondShare * u.secondShare);
+      }
+    }
+  }
+};
+
+// The number of lanes is known to the compiler where it is that of a block, or one.
+
+template <typename Rule>
+[[gnu::always_inline]] inline void forwardPlane(const float* x, float* y, Axis h, Axis w,
+                                                std::int64_t lanes) {
+  if (lanes == kLayoutBlock) return Rule::forward(x, y, h, w, kLayoutBlock);
+  if (lanes == 1) return Rule::forward(x, y, h, w, 1);
+  Rule::forward(x, y, h, w, lanes);
+}
+
+template <typename Rule>
+[[gnu::always_inline]] inline void backwardPlane(const float* gradY, float* gradX, Axis h, Axis w,
+                                                 std::int64_t lanes) {
+  if (lanes == kLayoutBlock) return Rule::backward(gradY, gradX, h, w, kLayoutBlock);
+  if (lanes == 1) return Rule::backward(gradY, gradX, h, w, 1);
+  Rule::backward(gradY, gradX, h, w, lanes);
+}
+
+/// Calls f(plane of the image, plane of the enlarged one, height, width, lanes) for each plane.
+template <typename From, typename To, typename F>
+void forEachPlane(const Tensor& image, const Tensor& enlarged, From* small, To* large, Context& context,
+                  F f) {
+  const Planes planes = planesOf(image.shape(), image.layout());
+  const Axis h{image.shape()[2], enlarged.shape()[2] / image.shape()[2]};
+  const Axis w{image.shape()[3], enlarged.shape()[3] / image.shape()[3]};
+  const std::int64_t elements = h.size * w.size * planes.lanes;
+  parallelFor(context, planes.count, 1, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin; p < end; ++p)
+      f(small + p * elements, large + p * elements * h.factor * w.factor, h, w, planes.lanes);
+  });
+}
+
+template <typename Rule>
+void forward(const Tensor& x, Tensor& y, Context& context) {
+  forEachPlane(x, y, static_cast<const float*>(x.data<float>()), y.data<float>(), context,
+               [](const float* from, float* to, Axis h, Axis w, std::int64_t lanes) {
+                 dispatch<forwardPlane<Rule>>(from, to, h, w, lanes);
+               });
+}
+
+template <typename Rule>
+void backward(const Tensor& gradY, Tensor& gradX, Context& context) {
+  forEachPlane(gradX, gradY, gradX.data<float>(), static_cast<const float*>(gradY.data<float>()), context,
+               [](float* to, const float* from, Axis h, Axis w, std::int64_t lanes) {
+                 std::fill_n(to, h.size * w.size * lanes, 0.0f);
+                 dispatch<backwardPlane<Rule>>(from, to, h, w, lanes);
+               });
+}
+
+}  // namespace
+
+void upsample2d(UpsampleMode mode, const Tensor& x, Tensor& y, Context& context) {
+  if (mode == UpsampleMode::Nearest) return forward<NearestRule>(x, y, context);
+  forward<BilinearRule>(x, y, context);
+}
+
+void upsample2dBackward(UpsampleMode mode, const Tensor& gradY, Tensor& gradX, Context& context) {
+  if (mode == UpsampleMode::Nearest) return backward<NearestRule>(gradY, gradX, context);
+  backward<BilinearRule>(gradY, gradX, context);
+}
+
+}  // namespace muster::cpu

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "muster/core/device/context.h"
+#include "muster/core/tensor/tensor.h"
+
+namespace muster {
+
+/// Rows or columns of zeros around an image: top, bottom, left, right; each at least 0.
+using Padding2d = std::array<std::int64_t, 4>;
+
+/// [N, C, H, W] to [N, C, top + H + bottom, left + W + right].
+/// @throws InvalidArgument for another rank or a negative padding.
+Shape padded2d(const Shape& input, const Padding2d& padding);
+
+/// Writes x into the middle of y, zeros around it; float32 in any layout, which both share.
+/// @throws InvalidArgument unless y's shape is padded2d of x's.
+void pad2d(const Tensor& x, const Padding2d& padding, Tensor& y, Context& context);
+
+/// gradX = d loss / d x: the middle of gradY.
+void pad2dBackward(const Tensor& gradY, const Padding2d& padding, Tensor& gradX, Context& context);
+
+namespace cpu {
+void pad2d(const Tensor& x, const Padding2d& padding, Tensor& y, Context& context);
+void pad2dBackward(const Tensor& gradY, const Padding2d& padding, Tensor& gradX, Context& context);
+}  // namespace cpu
+
+}  // namespace muster

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "muster/core/base/fields.h"
+#include "muster/core/device/context.h"
+#include "muster/core/tensor/tensor.h"
+
+namespace muster {
+
+enum class UpsampleMode { Nearest, Bilinear };
+
+template <>
+struct EnumNames<UpsampleMode> {
+  static constexpr std::array<std::pair<UpsampleMode, std::string_view>, 2> kNames{{
+      {UpsampleMode::Nearest, "nearest"},
+      {UpsampleMode::Bilinear, "bilinear"},
+  }};
+};
+
+/// Enlarges images by whole factors s: y's height and width are multiples of x's. float32 [N, C, H, W] in any
+/// layout, which both share.
+///
+/// Nearest: y[o] = x[floor(o / s)] in each direction.
+/// Bilinear: output pixel o lies at p = max(0, (o + 1/2) / s - 1/2) of the input; with i = floor(p) and
+/// t = p - i, y[o] = (1 - t) x[i] + t x[min(i + 1, size - 1)], in both directions. That places the centres of
+/// pixels as in an image that is stretched (align_corners = false elsewhere).
+/// @throws InvalidArgument unless y's sizes are multiples of x's.
+void upsample2d(UpsampleMode mode, const Tensor& x, Tensor& y, Context& context);
+
+/// gradX = d loss / d x; overwritten.
+void upsample2dBackward(UpsampleMode mode, const Tensor& gradY, Tensor& gradX, Context& context);
+
+namespace cpu {
+void upsample2d(UpsampleMode mode, const Tensor& x, Tensor& y, Context& context);
+void upsample2dBackward(UpsampleMode mode, const Tensor& gradY, Tensor& gradX, Context& context);
+}  // namespace cpu
+
+}  // namespace muster

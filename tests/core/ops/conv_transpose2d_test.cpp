@@ -1,0 +1,129 @@
+#include "muster/core/ops/conv_transpose2d.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/core/base/error.h"
+#include "tests/support/reference_ops.h"
+
+namespace muster {
+namespace {
+
+using test::Array;
+namespace reference = test::reference;
+
+constexpr double kTolerance = 1e-5;
+
+TEST_CASE("transposed convolutions agree with the reference, whatever is offered and with any threads") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  const ConvTranspose2dShape shapes[] = {
+      {.batch = 2, .inChannels = 3, .height = 4, .width = 5, .outChannels = 2, .kernel = {3, 3}},
+      {.batch = 2,
+       .inChannels = 5,
+       .height = 3,
+       .width = 4,
+       .outChannels = 1,  // an image
+       .kernel = {4, 3},
+       .stride = {2, 3},
+       .padding = {1, 0},
+       .outputPadding = {1, 2}},
+      {.batch = 2,
+       .inChannels = 32,
+       .height = 4,
+       .width = 4,
+       .outChannels = 16,
+       .kernel = {4, 4},
+       .stride = {2, 2},
+       .padding = {1, 1}},
+      {.batch = 17, .inChannels = 4, .height = 3, .width = 3, .outChannels = 6, .kernel = {5, 5}},
+      {.batch = 2,
+       .inChannels = 4,
+       .height = 3,
+       .width = 3,
+       .outChannels = 6,
+       .kernel = {2, 2},
+       .stride = {2, 2},
+       .dilation = {2, 1},
+       .groups = 2},
+  };
+  for (const auto& shape : shapes) {
+    CAPTURE(shape.input().toString());
+    const Array x = test::randomArray(shape.input(), random), w = test::randomArray(shape.weight(), random),
+                b = test::randomArray({shape.outChannels}, random),
+                g = test::randomArray(shape.output(), random);
+    const Array y = reference::convTranspose2d(shape, x, w, b);
+    const auto gradient = [&](const Array& of, auto f) { return test::numericGradient(f, of, g); };
+    const Array gradX =
+        gradient(x, [&](const Array& at) { return reference::convTranspose2d(shape, at, w, b); });
+    const Array gradWeight =
+        shape.weight().elements() > 2000  // too many to try one by one
+            ? reference::conv2dBackwardWeights(shape.convolution(), g, x).first
+            : gradient(w, [&](const Array& at) { return reference::convTranspose2d(shape, x, at, b); });
+    const Array gradBias =
+        gradient(b, [&](const Array& at) { return reference::convTranspose2d(shape, x, w, at); });
+    for (const int threads : {1, 2})
+      for (const Layout offered : {Layout::RowMajor, Layout::ChannelBlocks}) {
+        CAPTURE(threads);
+        Context context(Device::cpu(), {.threads = threads});
+        const ContextScope scope(context);
+        auto plan = planConvTranspose2d(shape, context, offered);
+        CAPTURE(plan->implementation());
+        const Tensor in = test::toTensor(x, plan->inputLayout()),
+                     grad = test::toTensor(g, plan->outputLayout()), weight = test::toTensor(w);
+        Tensor out = test::nanTensor(shape.output(), plan->outputLayout());
+        Tensor gradIn = test::nanTensor(shape.input(), plan->inputLayout());
+        Tensor gradW = test::nanTensor(shape.weight()), gradB = test::nanTensor({shape.outChannels});
+        plan->forward(in, weight, test::toTensor(b), out);
+        plan->backwardData(grad, weight, gradIn);
+        plan->backwardWeights(in, grad, gradW, gradB);
+        CHECK(test::maxError(out, y) < kTolerance);
+        CHECK(test::paddingIsZero(out));
+        CHECK(test::maxError(gradIn, gradX) < kTolerance);
+        CHECK(test::paddingIsZero(gradIn));
+        CHECK(test::maxError(gradW, gradWeight) < kTolerance);
+        CHECK(test::maxError(gradB, gradBias) < kTolerance);
+
+        Tensor none;
+        plan->forward(in, weight, none, out);
+        CHECK(test::maxError(out, reference::convTranspose2d(shape, x, w, Array({shape.outChannels}))) <
+              kTolerance);
+        plan->backwardWeights(in, grad, gradW, none);
+      }
+  }
+}
+
+TEST_CASE("a transposed convolution is sized so that the convolution it transposes gives its input") {
+  const ConvTranspose2dShape shape{.batch = 2,
+                                   .inChannels = 4,
+                                   .height = 5,
+                                   .width = 6,
+                                   .outChannels = 8,
+                                   .kernel = {3, 4},
+                                   .stride = {2, 3},
+                                   .padding = {1, 0},
+                                   .outputPadding = {1, 2},
+                                   .dilation = {1, 2}};
+  CHECK(shape.output() == Shape{2, 8, 10, 24});
+  CHECK(shape.convolution().output() == shape.input());
+  CHECK(shape.convolution().weight() == shape.weight());
+}
+
+TEST_CASE("transposed convolutions that make no sense are refused by name") {
+  Context context;
+  CHECK_THROWS_WITH_AS(planConvTranspose2d({.inChannels = 4, .outChannels = 3, .groups = 2}, context),
+                       "conv_transpose2d: 2 groups do not divide 4 input and 3 output channels",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(
+      planConvTranspose2d({.stride = {2, 2}, .outputPadding = {0, 2}}, context),
+      "conv_transpose2d: outputPadding must be at least 0 and below the stride, got 2 with stride 2",
+      InvalidArgument);
+  CHECK_THROWS_WITH_AS(planConvTranspose2d({.kernel = {3, 3}, .padding = {1, 2}}, context),
+                       "conv_transpose2d: padding 2 leaves nothing of an output of 3 rows or columns",
+                       InvalidArgument);
+  CHECK_THROWS_AS(planConvTranspose2d({.height = 0}, context), InvalidArgument);
+  CHECK_THROWS_AS(planConvTranspose2d({.kernel = {0, 1}}, context), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,46 @@
+#include "muster/core/ops/pad2d.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/core/base/error.h"
+#include "tests/support/reference_ops.h"
+
+namespace muster {
+namespace {
+
+using test::Array;
+
+TEST_CASE("zeros around images, in every layout") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  const Shape shape{3, 18, 4, 5};
+  const Array x = test::randomArray(shape, random);
+  for (const Padding2d& padding : {Padding2d{1, 2, 3, 0}, Padding2d{0, 0, 0, 1}, Padding2d{}})
+    for (const auto& [layout, name] : EnumNames<Layout>::kNames) {
+      CAPTURE(name);
+      Context context(Device::cpu(), {.threads = 2});
+      const ContextScope scope(context);
+      const Array expected = test::reference::pad2d(x, padding);
+      const Tensor in = test::toTensor(x, layout);
+      Tensor y = test::nanTensor(padded2d(shape, padding), layout), back = test::nanTensor(shape, layout);
+      pad2d(in, padding, y, context);
+      CHECK(test::maxError(y, expected) == 0);
+      CHECK(test::paddingIsZero(y));
+      pad2dBackward(y, padding, back, context);
+      CHECK(test::sameBits(back, in));
+    }
+}
+
+TEST_CASE("paddings and shapes that make no sense are refused by name") {
+  Context context;
+  CHECK_THROWS_WITH_AS(padded2d({3, 4}, {}), "pad2d: expected [N, C, H, W], got [3, 4]", InvalidArgument);
+  CHECK_THROWS_WITH_AS(padded2d({1, 1, 3, 4}, {0, 0, -1, 0}),
+                       "pad2d: padding cannot be negative, got [0, 0, -1, 0]", InvalidArgument);
+  Tensor x = Tensor::zeros({1, 1, 3, 3}), y = Tensor::zeros({1, 1, 4, 4});
+  CHECK_THROWS_AS(pad2d(x, {1, 1, 0, 0}, y, context), InvalidArgument);
+  CHECK_THROWS_AS(pad2dBackward(y, {1, 1, 0, 0}, x, context), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster

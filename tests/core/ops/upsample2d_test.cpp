@@ -1,0 +1,65 @@
+#include "muster/core/ops/upsample2d.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/core/base/error.h"
+#include "tests/support/reference_ops.h"
+
+namespace muster {
+namespace {
+
+using test::Array;
+
+TEST_CASE(
+    "images are enlarged as the reference does it, in every layout, and gradients are its derivatives") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  const Shape shape{2, 17, 3, 2};
+  const Array x = test::randomArray(shape, random);
+  for (const auto mode : {UpsampleMode::Nearest, UpsampleMode::Bilinear})
+    for (const auto& [height, width] : {std::pair{6, 4}, {3, 6}, {9, 2}, {12, 10}}) {
+      CAPTURE(nameOf(mode));
+      const Shape large{2, 17, height, width};
+      const Array g = test::randomArray(large, random);
+      const auto enlarge = [&, height = height, width = width](const Array& at) {
+        return test::reference::upsample2d(mode, at, height, width);
+      };
+      const Array y = enlarge(x), gradX = test::numericGradient(enlarge, x, g);
+      for (const auto& [layout, name] : EnumNames<Layout>::kNames) {
+        CAPTURE(name);
+        Context context(Device::cpu(), {.threads = 2});
+        const ContextScope scope(context);
+        Tensor out = test::nanTensor(large, layout), back = test::nanTensor(shape, layout);
+        upsample2d(mode, test::toTensor(x, layout), out, context);
+        upsample2dBackward(mode, test::toTensor(g, layout), back, context);
+        CHECK(test::maxError(out, y) < 1e-6);
+        CHECK(test::paddingIsZero(out));
+        CHECK(test::maxError(back, gradX) < 1e-5);
+        CHECK(test::paddingIsZero(back));
+      }
+    }
+}
+
+TEST_CASE("a row by hand") {
+  Context context;
+  const Tensor x = Tensor::of({1, 3}, {1, 1, 1, 2});
+  Tensor y = test::nanTensor({1, 1, 1, 4});
+  upsample2d(UpsampleMode::Bilinear, x, y, context);
+  CHECK(test::maxError(y, Array({1, 1, 1, 4}, {1, 1.5, 2.5, 3})) == 0);
+  upsample2d(UpsampleMode::Nearest, x, y, context);
+  CHECK(test::maxError(y, Array({1, 1, 1, 4}, {1, 1, 3, 3})) == 0);
+}
+
+TEST_CASE("sizes that are no multiples are refused by name") {
+  Context context;
+  const Tensor x = Tensor::zeros({1, 1, 2, 3});
+  Tensor y = Tensor::zeros({1, 1, 5, 6});
+  CHECK_THROWS_WITH_AS(
+      upsample2d(UpsampleMode::Nearest, x, y, context),
+      "upsample2d: float32 [1, 1, 5, 6] on cpu is not float32 [1, 1, 2, 3] on cpu enlarged by whole factors",
+      InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster
