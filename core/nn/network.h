@@ -38,6 +38,9 @@ class Network : public Model {
 
   /// A table: layer, type, what it reads unless that is the layer before, output shape, parameters.
   std::string summary() const;
+  /// The layers' names and output shapes, without the batch, in the order in which they run.
+  /// @throws InvalidArgument while the shape of an input is open.
+  std::vector<std::pair<std::string, Shape>> outputShapes() const;
   /// Predictions for features [N, ...] of a network with one input: the activation of the first output, [N,
   /// classes]; without an output layer what the last one gives.
   Tensor output(const Tensor& features);

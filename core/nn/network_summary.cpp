@@ -1,5 +1,6 @@
 #include <fmt/ranges.h>
 
+#include "muster/core/base/error.h"
 #include "muster/core/nn/detail/network_plan.h"
 #include "muster/core/nn/network.h"
 
@@ -43,6 +44,15 @@ std::string inputsOf(const detail::NetworkPlan& plan, std::size_t node) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, Shape>> Network::outputShapes() const {
+  for (const auto& input : inputs())
+    require(!input.shape.empty(), "network: the shape of {} is still open", input.name);
+  const detail::NetworkPlan plan = layOut();
+  std::vector<std::pair<std::string, Shape>> shapes;
+  for (const auto& node : plan.nodes) shapes.emplace_back(node.name, node.output);
+  return shapes;
+}
 
 std::string Network::summary() const {
   std::vector<Row> rows;

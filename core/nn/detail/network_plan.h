@@ -70,6 +70,7 @@ class NetworkLayout {
 
  private:
   std::size_t append(NetworkNode node);
+  std::string readingOf(const NetworkNode& node) const;
   void requireIndices(const NetworkNode& node);
 
   NetworkPlan plan_;

@@ -1,0 +1,327 @@
+#include "muster/core/nn/computation_graph.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "muster/core/base/error.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/io/model_file.h"
+#include "muster/core/nn/gradient_check.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/core/nn/batches.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+
+namespace {
+
+const Shape kImage{2, 8, 7};
+
+Conv2d conv(std::int64_t channels, Activation activation = Activation::Tanh) {
+  return {.outChannels = channels, .kernel = {3, 3}, .padding = {1, 1}, .activation = activation};
+}
+
+/// Two residual blocks, one after the other, and a classifier.
+ComputationGraphConfiguration residual() {
+  ComputationGraphConfiguration graph{.seed = 5,
+                                      .updater = Sgd{.learningRate = 0.1},
+                                      .l2 = 1e-3,
+                                      .inputs = {{.name = "image", .shape = kImage}}};
+  auto x = graph.add("stem", conv(4), {"image"});
+  for (const std::string block : {"block1", "block2"}) {
+    const auto y = graph.add(block + ".conv2", conv(4, Activation::Identity),
+                             {graph.add(block + ".conv1", conv(4), {x})});
+    x = graph.add(block + ".sum", Combine{.activation = Activation::Tanh}, {y, x});
+  }
+  graph.addOutput(graph.add("output", Output{.classes = 3}, {graph.add("pool", MaxPool2d{}, {x})}));
+  return graph;
+}
+
+/// Two inputs, two outputs with losses of their own, a value that is both an output and read on, and one that
+/// a vertex reads twice.
+ComputationGraphConfiguration twoTasks() {
+  ComputationGraphConfiguration graph{
+      .seed = 9,
+      .updater = Nesterovs{.learningRate = 0.05},
+      .inputs = {{.name = "image", .shape = kImage}, {.name = "context", .shape = {5}}}};
+  const auto seen = graph.add("seen", Dense{.units = 6, .activation = Activation::Tanh}, {"image"});
+  const auto known = graph.add("known", Dense{.units = 4, .activation = Activation::Tanh}, {"context"});
+  const auto both = graph.add("both", Merge{}, {seen, known});
+  const auto twice = graph.add("twice", Combine{.combination = Combination::Product}, {both, both});
+  const auto doubled = graph.add("doubled", Combine{.combination = Combination::Add}, {twice, twice, both});
+  graph.addOutput(graph.add("digit", Output{.classes = 3}, {doubled}));
+  graph.addOutput(
+      graph.add("size",
+                Output{.classes = 2, .loss = Loss::MeanSquaredError, .activation = Activation::Identity},
+                {both}),
+      0.3);
+  return graph;
+}
+
+Batch taskBatch(std::int64_t examples, std::uint64_t seed) {
+  Batch batch = test::classBatch(kImage, examples, 3, seed);
+  batch.features.front().name = "image";
+  batch.labels.front().name = "digit";
+  const Batch other = test::targetBatch({5}, examples, 2, seed + 1);
+  batch.features.push_back({"context", other.features.front().value});
+  batch.labels.push_back({"size", other.labels.front().value});
+  return batch;
+}
+
+std::string problemOf(ComputationGraphConfiguration graph) {
+  return test::thrown<InvalidArgument>([&] { ComputationGraph model(std::move(graph)); });
+}
+
+}  // namespace
+
+TEST_CASE("a chain as a graph has the chain's bits, trained and asked") {
+  const std::vector<Layer> layers{conv(4), MaxPool2d{}, Dropout{.rate = 0.3, .name = "drop"},
+                                  Dense{.units = 8, .activation = Activation::ReLU}, Output{.classes = 3}};
+  MultiLayerNetwork chain(
+      {.seed = 3, .updater = Adam{.learningRate = 0.01}, .l2 = 1e-3, .inputShape = kImage, .layers = layers});
+  ComputationGraphConfiguration graph{.seed = 3,
+                                      .updater = Adam{.learningRate = 0.01},
+                                      .l2 = 1e-3,
+                                      .inputs = {{.name = "image", .shape = kImage}}};
+  const char* names[] = {"conv1", "maxpool1", "drop", "dense1", "output"};
+  std::string last = "image";
+  for (std::size_t i = 0; i < layers.size(); ++i) last = graph.add(names[i], layers[i], {last});
+  graph.addOutput(last);
+  ComputationGraph model(graph);
+  chain.init();
+  model.init();
+  for (std::int64_t step = 0; step < 20; ++step) {
+    Batch batch = test::classBatch(kImage, 8 + step % 3, 3, 40 + static_cast<std::uint64_t>(step));
+    batch.stamp = {.sequence = step, .iteration = step, .firstExample = 8 * step};
+    CHECK(model.step(batch).wait().score == chain.step(batch).wait().score);
+  }
+  CHECK(test::stateBits(model) == test::stateBits(chain));
+  const Batch batch = test::classBatch(kImage, 5, 3, 2);
+  const Tensor a = model.output(batch.features.front().value), b = chain.output(batch.features.front().value);
+  CHECK(std::ranges::equal(a.span<float>(), b.span<float>()));
+}
+
+TEST_CASE("graphs through the gradient check: residual blocks, several inputs and outputs, shared values") {
+  ComputationGraph blocks(residual());
+  blocks.init();
+  const auto result = checkGradients(blocks, test::classBatch(kImage, 6, 3, 4));
+  CHECK_MESSAGE(result.passed, result.toString());
+  ComputationGraph tasks(twoTasks());
+  tasks.init();
+  const auto both = checkGradients(tasks, taskBatch(6, 4));
+  CHECK_MESSAGE(both.passed, both.toString());
+  CHECK(both.checked > 100);
+}
+
+TEST_CASE("the score is the sum of the outputs' losses times their weights") {
+  const Batch batch = taskBatch(7, 1);
+  const auto scoreWith = [&](double digit, double size) {
+    auto graph = twoTasks();
+    graph.outputs[0].weight = digit;
+    graph.outputs[1].weight = size;
+    ComputationGraph model(graph);
+    model.init();
+    return model.score(batch);
+  };
+  CHECK(scoreWith(2, 0.5) == doctest::Approx(2 * scoreWith(1, 0) + 0.5 * scoreWith(0, 1)).epsilon(1e-6));
+}
+
+TEST_CASE("the order of the vertices does not matter, a second backward pass gives the same gradient") {
+  auto graph = residual();
+  ComputationGraph straight(graph);
+  std::ranges::reverse(graph.vertices);
+  ComputationGraph reversed(graph);
+  straight.init();
+  reversed.init();
+  const Batch batch = test::classBatch(kImage, 5, 3, 8);
+  Tensor a, b;
+  straight.output(batch, a);
+  reversed.output(batch, b);
+  CHECK(std::ranges::equal(a.span<float>(), b.span<float>()));
+
+  Tensor out, first, second;
+  straight.forward(batch.features.front().value, out, {});
+  straight.backward(out, &first);
+  const Tensor gradients = cloneTensor(straight.block(BlockKind::Gradients).values);
+  straight.backward(out, &second);
+  CHECK(std::ranges::equal(first.span<float>(), second.span<float>()));
+  CHECK(
+      std::ranges::equal(gradients.span<float>(), straight.block(BlockKind::Gradients).values.span<float>()));
+}
+
+TEST_CASE("activations share memory where their lives do not overlap") {
+  ComputationGraphConfiguration deep{.inputs = {{.name = "x", .shape = {1000}}}};
+  std::string x = "x";
+  for (int i = 0; i < 20; ++i) x = deep.add(fmt::format("scale{}", i), Scale{.factor = 1.1}, {x});
+  deep.addOutput(x);
+  ComputationGraph model(deep);
+  model.init();
+  model.output(Tensor::zeros({8, 1000}));
+  CHECK(model.activationBytes() <= 2 * 8 * 1000 * sizeof(float));
+}
+
+TEST_CASE("frozen layers stay as they are, and learning rates differ by layer") {
+  auto graph = residual();
+  for (auto& vertex : graph.vertices) {
+    if (vertex.name == "stem") vertex.layer = vertex.layer.frozen();
+    if (vertex.name == "output") vertex.layer = vertex.layer.learningRate(0);
+    if (vertex.name == "block1.conv1") vertex.layer = vertex.layer.learningRate(0.5);
+  }
+  ComputationGraph model(graph), whole(residual());
+  model.init();
+  whole.init();
+  const auto before = model.clone();
+  const Batch batch = test::classBatch(kImage, 6, 3, 4);
+  model.step(batch);
+  whole.step(batch);
+  const auto weight = [](Model& m, const char* name) { return m.block(BlockKind::Parameters).segment(name); };
+  const auto same = [&](const char* name) {
+    return std::ranges::equal(weight(model, name).span<float>(), weight(*before, name).span<float>());
+  };
+  CHECK(same("stem.weight"));
+  CHECK(same("output.weight"));
+  CHECK_FALSE(same("block1.conv1.weight"));
+  const float start = weight(*before, "block1.conv1.weight").data<float>()[5];
+  CHECK(weight(model, "block1.conv1.weight").data<float>()[5] - start ==
+        doctest::Approx(0.5 * (weight(whole, "block1.conv1.weight").data<float>()[5] - start)).epsilon(1e-3));
+  CHECK(model.summary().find("of these frozen: 76") != std::string::npos);
+  CHECK(test::thrown<InvalidArgument>([] { static_cast<void>(Layer(Dense{}).learningRate(-1)); }) ==
+        "layer dense: the learning rate's scale must be finite and not negative, got -1");
+}
+
+TEST_CASE("a graph is saved whole: configuration, settings, state and what it computes") {
+  test::TemporaryDirectory directory;
+  const auto path = directory / "graph.safetensors";
+  auto graph = twoTasks();
+  graph.vertices[0].layer = graph.vertices[0].layer.frozen();
+  graph.vertices[1].layer = graph.vertices[1].layer.learningRate(0.25);
+  ComputationGraph model(graph);
+  model.init();
+  for (std::int64_t i = 0; i < 3; ++i) {
+    Batch batch = taskBatch(6, 20 + static_cast<std::uint64_t>(i));
+    batch.stamp.iteration = i;
+    model.step(batch);
+  }
+  model.save(path);
+  const auto loaded = ComputationGraph::load(path);
+  CHECK(loaded->toJson() == model.toJson());
+  CHECK(test::stateBits(*loaded) == test::stateBits(model));
+  const Batch batch = taskBatch(5, 3);
+  const auto before = model.outputs(batch), after = loaded->outputs(batch);
+  for (std::size_t o = 0; o < before.size(); ++o)
+    CHECK(std::ranges::equal(before[o].span<float>(), after[o].span<float>()));
+  CHECK(Network::load(path)->toJson() == model.toJson());
+  CHECK(test::thrown<FileError>([&] { MultiLayerNetwork::load(path); }) ==
+        path.string() + ": holds a graph; ComputationGraph::load reads it");
+
+  ComputationGraph resumed(graph);
+  loadState(resumed, path);
+  CHECK(test::stateBits(resumed) == test::stateBits(model));
+  graph.outputs[1].weight = 1;
+  ComputationGraph other(graph);
+  CHECK(test::thrown<FileError>([&] {
+          loadState(other, path);
+        }).find("output is there size with weight 0.3") != std::string::npos);
+}
+
+TEST_CASE("input shapes come from the first batch") {
+  auto graph = twoTasks();
+  for (auto& input : graph.inputs) input.shape = {};
+  ComputationGraph model(graph);
+  model.prepare(taskBatch(4, 1));
+  CHECK(model.configuration().inputs[0].shape == kImage);
+  CHECK(model.configuration().inputs[1].shape == Shape{5});
+  ComputationGraph known(twoTasks());
+  known.init();
+  CHECK(test::stateBits(model) == test::stateBits(known));
+}
+
+TEST_CASE("the table and the picture name what a vertex reads, and its shape") {
+  ComputationGraph model(residual());
+  const auto text = model.summary();
+  CHECK(text.find("block2.sum") != std::string::npos);
+  CHECK(text.find("block2.conv2, block1.sum") != std::string::npos);
+  const auto dot = residual().toDot();
+  CHECK(dot.find("\"block1.sum\" [label=\"block1.sum\\ncombine\\n[4, 8, 7]\"];") != std::string::npos);
+  CHECK(dot.find("\"stem\" -> \"block1.sum\";") != std::string::npos);
+  test::TemporaryDirectory directory;
+  const auto path = directory / "graph.svg";
+  const auto problem = test::thrown<InvalidArgument>([&] { drawSvg(residual(), path); });
+  if (problem.empty()) {
+    std::ostringstream svg;
+    svg << std::ifstream(path).rdbuf();
+    CHECK(svg.str().find("block2.sum") != std::string::npos);
+    CHECK(svg.str().find("</svg>") != std::string::npos);
+  } else {
+    CHECK(
+        problem ==
+        "graph picture: Graphviz's program dot, which draws it, is not installed; toDot() needs no program");
+  }
+}
+
+TEST_CASE("what cannot be is refused by name") {
+  CHECK(problemOf({}) == "graph: it has no inputs");
+  auto graph = residual();
+  graph.vertices[1].inputs = {"block2.sum"};
+  CHECK(problemOf(graph) ==
+        "graph: there is a cycle: block1.conv1 reads block2.sum reads block2.conv2 reads block2.conv1 reads "
+        "block1.sum reads block1.conv2 reads block1.conv1");
+  graph = residual();
+  graph.vertices[1].inputs = {"stam"};
+  CHECK(problemOf(graph) == "graph: vertex block1.conv1 reads stam, which is neither an input nor a vertex");
+  graph = residual();
+  graph.vertices.back().name = "stem";
+  CHECK(problemOf(graph) == "graph: two inputs or vertices are called stem");
+  graph = residual();
+  graph.add("loose", conv(3), {"stem"});
+  CHECK(problemOf(graph) == "graph: vertex loose leads to no output");
+  graph = residual();
+  graph.addOutput("nowhere");
+  CHECK(problemOf(graph) == "graph: the output nowhere is not a vertex");
+  graph = residual();
+  graph.addOutput("output");
+  CHECK(problemOf(graph) == "graph: output is an output twice");
+  graph = residual();
+  graph.outputs[0].weight = -1;
+  CHECK(problemOf(graph) == "graph: the weight of output output cannot be negative, got -1");
+  graph = residual();
+  graph.vertices[0].inputs = {};
+  CHECK(problemOf(graph).ends_with("reads nothing"));
+  graph = residual();
+  graph.add("wide", conv(9), {"stem"});
+  graph.add("bad", Combine{}, {"wide", "stem"});
+  graph.outputs = {{.name = "bad"}, {.name = "output"}};
+  CHECK(problemOf(graph).find(
+            "(bad of wide [9, 8, 7] and stem [4, 8, 7]): combine: expected inputs of one shape") !=
+        std::string::npos);
+  graph = residual();
+  graph.add("two", conv(3), {"stem", "image"});
+  graph.addOutput("two");
+  CHECK(problemOf(graph) ==
+        "graph: vertex two (conv2d) takes one input, got 2; a Merge or Combine makes one of several");
+  CHECK(test::thrown<InvalidArgument>(
+            [] { MultiLayerNetwork({.inputShape = kImage, .layers = {Combine{}}}); }) ==
+        "network: layer 0 (combine) takes several inputs, which a chain does not have; a ComputationGraph "
+        "does");
+
+  ComputationGraph model(twoTasks());
+  model.init();
+  Batch batch = taskBatch(4, 1);
+  batch.labels.back().name = "other";
+  CHECK(test::thrown<InvalidArgument>([&] { model.score(batch); }) ==
+        "network: the batch has no labels called size; it has digit, other");
+  batch = taskBatch(4, 1);
+  batch.features.back().value = Tensor::zeros({3, 5});
+  CHECK(test::thrown<InvalidArgument>([&] { model.score(batch); }) ==
+        "network: the batch has 3 examples of context, but 4 of image");
+  CHECK(test::thrown<InvalidArgument>([&] {
+          Tensor out;
+          model.forward(batch.features.front().value, out, {});
+        }) == "network: forward() is for networks with one input and one output, this one has 2 and 2");
+}
