@@ -199,8 +199,8 @@ Network::~Network() = default;
 
 void Network::init() {
   for (const auto& input : inputs())
-    require(!input.shape.empty(), "network: init() needs an inputShape for {}; without it the first batch decides",
-            input.name);
+    require(!input.shape.empty(),
+            "network: init() needs an inputShape for {}; without it the first batch decides", input.name);
   if (!initialized()) {
     detail::NetworkPlan plan = layOut();
     impl_->blocks = detail::makeBlocks(plan);
@@ -320,7 +320,8 @@ void Network::backward(const Tensor& gradOutput, Tensor* gradInput) {
   require(gradInput == nullptr || !impl_->plan.inputs.front().indices,
           "network: there is no gradient by {}, which holds indices", impl_->plan.inputs.front().name);
   copy(gradOutput, program.outputGradient(0), context());
-  impl_->forwardInfo.lossWeight = static_cast<double>(gradOutput.shape()[0]);
+  // The gradient is that of one loss; of parts of an input (DataParallel) all are of the same one.
+  impl_->forwardInfo.lossWeight = 1;
   program.backward(impl_->forwardInfo, {}, gradInput != nullptr);
   if (!gradInput) return;
   gradInput->resize(program.inputGradient(0).shape(), DType::Float32);

@@ -37,6 +37,16 @@ struct AwaitAll {
   }
 };
 
+bool isPeerFailure(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const PeerFailure&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 }  // namespace
 
 struct DataParallel::Impl {
@@ -46,6 +56,8 @@ struct DataParallel::Impl {
   /// Runs `task` for the first `count` replicas, each in its thread, and waits for all of them.
   /// @throws TrainingError with `problem`, naming the first replica that threw.
   void run(std::size_t count, std::string_view problem, const Task& task);
+  /// The same for a part of a pass, in which the replicas' layers may wait for each other.
+  void runPass(std::size_t count, std::string_view problem, const Task& task);
   /// What `call` throws becomes a TrainingError that names the replica.
   template <typename Call>
   void inNameOf(const ReplicaThread& replica, std::string_view problem, Call call);
@@ -72,22 +84,25 @@ struct DataParallel::Impl {
   std::size_t active = 0;  // replicas that took part in the last forward; 0 where there was none
   Shape outputShape;       // of the last forward
   DType outputType = DType::Float32;
+  PeerExchange exchange;                                 // of the replicas in a pass
   std::vector<std::unique_ptr<ReplicaThread>> replicas;  // last: threads end before what they use
 };
 
 DataParallel::Impl::Impl(Model& m, const std::vector<Device>& devices, int d,
                          const DataParallelOptions& options)
-    : model(m), dim(d) {
+    : model(m), dim(d), exchange(static_cast<int>(devices.size())) {
   checkOptions(devices, dim, options);
   const auto placements = placeWorkers(static_cast<int>(devices.size()), devices, options.threadsPerReplica,
                                        options.pinThreads, CpuShare::ofProcess());
   for (const auto& placement : placements.workers)
-    replicas.push_back(std::make_unique<ReplicaThread>(static_cast<int>(replicas.size()), placement));
+    replicas.push_back(
+        std::make_unique<ReplicaThread>(static_cast<int>(replicas.size()), placement, exchange));
   run(replicas.size(), "could not be started", [&](ReplicaThread& replica) {
     if (options.init) options.init(replica.index);
     replica.context = std::make_unique<Context>(
         replica.placement.device,
         ContextOptions{.threads = options.threadsPerReplica, .cores = replica.placement.cores});
+    replica.context->setPeers(&replica.peers);
   });
 }
 
@@ -110,10 +125,26 @@ void DataParallel::Impl::run(std::size_t count, std::string_view problem, const 
     for (std::size_t r = 0; r < count; ++r)
       ends.push_back(replicas[r]->thread.submit([&task, &replica = *replicas[r]] { task(replica); }));
   }
-  for (std::size_t r = 0; r < count; ++r)
-    inNameOf(*replicas[r], problem, [&] {
-      if (auto thrown = ends[r].get()) std::rethrow_exception(std::move(thrown));
-    });
+  std::vector<std::exception_ptr> failures;
+  for (auto& end : ends) failures.push_back(end.get());
+  // Who waited for one that failed comes last.
+  for (const bool ofPeers : {false, true})
+    for (std::size_t r = 0; r < count; ++r)
+      if (failures[r] && isPeerFailure(failures[r]) == ofPeers)
+        inNameOf(*replicas[r], problem, [&] { std::rethrow_exception(failures[r]); });
+}
+
+void DataParallel::Impl::runPass(std::size_t count, std::string_view problem, const Task& task) {
+  exchange.begin(static_cast<int>(count));
+  run(count, problem, [&](ReplicaThread& replica) {
+    try {
+      task(replica);
+    } catch (...) {
+      exchange.abort();
+      throw;
+    }
+    exchange.leave(replica.index);
+  });
 }
 
 void DataParallel::Impl::makeReplicas(const Tensor& input) {
@@ -192,7 +223,7 @@ void DataParallel::Impl::forward(const Tensor& input, Tensor& output) {
   checkInput(input);
   makeReplicas(input);
   const auto parts = splitEvenly(input.shape()[dim], replicas.size());
-  run(parts.size(), "failed in forward", [&](ReplicaThread& replica) {
+  runPass(parts.size(), "failed in forward", [&](ReplicaThread& replica) {
     replica.load(blocks, train);
     replica.inputPart = parts[static_cast<std::size_t>(replica.index)];
     scatterPart(input, dim, replica.inputPart, replica.input, *replica.context);
@@ -214,7 +245,7 @@ void DataParallel::Impl::forward(const Tensor& input, Tensor& output) {
 
 void DataParallel::Impl::backward(const Tensor& gradOutput, Tensor* gradInput) {
   checkGradOutput(gradOutput);
-  run(active, "failed in backward", [&](ReplicaThread& replica) {
+  runPass(active, "failed in backward", [&](ReplicaThread& replica) {
     scatterPart(gradOutput, dim, replica.outputPart, replica.gradOutput, *replica.context);
     replica.model->backward(replica.gradOutput, gradInput ? &replica.gradInput : nullptr);
     if (gradInput && replica.gradInput.shape() != replica.input.shape())

@@ -48,8 +48,9 @@ struct ReplicaShapes {
 ///
 /// Random streams (dropout) read the number of the pass, counted here over training, and an example's
 /// position in the whole input, so they do not depend on the number of replicas. Statistics (running means)
-/// are those of replica 0, as in PyTorch. A model that couples the examples of a batch sees those of its part
-/// only.
+/// are those of replica 0, as in PyTorch. A layer that couples the examples of a batch sees those of its part
+/// only, unless it is `synchronised` (BatchNorm): then replicas wait for each other in it, and compute what
+/// the model alone would.
 ///
 /// The same calls give the same bits on one CPU model, however the threads are scheduled. Used by one thread
 /// at a time. The model must outlive it, and is not to be touched during a call.

@@ -13,8 +13,8 @@ ModelBlocks::ModelBlocks(Model& model) : gradients(model.block(BlockKind::Gradie
   }
 }
 
-ReplicaThread::ReplicaThread(int number, Placement where)
-    : index(number), placement(std::move(where)), thread([this] {
+ReplicaThread::ReplicaThread(int number, Placement where, PeerExchange& exchange)
+    : index(number), placement(std::move(where)), peers(exchange, number), thread([this] {
         model.reset();
         context.reset();
       }) {}

@@ -7,6 +7,7 @@
 
 #include "muster/core/nn/model.h"
 #include "muster/parallel/data_parallel/split.h"
+#include "muster/parallel/worker/peer_exchange.h"
 #include "muster/parallel/worker/placement.h"
 #include "muster/parallel/worker/task_thread.h"
 
@@ -26,7 +27,8 @@ struct ModelBlocks {
 /// A thread with a device, a context and a replica, all made and destroyed on that thread, and the replica's
 /// parts of a pass. While no task runs its members are the caller's.
 struct ReplicaThread {
-  ReplicaThread(int number, Placement where);
+  /// @param exchange  outlives it.
+  ReplicaThread(int number, Placement where, PeerExchange& exchange);
 
   /// As in "replica 1 on cpu".
   std::string name() const;
@@ -36,6 +38,7 @@ struct ReplicaThread {
 
   const int index;
   const Placement placement;
+  PeerEnd peers;
   std::unique_ptr<Context> context;
   std::unique_ptr<Model> model;
   ModelBlocks blocks;

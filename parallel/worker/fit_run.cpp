@@ -17,6 +17,7 @@ FitRun::FitRun(int workers, std::span<const std::unique_ptr<Batch>> batches, Str
       firstIteration_(firstIteration),
       firstEpoch_(firstEpoch),
       free_(batches.size()),
+      peers_(workers),
       gather_(workers),
       reduced_(workers),
       mergedAlone_(workers),
@@ -75,6 +76,7 @@ void FitRun::plan() {
   if (next.verdict == Verdict::EpochOver) {
     ++epoch_;
     epochFirstIteration_ = next.iteration;
+    peers_.beginAll();  // everyone is here, so nobody is there
   }
   previous_ = meeting_;
   penaltyAdded_ = false;
@@ -182,6 +184,7 @@ void FitRun::end(std::exception_ptr failure) noexcept {
     failed_ = true;
   }
   for (auto* barrier : {&gather_, &reduced_, &mergedAlone_, &merged_, &resumed_}) barrier->abort();
+  peers_.abort();
   closeQueues();
 }
 

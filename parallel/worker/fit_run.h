@@ -16,6 +16,7 @@
 #include "muster/parallel/averaging/strategy.h"
 #include "muster/parallel/worker/activity.h"
 #include "muster/parallel/worker/barrier.h"
+#include "muster/parallel/worker/peer_exchange.h"
 #include "muster/parallel/worker/time_sheet.h"
 
 namespace muster {
@@ -77,6 +78,10 @@ class FitRun {
     }
     return part(who);
   }
+
+  /// Where layers that need every worker's batch add up their sums. A worker leaves it when it has no more
+  /// batches in the epoch, and takes part again from the next.
+  PeerExchange& peers() { return peers_; }
 
   LocalWork localWork() const { return strategy_.localWork(); }
   /// Prepares what a worker brings, once it has trained.
@@ -156,6 +161,7 @@ class FitRun {
   BoundedQueue<Batch*> free_;
   std::vector<std::unique_ptr<BoundedQueue<Batch*>>> queues_;  // [worker]
 
+  PeerExchange peers_;
   Barrier gather_, reduced_, mergedAlone_;   // the workers
   Barrier merged_, resumed_;                 // the workers and the coordinator
   std::vector<Contribution> contributions_;  // [worker] written by its worker before gather_

@@ -18,6 +18,29 @@ struct IdleAtEnd {
 
 }  // namespace
 
+class Worker::Peer final : public Peers {
+ public:
+  /// Until the object's end the worker's context knows of the others, where there are any.
+  Peer(Worker& worker, PeerExchange& exchange, bool alone) : worker_(worker), exchange_(exchange) {
+    worker_.context_->setPeers(alone ? nullptr : this);
+  }
+  ~Peer() override { worker_.context_->setPeers(nullptr); }
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  void sum(std::span<double> values) override {
+    worker_.activity_.set(Activity::Kind::WaitingForWorkers);
+    const auto begin = Clock::now();
+    exchange_.sum(worker_.index_, values);
+    worker_.waitedInStep_ += Clock::now() - begin;
+    worker_.activity_.set(Activity::Kind::Computing, worker_.current_.sequence);
+  }
+
+ private:
+  Worker& worker_;
+  PeerExchange& exchange_;
+};
+
 Worker::Worker(int index, Placement placement, int threads)
     : index_(index), placement_(std::move(placement)), threads_(threads), thread_([this] {
         replica_.reset();
@@ -56,6 +79,7 @@ TaskEnd Worker::train(FitRun& run, std::int64_t epochs, Collective& collective, 
   return thread_.submit([this, &run, epochs, &collective, &listeners] {
     const IdleAtEnd idle{activity_};
     current_ = {.epoch = run.firstEpoch()};
+    const Peer peer(*this, run.peers(), collective.participants() == 1);
     try {
       trainEpochs(run, epochs, collective, listeners);
     } catch (...) {
@@ -102,13 +126,17 @@ bool Worker::runRound(FitRun& run, WorkerListeners& listeners) {
     if (!batch) return false;
     if (*batch == nullptr) {
       contribution_.ended = true;
+      run.peers().leave(index_);
       break;
     }
     // A stop while it waited: no other batch is begun.
     if (!run.stopping()) work(**batch, run, listeners);
     if (!run.freeBatches().push(*batch)) return false;
   }
-  if (run.stopping()) giveBackBatches(run);
+  if (run.stopping()) {
+    run.peers().leave(index_);  // others may have begun a step before the stop
+    giveBackBatches(run);
+  }
   return true;
 }
 
@@ -121,12 +149,14 @@ void Worker::work(Batch& batch, FitRun& run, WorkerListeners& listeners) {
   const bool gradientAlone = run.localWork() == LocalWork::Gradient;
   current_ = batch.stamp;
   activity_.set(Activity::Kind::Computing, batch.stamp.sequence);
+  waitedInStep_ = std::chrono::nanoseconds(0);
   const auto begin = Clock::now();
   const StepScore score = (gradientAlone ? replica_->gradient(batch, {}) : replica_->step(batch)).wait();
   requireFinite(score);
   require(std::isfinite(score.weight) && score.weight >= 0,
           "a step's weight must be finite and not negative, got {}", score.weight);
-  times_.own.computing += Clock::now() - begin;
+  times_.own.computing += Clock::now() - begin - waitedInStep_;
+  times_.own.waitingForWorkers += waitedInStep_;
   currentScore_ = score.score;
   currentExamples_ = batch.examples();
   ++times_.own.batches;

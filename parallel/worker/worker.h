@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -62,19 +63,22 @@ class Worker {
   void tell(WorkerListeners& listeners, double score);
   /// After a stop: a reader that waits for a free batch must not wait for ever.
   void giveBackBatches(FitRun& run);
+  /// As a layer of the replica sees the other workers: what it waits for them is no time of computing.
+  class Peer;
   /// What the thread was doing when it failed.
   std::string failure() const;
 
   const int index_;
   const Placement placement_;
   const int threads_;
-  std::unique_ptr<Context> context_;  // worker's thread only
-  std::unique_ptr<Model> replica_;    // likewise, but see replica()
-  Contribution contribution_;         // worker's thread only
-  BatchStamp current_;                // likewise: the batch in progress or the last one
-  double currentScore_ = 0;           // likewise: its score, and its examples
-  std::int64_t currentExamples_ = 0;  // likewise
-  bool whole_ = true;                 // likewise, but see whole()
+  std::unique_ptr<Context> context_;          // worker's thread only
+  std::unique_ptr<Model> replica_;            // likewise, but see replica()
+  Contribution contribution_;                 // worker's thread only
+  BatchStamp current_;                        // likewise: the batch in progress or the last one
+  double currentScore_ = 0;                   // likewise: its score, and its examples
+  std::int64_t currentExamples_ = 0;          // likewise
+  std::chrono::nanoseconds waitedInStep_{0};  // likewise: for other workers, since the step began
+  bool whole_ = true;                         // likewise, but see whole()
   TimeSheet times_;
   Activity activity_;
   TaskThread thread_;  // last: everything above outlives it

@@ -1,0 +1,332 @@
+// Batch normalisation with several workers: what a merge makes of running statistics, and `synchronised`,
+// with which W workers compute what one worker computes on their batches together.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <vector>
+
+#include "muster/core/base/random.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/data_parallel/data_parallel.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/state_bits.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+/// One feature an example.
+Batch batchOf(const std::vector<float>& values) {
+  Batch batch;
+  const auto n = static_cast<std::int64_t>(values.size());
+  batch.features.push_back({"features", Tensor::of(values, {n, 1})});
+  batch.labels.push_back({"labels", Tensor::zeros({n}, DType::Int64)});
+  return batch;
+}
+
+Tensor statistic(Model& model, const char* name) {
+  return model.block(BlockKind::Statistics).segment(name);
+}
+
+struct Moments {
+  float mean, variance;
+};
+
+Moments momentsAfter(double momentum, std::int64_t frequency, const std::vector<Batch>& batches) {
+  MultiLayerNetwork model({.updater = Sgd{.learningRate = 0.1},
+                           .inputShape = {1},
+                           .layers = {BatchNorm{.momentum = momentum, .name = "bn"}, Output{.classes = 2}}});
+  model.init();
+  ListIterator data(batches);
+  ParallelWrapper::Builder(model).workers(2).averagingFrequency(frequency).pinThreads(false).build().fit(
+      data);
+  return {statistic(model, "bn.mean").data<float>()[0], statistic(model, "bn.variance").data<float>()[0]};
+}
+
+const Shape kExample{2, 6, 5};
+constexpr std::int64_t kClasses = 3;
+constexpr int kSteps = 12;
+
+/// Example i is the same in whatever batch it comes; some weigh less than others.
+Batch examples(std::int64_t first, std::int64_t n) {
+  Batch batch;
+  Tensor features = Tensor::empty(kExample.prepend(n)), labels = Tensor::empty({n}, DType::Int64),
+         mask = Tensor::empty({n});
+  const RandomStream random(17, "examples");
+  const std::int64_t size = kExample.elements();
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto example = static_cast<std::uint64_t>(first + i);
+    const auto label = static_cast<std::int64_t>(random.below(2 * example, kClasses));
+    labels.data<std::int64_t>()[i] = label;
+    mask.data<float>()[i] = random.uniform(2 * example + 1) < 0.3 ? 0.25f : 1.0f;
+    for (std::int64_t j = 0; j < size; ++j)
+      features.data<float>()[i * size + j] = static_cast<float>(
+          random.normal(1000000 + example * static_cast<std::uint64_t>(size + j)) * (j % 3 + 1) +
+          static_cast<double>(label * (j % 2)));
+  }
+  batch.features.push_back({"features", features});
+  batch.labels.push_back({"labels", labels});
+  batch.masks.push_back({"mask", mask});
+  return batch;
+}
+
+/// Batches of 1 to 5 examples for each worker and step; the last round lacks one, where there are several.
+std::vector<std::int64_t> unevenSizes(int workers) {
+  const RandomStream random(23, "sizes");
+  std::vector<std::int64_t> sizes;
+  for (int b = 0; b < kSteps * workers - (workers > 2 ? 1 : 0); ++b)
+    sizes.push_back(1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(b), 5)));
+  return sizes;
+}
+
+std::vector<std::int64_t> joined(const std::vector<std::int64_t>& sizes, int workers) {
+  std::vector<std::int64_t> sums;
+  for (std::size_t b = 0; b < sizes.size(); ++b)
+    if (b % static_cast<std::size_t>(workers) == 0)
+      sums.push_back(sizes[b]);
+    else
+      sums.back() += sizes[b];
+  return sums;
+}
+
+ListIterator batchesOf(const std::vector<std::int64_t>& sizes) {
+  std::vector<Batch> batches;
+  std::int64_t first = 0;
+  for (const auto n : sizes) {
+    batches.push_back(examples(first, n));
+    first += n;
+  }
+  return ListIterator(std::move(batches));
+}
+
+MultiLayerConfiguration network(const Updater& updater, bool synchronised = true) {
+  return {.seed = 3,
+          .updater = updater,
+          .l2 = 1e-3,
+          .inputShape = kExample,
+          .layers = {Conv2d{.outChannels = 5, .kernel = {3, 3}, .bias = false},
+                     BatchNorm{.activation = Activation::Tanh, .synchronised = synchronised, .name = "bn"},
+                     Conv2d{.outChannels = 4, .kernel = {2, 2}}, BatchNorm{.synchronised = synchronised},
+                     Dense{.units = 6},
+                     BatchNorm{.activation = Activation::Sigmoid, .synchronised = synchronised},
+                     Output{.classes = kClasses}}};
+}
+
+/// |a - b| / |b|, Euclidean.
+double distance(const Tensor& a, const Tensor& b) {
+  double difference = 0, norm = 0;
+  for (std::int64_t i = 0; i < a.elements(); ++i) {
+    difference += std::pow(a.data<float>()[i] - b.data<float>()[i], 2);
+    norm += std::pow(b.data<float>()[i], 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
+struct Distances {
+  double parameters, statistics;
+};
+
+/// Between `workers` in this mode and one worker on the joined batches.
+Distances distancesOf(TrainingMode mode, int workers, const Updater& updater, bool synchronised = true) {
+  MultiLayerNetwork many(network(updater, synchronised)), one(network(updater, synchronised));
+  many.init();
+  one.init();
+  const auto sizes = unevenSizes(workers);
+  auto split = batchesOf(sizes), together = batchesOf(joined(sizes, workers));
+  auto wrapper = ParallelWrapper::Builder(many).workers(workers).trainingMode(mode).pinThreads(false).build();
+  wrapper.fit(split);
+  wrapper.fit(split);  // and once more: workers that had left are back
+  one.fit(together, 2);
+  REQUIRE(one.iteration() == 2 * kSteps);
+  REQUIRE(many.iteration() == 2 * kSteps);
+  const auto of = [&](BlockKind kind) { return distance(many.block(kind).values, one.block(kind).values); };
+  return {of(BlockKind::Parameters), of(BlockKind::Statistics)};
+}
+
+// In float32 every step rounds otherwise, by about 1e-7 of the parameters, and training carries that on for
+// the 24 steps. Without exchange the distance is a thousand times the tolerance (see below).
+constexpr double kRounding = 1e-5;
+
+}  // namespace
+
+TEST_CASE("a merge makes of running statistics the moments of both, by hand") {
+  // Worker 0: {1, 3} has mean 2, variance 1; worker 1: {0, 3, 6} has 3 and 6.
+  const std::vector<Batch> first{batchOf({1, 3}), batchOf({0, 3, 6})};
+  // Momentum 1: the moments of {1, 3, 0, 3, 6}: 13/5, and 55/5 - 2.6^2.
+  auto merged = momentsAfter(1, 1, first);
+  CHECK(merged.mean == doctest::Approx(2.6));
+  CHECK(merged.variance == doctest::Approx(4.24));
+  // Momentum 0.5, from 0 and 1: (1, 1) and (1.5, 3.5), weighing 0.4 and 0.6:
+  // 0.4 + 0.9 = 1.3, and 0.4 (1 + 1) + 0.6 (3.5 + 2.25) - 1.69 = 2.56.
+  merged = momentsAfter(0.5, 1, first);
+  CHECK(merged.mean == doctest::Approx(1.3));
+  CHECK(merged.variance == doctest::Approx(2.56));
+  // Then {4, 8} with (6, 4) and {1, 4, 7} with (4, 6). At frequency 2: (3.5, 2.5) and (2.75, 4.75):
+  // 1.4 + 1.65 = 3.05, and 0.4 (2.5 + 12.25) + 0.6 (4.75 + 7.5625) - 9.3025 = 3.985.
+  auto both = first;
+  both.push_back(batchOf({4, 8}));
+  both.push_back(batchOf({1, 4, 7}));
+  merged = momentsAfter(0.5, 2, both);
+  CHECK(merged.mean == doctest::Approx(3.05));
+  CHECK(merged.variance == doctest::Approx(3.985));
+  // At frequency 1 from (1.3, 2.56): (3.65, 3.28) and (2.65, 4.28):
+  // 1.46 + 1.59 = 3.05, and 0.4 (3.28 + 13.3225) + 0.6 (4.28 + 7.0225) - 9.3025 = 4.12.
+  merged = momentsAfter(0.5, 1, both);
+  CHECK(merged.mean == doctest::Approx(3.05));
+  CHECK(merged.variance == doctest::Approx(4.12));
+}
+
+TEST_CASE("synchronised: averaging every step with SGD is one worker on the joined batches") {
+  double largest = 0;
+  for (const int workers : {2, 3, 4}) {
+    CAPTURE(workers);
+    const auto d = distancesOf(TrainingMode::Averaging, workers, Sgd{.learningRate = 0.1});
+    largest = std::max({largest, d.parameters, d.statistics});
+    CHECK(d.parameters < kRounding);
+    CHECK(d.statistics < kRounding);
+  }
+  MESSAGE("largest distance: " << largest);
+}
+
+TEST_CASE("synchronised: synchronous gradients are one worker on the joined batches, with any updater") {
+  double largest = 0;
+  for (const Updater& updater : {Updater(Sgd{.learningRate = 0.1}), Updater(Nesterovs{.learningRate = 0.05}),
+                                 Updater(Adam{.learningRate = 0.01, .epsilon = 1e-3})})
+    for (const int workers : {2, 3, 4}) {
+      CAPTURE(updater.type());
+      CAPTURE(workers);
+      const auto d = distancesOf(TrainingMode::SynchronousGradients, workers, updater);
+      largest = std::max({largest, d.parameters, d.statistics});
+      CHECK(d.parameters < kRounding);
+      CHECK(d.statistics < kRounding);
+    }
+  MESSAGE("largest distance: " << largest);
+}
+
+TEST_CASE("without it they are not") {
+  // Batches of two at least, as one example has no variance of its own.
+  MultiLayerNetwork many(network(Sgd{.learningRate = 0.1}, false)),
+      one(network(Sgd{.learningRate = 0.1}, false));
+  many.init();
+  one.init();
+  auto split = batchesOf({2, 4, 3, 5, 2, 2}), together = batchesOf({6, 8, 4});
+  ParallelWrapper::Builder(many).workers(2).pinThreads(false).build().fit(split);
+  one.fit(together);
+  CHECK(distance(many.block(BlockKind::Parameters).values, one.block(BlockKind::Parameters).values) >
+        1000 * kRounding);
+}
+
+TEST_CASE("synchronised: the same bits in every run, and one worker is the model alone") {
+  const auto bits = [](int workers, std::int64_t frequency) {
+    MultiLayerNetwork model(network(Adam{.learningRate = 0.01}));
+    model.init();
+    std::vector<std::int64_t> sizes(23, 4);
+    auto data = batchesOf(sizes);
+    auto wrapper = ParallelWrapper::Builder(model)
+                       .workers(workers)
+                       .averagingFrequency(frequency)
+                       .pinThreads(false)
+                       .prefetchBuffer(frequency == 1 ? 0 : 16)
+                       .build();
+    wrapper.fit(data, 3);
+    return stateBits(model);
+  };
+  for (const std::int64_t frequency : {1, 3}) {
+    CHECK(bits(3, frequency) == bits(3, frequency));
+    MultiLayerNetwork alone(network(Adam{.learningRate = 0.01}));
+    alone.init();
+    auto data = batchesOf(std::vector<std::int64_t>(23, 4));
+    alone.fit(data, 3);
+    CHECK(bits(1, frequency) == stateBits(alone));
+  }
+}
+
+TEST_CASE("a worker that fails wakes those who wait for it, and the wrapper can be used again") {
+  for (const std::size_t bad : {0, 1, 4}) {
+    CAPTURE(bad);
+    MultiLayerNetwork model(network(Sgd{.learningRate = 0.1}));
+    model.init();
+    std::vector<Batch> batches;
+    for (int b = 0; b < 9; ++b) batches.push_back(examples(4 * b, 4));
+    auto good = ListIterator(batches);
+    // Its loss refuses the label: the other two then wait for its sums of the backward pass.
+    batches[bad].labels[0].value = cloneTensor(batches[bad].labels[0].value);
+    batches[bad].labels[0].value.data<std::int64_t>()[2] = kClasses;
+    ListIterator broken(batches);
+    auto wrapper = ParallelWrapper::Builder(model).workers(3).pinThreads(false).build();
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+      wrapper.fit(broken);
+      FAIL("nothing failed");
+    } catch (const TrainingError& error) {
+      CHECK(error.worker() == static_cast<int>(bad % 3));
+    }
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(2));
+    wrapper.fit(good);
+    CHECK(model.epoch() == 1);
+  }
+}
+
+TEST_CASE("a stop ends a synchronised training, whoever is in the middle of a step") {
+  MultiLayerNetwork model(network(Sgd{.learningRate = 0.01}));
+  model.init();
+  auto data = batchesOf(std::vector<std::int64_t>(40, 3));
+  for (const std::int64_t at : {0, 1, 7, 30}) {
+    const auto listener = std::make_shared<RecordingListener>(
+        ListenerScope::Worker, [&](const RecordedCall& call, Trainer& trainer) {
+          if (call.event == "iteration" && call.iteration % 10 == at % 10) trainer.stopFit();
+        });
+    auto wrapper = ParallelWrapper::Builder(model)
+                       .workers(3)
+                       .averagingFrequency(4)
+                       .pinThreads(false)
+                       .listeners({listener})
+                       .build();
+    const auto begin = std::chrono::steady_clock::now();
+    wrapper.fit(data, 3);
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(2));
+  }
+}
+
+TEST_CASE("all workers evaluate in the middle of a synchronised training") {
+  MultiLayerNetwork model(network(Sgd{.learningRate = 0.01}));
+  model.init();
+  auto data = batchesOf({4, 4, 4, 4, 4, 4, 4}), test = batchesOf({3, 3, 1});
+  std::int64_t evaluated = 0;
+  const auto listener = std::make_shared<RecordingListener>(
+      ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
+        if (call.event == "merge") evaluated += trainer.evaluate(test).examples();
+      });
+  ParallelWrapper::Builder(model).workers(2).pinThreads(false).listeners({listener}).build().fit(data);
+  CHECK(evaluated == 4 * 7);
+}
+
+TEST_CASE("DataParallel with a synchronised layer is the model alone") {
+  for (const std::size_t replicas : {1, 2, 3}) {
+    CAPTURE(replicas);
+    MultiLayerNetwork alone(network(Sgd{})), shared(network(Sgd{}));
+    alone.init();
+    shared.init();
+    DataParallel parallel(shared, std::vector<Device>(replicas, Device::cpu()), 0, {.pinThreads = false});
+    const Tensor input = examples(0, 8).features[0].value;
+    Tensor output, gradInput;
+    alone.forward(input, output);
+    const Tensor got = parallel.forward(input);
+    CHECK(distance(got, output) < 1e-6);
+    Tensor gradOutput = cloneTensor(output);  // any will do
+    alone.backward(gradOutput, &gradInput);
+    parallel.zeroGradients();
+    CHECK(distance(parallel.backward(gradOutput), gradInput) < kRounding);
+    CHECK(distance(shared.block(BlockKind::Gradients).values, alone.block(BlockKind::Gradients).values) <
+          kRounding);
+    CHECK(distance(statistic(shared, "bn.mean"), statistic(alone, "bn.mean")) < 1e-6);
+    const Tensor one = examples(0, 1).features[0].value;
+    CHECK_THROWS_AS(parallel.forward(one), TrainingError);  // one value a channel in the last layer
+    CHECK_NOTHROW(parallel.forward(input));
+  }
+}
