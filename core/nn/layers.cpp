@@ -33,7 +33,7 @@ Registry<Module>& Layer::registry() {
   static Registry<Module> instance("layer");
   static const bool filled = [] {
     addAll<BatchNorm, Conv2d, MaxPool2d, AveragePool2d, GlobalPool2d, Dense, Output, ActivationLayer, Dropout,
-           Flatten, Combine, Merge, Subset, Reshape, Scale>(instance);
+           Flatten, LayerNorm, Combine, Merge, Subset, Reshape, Scale>(instance);
     return true;
   }();
   static_cast<void>(filled);

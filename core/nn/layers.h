@@ -5,5 +5,6 @@
 #include "muster/core/nn/layers/conv2d.h"       // IWYU pragma: export
 #include "muster/core/nn/layers/dense.h"        // IWYU pragma: export
 #include "muster/core/nn/layers/elementwise.h"  // IWYU pragma: export
+#include "muster/core/nn/layers/layer_norm.h"   // IWYU pragma: export
 #include "muster/core/nn/layers/pool2d.h"       // IWYU pragma: export
 #include "muster/core/nn/layers/vertices.h"

@@ -89,4 +89,50 @@ BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x
   return {gradX, products, sums};
 }
 
+namespace {
+
+/// Each row normalised, before gamma and beta; `roots` [N] are what was divided by.
+Array normalisedRows(const Array& x, double epsilon, Array& roots) {
+  const std::int64_t features = x.shape[1];
+  const double count = static_cast<double>(features);
+  Array n(x.shape);
+  for (std::int64_t r = 0; r < x.shape[0]; ++r) {
+    double mean = 0, variance = 0;
+    for (std::int64_t i = 0; i < features; ++i) mean += x.at(r * features + i) / count;
+    for (std::int64_t i = 0; i < features; ++i)
+      variance += std::pow(x.at(r * features + i) - mean, 2) / count;
+    roots.at(r) = std::sqrt(variance + epsilon);
+    for (std::int64_t i = 0; i < features; ++i)
+      n.at(r * features + i) = (x.at(r * features + i) - mean) / roots.at(r);
+  }
+  return n;
+}
+
+}  // namespace
+
+Array layerNorm(const Array& x, const Array& gamma, const Array& beta, double epsilon) {
+  Array roots({x.shape[0]});
+  return scaled(normalisedRows(x, epsilon, roots), gamma, beta);
+}
+
+BatchNormGradients layerNormBackward(const Array& x, const Array& gamma, const Array& gradY, double epsilon) {
+  const std::int64_t features = x.shape[1];
+  Array roots({x.shape[0]}), gradX(x.shape);
+  const Array n = normalisedRows(x, epsilon, roots);
+  const auto [sums, products] = channelSums(gradY, n);
+  for (std::int64_t r = 0; r < x.shape[0]; ++r) {
+    double mean = 0, along = 0;
+    for (std::int64_t i = 0; i < features; ++i) {
+      const double g = gradY.at(r * features + i) * gamma.at(i) / static_cast<double>(features);
+      mean += g;
+      along += g * n.at(r * features + i);
+    }
+    for (std::int64_t i = 0; i < features; ++i) {
+      const std::int64_t at = r * features + i;
+      gradX.at(at) = (gradY.at(at) * gamma.at(i) - mean - n.at(at) * along) / roots.at(r);
+    }
+  }
+  return {gradX, products, sums};
+}
+
 }  // namespace muster::test::reference

@@ -48,6 +48,11 @@ BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x
                                      const Array& variance, const Array& gamma, const Array& beta,
                                      const Array& gradY);
 
+/// Of each row of x [N, F].
+Array layerNorm(const Array& x, const Array& gamma, const Array& beta, double epsilon);
+/// As of batch normalisation.
+BatchNormGradients layerNormBackward(const Array& x, const Array& gamma, const Array& gradY, double epsilon);
+
 Array dense(const Array& x, const Array& weight, const Array& bias);
 Array denseBackwardData(const Array& gradY, const Array& weight);
 /// {gradWeight, gradBias}

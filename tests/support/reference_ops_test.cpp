@@ -120,6 +120,22 @@ TEST_CASE("batch normalisation by hand") {
   CHECK(maxError(reference::batchNorm(shape, x, gamma, beta), Array({2, 2}, {-0.5, 7, 1.5, 7})) == 0);
 }
 
+TEST_CASE("layer normalisation") {
+  Random random;
+  INFO("MUSTER_TEST_SEED=", random.seed);
+  const Array x = random({3, 5}, -2, 3), gamma = random({5}), beta = random({5}), g = random({3, 5});
+  const auto byX = [&](const Array& at) { return reference::layerNorm(at, gamma, beta, 0.01); };
+  const auto byGamma = [&](const Array& at) { return reference::layerNorm(x, at, beta, 0.01); };
+  const auto byBeta = [&](const Array& at) { return reference::layerNorm(x, gamma, at, 0.01); };
+  const auto gradients = reference::layerNormBackward(x, gamma, g, 0.01);
+  CHECK(maxError(gradients.x, numericGradient(byX, x, g)) < kTolerance);
+  CHECK(maxError(gradients.gamma, numericGradient(byGamma, gamma, g)) < kTolerance);
+  CHECK(maxError(gradients.beta, numericGradient(byBeta, beta, g)) < kTolerance);
+  // 1 and 3: mean 2, variance 1.
+  CHECK(maxError(reference::layerNorm(Array({1, 2}, {1, 3}), Array({2}, {2, 5}), Array({2}, {0.5, 7}), 3),
+                 Array({1, 2}, {-0.5, 9.5})) == 0);
+}
+
 TEST_CASE("pooling") {
   Random random;
   INFO("MUSTER_TEST_SEED=", random.seed);

@@ -92,6 +92,15 @@ TEST_CASE("batch normalisation") {
                 BatchNorm{.epsilon = 0.1}});
 }
 
+TEST_CASE("layer normalisation, of features and of each step of a sequence") {
+  checkBetween({Dense{.units = 6}, LayerNorm{}});
+  checkBetween({Dense{.units = 19}, LayerNorm{.epsilon = 0.1, .affine = false}});
+  const Shape input{5, 3};
+  const std::vector<Layer> layers{Dense{.units = 4, .activation = Activation::Tanh, .perStep = true},
+                                  LayerNorm{}, Output{.classes = 4, .perStep = true}};
+  check(layers, input, test::sequenceBatch(input, 7, 4, 5, true));
+}
+
 TEST_CASE("activations, in layers and as layers") {
   for (const auto activation :
        {Activation::Identity, Activation::ReLU, Activation::LeakyReLU, Activation::Tanh, Activation::Sigmoid,

@@ -1,5 +1,3 @@
-#include "muster/core/nn/layers/batch_norm.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
 #include "tests/support/arrays.h"
@@ -18,6 +17,7 @@ using namespace muster;
 namespace {
 
 #include "tests/core/nn/batch_norm_golden.inc"
+#include "tests/core/nn/layer_norm_golden.inc"
 
 // Results are float32, a few roundings away from the golden ones.
 constexpr double kTolerance = 1e-6;
@@ -168,4 +168,45 @@ TEST_CASE("a network with batch normalisation comes back from its file with the 
   CHECK(layers[1].module().type() == "batchnorm");
   CHECK(again->configuration().toJson() == model.configuration().toJson());
   CHECK(model.configuration().toJson().find("\"synchronised\": true") != std::string::npos);
+}
+
+TEST_CASE("layer normalisation: outputs and gradients are the golden ones, for sequences and for features") {
+  for (const Shape& example : {Shape{3, 5}, Shape{5}}) {
+    CAPTURE(example.toString());
+    const Shape batch = example.prepend(30 / example.elements());
+    MultiLayerNetwork model({.inputShape = example, .layers = {LayerNorm{.epsilon = 1e-3}}});
+    model.init();
+    auto& parameters = model.block(BlockKind::Parameters);
+    Tensor gamma = parameters.segment("layernorm1.gamma"), beta = parameters.segment("layernorm1.beta");
+    CHECK(test::maxError(gamma, golden({5}, {1, 1, 1, 1, 1})) == 0);
+    copy(test::toTensor(golden({5}, kLayerGamma)), gamma);
+    copy(test::toTensor(golden({5}, kLayerBeta)), beta);
+    const Tensor x = test::toTensor(golden(batch, kLayerInput));
+    for (const bool training : {true, false}) {
+      Tensor output = test::nanTensor(batch), gradInput = test::nanTensor(batch);
+      model.forward(x, output, {.training = training});
+      model.backward(test::toTensor(golden(batch, kLayerGradOutput)), &gradInput);
+      auto& gradients = model.block(BlockKind::Gradients);
+      CHECK(test::maxError(output, golden(batch, kLayerOutput)) < kTolerance);
+      CHECK(test::maxError(gradInput, golden(batch, kLayerGradInput)) < kTolerance);
+      CHECK(test::maxError(gradients.segment("layernorm1.gamma"), golden({5}, kLayerGradGamma)) < kTolerance);
+      CHECK(test::maxError(gradients.segment("layernorm1.beta"), golden({5}, kLayerGradBeta)) < kTolerance);
+    }
+  }
+}
+
+TEST_CASE("layer normalisation: options, JSON and what does not fit") {
+  const auto refusal = [](const LayerNorm& options, const Shape& shape = {3}) {
+    return test::thrown<InvalidArgument>(
+        [&] { MultiLayerNetwork({.inputShape = shape, .layers = {options}}); });
+  };
+  CHECK(refusal({.epsilon = -1}) == "layer 0: layernorm: epsilon must be finite and above 0, got -1");
+  CHECK(refusal({}, {3, 4, 5}).find("layernorm: expected an input [F] or [T, F], got [3, 4, 5]") !=
+        std::string::npos);
+  const MultiLayerConfiguration configuration{
+      .inputShape = {4},
+      .layers = {LayerNorm{.epsilon = 0.25, .affine = false, .name = "norm"}, Output{.classes = 2}}};
+  const auto again = MultiLayerConfiguration::fromJson(configuration.toJson());
+  CHECK(again.toJson() == configuration.toJson());
+  CHECK(again.layers[0].module().parameters(std::array{Shape{4}}).empty());
 }

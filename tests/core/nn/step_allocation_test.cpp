@@ -47,6 +47,7 @@ TEST_CASE("a training step allocates nothing, with every layer and updater") {
       Dropout{.rate = 0.3},
       Dense{.units = 12, .activation = Activation::Tanh},
       BatchNorm{},
+      LayerNorm{},
       Output{.classes = 4}};
   for (const char* updater : {"sgd", "nesterovs", "adam", "adamw", "rmsprop", "adagrad"})
     for (const int threads : {1, 2}) {

@@ -1,0 +1,209 @@
+#include "muster/core/ops/layer_norm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "muster/core/backend/cpu/parallel.h"
+#include "muster/core/backend/cpu/simd.h"
+#include "muster/core/ops/detail/expect.h"
+
+namespace muster::cpu {
+namespace {
+
+/// A row's statistics: the normalised value is (x - mean) * inverse + rest, where `rest` is what the mean
+/// lost in float32.
+struct RowMoments {
+  float mean, inverse, rest;
+};
+
+/// The sums of f(i) over n elements, in float64 by sixteen lanes whatever the vector width.
+template <typename F>
+[[gnu::always_inline]] inline double laneSumOf(std::int64_t n, F f) {
+  constexpr int kLanes = 16;
+  double lanes[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += f(i + lane);
+  for (int lane = 0; i < n; ++i, ++lane) lanes[lane] += f(i);
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  return lanes[0];
+}
+
+struct Features {
+  std::int64_t count;
+  double epsilon;
+  const float *gamma, *beta;
+};
+
+[[gnu::always_inline]] inline void forwardRows(Features f, const float* x, float* y, RowMoments* moments,
+                                               std::int64_t rows) {
+  const auto count = static_cast<double>(f.count);
+  for (std::int64_t r = 0; r < rows; ++r, x += f.count, y += f.count) {
+    const double mean = laneSumOf(
+                            f.count, [=
+    ](std::int64_t i) __attribute__((always_inline)) { return static_cast<double>(x[i]); }) /
+                        count;
+    const double variance = laneSumOf(
+                                f.count,
+                                [=](std::int64_t i) __attribute__((always_inline)) {
+                                  const double centred = x[i] - mean;
+                                  return centred * centred;
+                                }) /
+                            count;
+    const double inverse = 1 / std::sqrt(variance + f.epsilon);
+    const auto mean32 = static_cast<float>(mean);
+    const RowMoments m{mean32, static_cast<float>(inverse), static_cast<float>((mean32 - mean) * inverse)};
+    moments[r] = m;
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < f.count; ++i)
+      y[i] = ((x[i] - m.mean) * m.inverse + m.rest) * f.gamma[i] + f.beta[i];
+  }
+}
+
+[[gnu::always_inline]] inline void gradientRows(Features f, const float* x, const float* gradY, float* gradX,
+                                                const RowMoments* moments, std::int64_t rows) {
+  const auto count = static_cast<double>(f.count);
+  for (std::int64_t r = 0; r < rows; ++r, x += f.count, gradY += f.count, gradX += f.count) {
+    const RowMoments m = moments[r];
+    const auto normalised = [=](std::int64_t i) __attribute__((always_inline)) {
+      return (x[i] - m.mean) * m.inverse + m.rest;
+    };
+    const auto mean = static_cast<float>(laneSumOf(
+                                             f.count, [=
+    ](std::int64_t i) __attribute__((always_inline)) { return static_cast<double>(gradY[i] * f.gamma[i]); }) /
+                                         count);
+    const auto along =
+        static_cast<float>(laneSumOf(
+                               f.count,
+                               [=](std::int64_t i) __attribute__((always_inline)) {
+                                 return static_cast<double>(gradY[i] * f.gamma[i]) * normalised(i);
+                               }) /
+                           count);
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < f.count; ++i)
+      gradX[i] = m.inverse * (gradY[i] * f.gamma[i] - mean - normalised(i) * along);
+  }
+}
+
+/// Adds to the float64 gradients of gamma and beta.
+[[gnu::always_inline]] inline void parameterGradients(std::int64_t count, const float* x, const float* gradY,
+                                                      const RowMoments* moments, double* gradGamma,
+                                                      double* gradBeta, std::int64_t rows) {
+  for (std::int64_t r = 0; r < rows; ++r, x += count, gradY += count) {
+    const RowMoments m = moments[r];
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < count; ++i) {
+      const float normalised = (x[i] - m.mean) * m.inverse + m.rest;
+      gradGamma[i] += static_cast<double>(gradY[i]) * normalised;
+      gradBeta[i] += gradY[i];
+    }
+  }
+}
+
+/// Neighbouring rows are summed as a group, whose sums are then added in order: as many groups as are worth a
+/// thread, whatever the number of threads.
+std::int64_t groupsOf(const LayerNormShape& shape) {
+  return std::min(std::clamp<std::int64_t>(shape.rows * shape.features / 65536, 1, 16), shape.rows);
+}
+
+class LoopLayerNorm final : public LayerNormPlan {
+ public:
+  LoopLayerNorm(const LayerNormShape& shape, Context& context)
+      : shape_(shape),
+        context_(context),
+        groups_(groupsOf(shape)),
+        ones_(static_cast<std::size_t>(shape.features), 1.0f),
+        zeros_(static_cast<std::size_t>(shape.features), 0.0f),
+        moments_(static_cast<std::size_t>(shape.rows)),
+        groupSums_(static_cast<std::size_t>(groups_ * 2 * shape.features)) {}
+
+  void forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, Tensor& y) override {
+    expect("x", x, shape_.input());
+    expect("y", y, shape_.input());
+    const Features features = featuresOf(gamma, beta);
+    const float* from = x.data<float>();
+    float* to = y.data<float>();
+    parallelFor(context_, shape_.rows, kRows, [=, this](std::int64_t begin, std::int64_t end) {
+      dispatch<forwardRows>(features, from + begin * features.count, to + begin * features.count,
+                            moments_.data() + begin, end - begin);
+    });
+  }
+
+  void backward(const Tensor& x, const Tensor& gamma, const Tensor& gradY, Tensor& gradX, Tensor& gradGamma,
+                Tensor& gradBeta) override {
+    expect("x", x, shape_.input());
+    expect("gradY", gradY, shape_.input());
+    if (gradX.defined()) takeGradient(x, gamma, gradY, gradX);
+    if (gradGamma.defined()) takeParameterGradients(x, gradY, gradGamma, gradBeta);
+  }
+
+ private:
+  static constexpr std::int64_t kRows = 16;  // that are worth a thread
+
+  void takeGradient(const Tensor& x, const Tensor& gamma, const Tensor& gradY, Tensor& gradX) {
+    expect("gradX", gradX, shape_.input());
+    const Features features = featuresOf(gamma, {});
+    const float* value = x.data<float>();
+    const float* from = gradY.data<float>();
+    float* to = gradX.data<float>();
+    parallelFor(context_, shape_.rows, kRows, [=, this](std::int64_t begin, std::int64_t end) {
+      const std::int64_t at = begin * features.count;
+      dispatch<gradientRows>(features, value + at, from + at, to + at,
+                             static_cast<const RowMoments*>(moments_.data() + begin), end - begin);
+    });
+  }
+
+  void takeParameterGradients(const Tensor& x, const Tensor& gradY, Tensor& gradGamma, Tensor& gradBeta) {
+    const std::int64_t n = shape_.features;
+    expect("gradGamma", gradGamma, {n});
+    expect("gradBeta", gradBeta, {n});
+    const float* value = x.data<float>();
+    const float* from = gradY.data<float>();
+    parallelFor(context_, groups_, 1, [=, this](std::int64_t firstGroup, std::int64_t lastGroup) {
+      for (std::int64_t g = firstGroup; g < lastGroup; ++g) {
+        const std::int64_t begin = g * shape_.rows / groups_, end = (g + 1) * shape_.rows / groups_;
+        double* sums = groupSums_.data() + g * 2 * n;
+        std::fill_n(sums, 2 * n, 0.0);
+        dispatch<parameterGradients>(n, value + begin * n, from + begin * n,
+                                     static_cast<const RowMoments*>(moments_.data() + begin), sums, sums + n,
+                                     end - begin);
+      }
+    });
+    for (std::int64_t i = 0; i < n; ++i) {
+      double gamma = 0, beta = 0;
+      for (std::int64_t g = 0; g < groups_; ++g) {
+        gamma += groupSums_[static_cast<std::size_t>(g * 2 * n + i)];
+        beta += groupSums_[static_cast<std::size_t>(g * 2 * n + n + i)];
+      }
+      gradGamma.data<float>()[i] = static_cast<float>(gamma);
+      gradBeta.data<float>()[i] = static_cast<float>(beta);
+    }
+  }
+
+  Features featuresOf(const Tensor& gamma, const Tensor& beta) const {
+    if (gamma.defined()) expect("gamma", gamma, {shape_.features});
+    if (beta.defined()) expect("beta", beta, {shape_.features});
+    return {shape_.features, shape_.epsilon, gamma.defined() ? gamma.data<float>() : ones_.data(),
+            beta.defined() ? beta.data<float>() : zeros_.data()};
+  }
+  static void expect(const char* name, const Tensor& tensor, const Shape& shape) {
+    muster::detail::expectTensor("layer_norm", name, tensor, {shape});
+  }
+
+  LayerNormShape shape_;
+  Context& context_;
+  std::int64_t groups_;
+  std::vector<float> ones_, zeros_;  // stand for a gamma and beta that are not there
+  std::vector<RowMoments> moments_;  // [row]
+  std::vector<double> groupSums_;    // [group, 2, features]
+};
+
+}  // namespace
+
+std::unique_ptr<LayerNormPlan> planLayerNorm(const LayerNormShape& shape, Context& context) {
+  return std::make_unique<LoopLayerNorm>(shape, context);
+}
+
+}  // namespace muster::cpu

@@ -1,0 +1,109 @@
+#include "muster/core/ops/layer_norm.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "muster/core/base/error.h"
+#include "tests/support/reference_ops.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::Array;
+namespace reference = test::reference;
+
+// Values are a few roundings of numbers up to about 5 away from the reference; sums are float64.
+constexpr double kTolerance = 3e-6;
+
+struct Results {
+  Tensor y, gradX, gradGamma, gradBeta;
+};
+
+Results run(const LayerNormShape& shape, Context& context, const Array& x, const Array& gamma,
+            const Array& beta, const Array& gradY) {
+  auto plan = planLayerNorm(shape, context);
+  Results r{test::nanTensor(shape.input()), test::nanTensor(shape.input()), test::nanTensor({shape.features}),
+            test::nanTensor({shape.features})};
+  const Tensor input = test::toTensor(x), weights = test::toTensor(gamma);
+  plan->forward(input, weights, test::toTensor(beta), r.y);
+  plan->backward(input, weights, test::toTensor(gradY), r.gradX, r.gradGamma, r.gradBeta);
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("layer normalisation agrees with the reference over shapes and threads") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  for (const Shape& input : {Shape{1, 1}, Shape{3, 5}, Shape{40, 16}, Shape{17, 33}, Shape{700, 300}}) {
+    CAPTURE(input.toString());
+    const LayerNormShape shape{.rows = input[0], .features = input[1], .epsilon = 1e-3};
+    const Shape features{input[1]};
+    const auto x = test::randomArray(input, random, -2, 3), gradY = test::randomArray(input, random),
+               gamma = test::randomArray(features, random, -1.5, 1.5),
+               beta = test::randomArray(features, random);
+    Context one, three(Device::cpu(), {.threads = 3});
+    const auto got = run(shape, one, x, gamma, beta, gradY);
+    const auto gradients = reference::layerNormBackward(x, gamma, gradY, 1e-3);
+    CHECK(test::maxError(got.y, reference::layerNorm(x, gamma, beta, 1e-3)) < kTolerance);
+    CHECK(test::maxError(got.gradX, gradients.x) < kTolerance);
+    CHECK(test::maxError(got.gradGamma, gradients.gamma) < kTolerance);
+    CHECK(test::maxError(got.gradBeta, gradients.beta) < kTolerance);
+    const auto again = run(shape, three, x, gamma, beta, gradY);
+    CHECK(test::sameBits(got.y, again.y));
+    CHECK(test::sameBits(got.gradX, again.gradX));
+    CHECK(test::sameBits(got.gradGamma, again.gradGamma));
+    CHECK(test::sameBits(got.gradBeta, again.gradBeta));
+  }
+}
+
+TEST_CASE("without gamma and beta they are one and zero, and gradients that nobody wants are left out") {
+  std::mt19937_64 random(3);
+  Context context;
+  const LayerNormShape shape{.rows = 4, .features = 21};
+  const auto x = test::randomArray(shape.input(), random), gradY = test::randomArray(shape.input(), random);
+  Array ones({21}), zeros({21});
+  std::ranges::fill(ones.values, 1.0);
+  const auto whole = run(shape, context, x, ones, zeros, gradY);
+  auto plan = planLayerNorm(shape, context);
+  Tensor y = test::nanTensor(shape.input()), gradX = test::nanTensor(shape.input()), none;
+  plan->forward(test::toTensor(x), none, none, y);
+  plan->backward(test::toTensor(x), none, test::toTensor(gradY), gradX, none, none);
+  CHECK(test::sameBits(y, whole.y));
+  CHECK(test::sameBits(gradX, whole.gradX));
+  Tensor gradGamma = test::nanTensor({21}), gradBeta = test::nanTensor({21});
+  plan->backward(test::toTensor(x), none, test::toTensor(gradY), none, gradGamma, gradBeta);
+  CHECK(test::sameBits(gradGamma, whole.gradGamma));
+}
+
+TEST_CASE("a mean of ten thousand beside a variance of one is no trouble") {
+  std::mt19937_64 random(5);
+  Context context;
+  const LayerNormShape shape{.rows = 20, .features = 300};
+  auto x = test::randomArray(shape.input(), random, 10000 - 1.7, 10000 + 1.7);
+  const auto gamma = test::randomArray({300}, random), beta = test::randomArray({300}, random),
+             gradY = test::randomArray(shape.input(), random);
+  const auto got = run(shape, context, x, gamma, beta, gradY);
+  CHECK(test::maxError(got.y, reference::layerNorm(x, gamma, beta, 1e-5)) < kTolerance);
+  CHECK(test::maxError(got.gradX, reference::layerNormBackward(x, gamma, gradY, 1e-5).x) < kTolerance);
+}
+
+TEST_CASE("shapes and tensors that make no sense are refused") {
+  Context context;
+  const auto refusal = [&](const LayerNormShape& shape) {
+    return test::thrown<InvalidArgument>([&] { planLayerNorm(shape, context); });
+  };
+  CHECK(refusal({.rows = 0, .features = 3}) == "layer_norm: expected [rows, features], got [0, 3]");
+  CHECK(refusal({.rows = 2, .features = 3, .epsilon = 0}) ==
+        "layer_norm: epsilon must be finite and above 0, got 0");
+  auto plan = planLayerNorm({.rows = 2, .features = 3}, context);
+  Tensor x = Tensor::zeros({2, 3}), wrong = Tensor::zeros({3, 2}), none;
+  CHECK_THROWS_AS(plan->forward(wrong, none, none, x), InvalidArgument);
+  CHECK_THROWS_AS(plan->forward(x, wrong, none, x), InvalidArgument);
+  CHECK_THROWS_AS(plan->backward(x, none, x, wrong, none, none), InvalidArgument);
+}
+
+}  // namespace muster
