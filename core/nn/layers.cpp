@@ -32,8 +32,9 @@ Layer Layer::learningRate(double scale) const {
 Registry<Module>& Layer::registry() {
   static Registry<Module> instance("layer");
   static const bool filled = [] {
-    addAll<BatchNorm, Conv2d, MaxPool2d, AveragePool2d, GlobalPool2d, Dense, Output, ActivationLayer, Dropout,
-           Flatten, LayerNorm, Combine, Merge, Subset, Reshape, Scale>(instance);
+    addAll<BatchNorm, Conv1d, Conv2d, ConvTranspose2d, Upsample2d, ZeroPad2d, MaxPool2d, AveragePool2d,
+           GlobalPool2d, Dense, Output, ActivationLayer, Dropout, Flatten, LayerNorm, Combine, Merge, Subset,
+           Reshape, Scale>(instance);
     return true;
   }();
   static_cast<void>(filled);

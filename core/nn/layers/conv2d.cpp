@@ -1,7 +1,7 @@
 #include "muster/core/nn/layers/conv2d.h"
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/layers/linear.h"
+#include "muster/core/nn/layers/conv2d_program.h"
 
 namespace muster {
 namespace {
@@ -19,14 +19,6 @@ Conv2dShape planShape(const Conv2d& layer, const Shape& input) {
           .dilation = layer.dilation,
           .groups = layer.groups};
 }
-
-/// The plan says in which layouts it takes and gives activations.
-class Conv2dProgram final : public LinearProgram<Conv2dPlan> {
- public:
-  using LinearProgram::LinearProgram;
-  Layout inputLayout() const override { return plan().inputLayout(); }
-  Layout outputLayout() const override { return plan().outputLayout(); }
-};
 
 }  // namespace
 
@@ -74,6 +66,7 @@ void Conv2d::validate() const {
             dilation[i]);
     require(padding[i] >= 0, "conv2d: padding cannot be negative, got {}", padding[i]);
   }
+  requireElementwise(kType, activation);
   init.validate();
 }
 

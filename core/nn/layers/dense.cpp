@@ -14,6 +14,7 @@ class PerStepProgram final : public ModuleProgram {
  public:
   PerStepProgram(std::unique_ptr<ModuleProgram> rows, std::int64_t steps)
       : rows_(std::move(rows)), steps_(steps) {}
+  BackwardReads backwardReads() const override { return rows_->backwardReads(); }
   void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
     Tensor output = rowsOf(y);
     rows_->forward(rowsOf(x), output, info);

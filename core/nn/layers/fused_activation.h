@@ -14,6 +14,9 @@ class FusedActivation {
       input_ = Tensor::zeros(shape, DType::Float32, Device::cpu(), layout);
   }
 
+  /// Whether `backward` reads what `forward` left.
+  bool readsOutput() const { return activation_ != Activation::Identity && activation_ != Activation::GELU; }
+
   void forward(Tensor& y, Context& context) {
     if (activation_ == Activation::Identity) return;
     if (input_.defined()) copy(y, input_, context);

@@ -36,6 +36,10 @@ class LinearProgram : public ModuleProgram {
     if (binding.gradients.size() > 1) gradBias_ = binding.gradients[1];
   }
 
+  BackwardReads backwardReads() const override {
+    return {.input = true, .output = activation_.readsOutput()};
+  }
+
   void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
     plan_->forward(x, weight_, bias_, y);
     activation_.forward(y, context_);

@@ -70,6 +70,32 @@ TEST_CASE("convolutions: stride, padding, dilation, groups, kernels of all width
   checkBetween({Conv2d{.outChannels = 2, .kernel = {1, 7}, .padding = {0, 3}, .bias = false}});
 }
 
+TEST_CASE("transposed convolutions, up-sampling and zero padding") {
+  checkBetween({ConvTranspose2d{.outChannels = 2, .kernel = {3, 3}}});
+  checkBetween({ConvTranspose2d{.outChannels = 4,
+                                .kernel = {3, 2},
+                                .stride = {2, 1},
+                                .padding = {1, 0},
+                                .outputPadding = {1, 0},
+                                .activation = Activation::Tanh}});
+  checkBetween({Conv2d{.outChannels = 4, .kernel = {1, 1}},
+                ConvTranspose2d{.outChannels = 6, .kernel = {2, 2}, .stride = {2, 2}, .groups = 2}});
+  checkBetween({Upsample2d{.scale = {2, 1}}});
+  checkBetween({Upsample2d{.scale = {2, 3}, .mode = UpsampleMode::Bilinear}});
+  checkBetween({ZeroPad2d{.padding = {1, 0, 2, 1}}, Conv2d{.outChannels = 4, .kernel = {3, 3}}});
+}
+
+TEST_CASE("convolutions along sequences") {
+  const Shape input{7, 4};
+  for (const auto& layer :
+       {Conv1d{.outChannels = 6, .kernel = 3, .stride = 2, .padding = 1},
+        Conv1d{.outChannels = 6, .kernel = 2, .dilation = 2, .groups = 2, .activation = Activation::GELU},
+        Conv1d{.outChannels = 4, .kernel = 3, .causal = true, .activation = Activation::Tanh, .bias = false}})
+    check({Conv1d{.outChannels = 6, .kernel = 2, .activation = Activation::Tanh}, layer,
+           Output{.classes = kClasses}},
+          input, test::classBatch(input, 5, kClasses, 11));
+}
+
 TEST_CASE("pooling: maximum, average, global") {
   checkBetween({MaxPool2d{.kernel = {2, 2}}});
   checkBetween({MaxPool2d{.kernel = {3, 3}, .stride = {1, 2}, .padding = {1, 1}}});

@@ -57,6 +57,23 @@ TEST_CASE("a training step allocates nothing, with every layer and updater") {
     }
 }
 
+TEST_CASE(
+    "a training step allocates nothing with transposed convolutions, along sequences, and resized images") {
+  // No grouped convolution: for some, oneDNN allocates on threads of its own, where the count sees it.
+  const std::vector<Layer> images{
+      Conv2d{.outChannels = 6, .kernel = {3, 3}},
+      ConvTranspose2d{.outChannels = 3, .kernel = {2, 2}, .stride = {2, 2}, .activation = Activation::ReLU},
+      Upsample2d{.mode = UpsampleMode::Bilinear}, ZeroPad2d{.padding = {1, 0, 0, 2}}, Output{.classes = 4}};
+  const std::vector<Layer> sequences{Conv1d{.outChannels = 6, .kernel = 3, .padding = 1},
+                                     Conv1d{.outChannels = 5, .kernel = 3, .causal = true},
+                                     Output{.classes = 4}};
+  for (const int threads : {1, 2}) {
+    CAPTURE(threads);
+    CHECK(allocationsInAStep(images, Updater::named("sgd", 0.01), {4, 6, 6}, threads) == 0);
+    CHECK(allocationsInAStep(sequences, Updater::named("sgd", 0.01), {9, 4}, threads) == 0);
+  }
+}
+
 TEST_CASE("the count sees an allocation") {
   const long before = test::allocations();
   ::operator delete(::operator new(1));

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/core/nn/module.h"
+
+namespace muster {
+
+/// Transposed convolution, which enlarges: [C, H, W] to [outChannels, H', W'], H' = (H - 1) stride - 2
+/// padding + dilation (kernel - 1) + 1 + outputPadding. `padding` is taken off each side of the output,
+/// `outputPadding` (below the stride) added below and right of it. Parameters: weight [C, outChannels /
+/// groups, kernel, kernel], bias [outChannels]. An activation other than softmax.
+struct ConvTranspose2d {
+  static constexpr std::string_view kType = "convtranspose2d";
+
+  std::int64_t outChannels = 0;
+  std::array<std::int64_t, 2> kernel{1, 1};
+  std::array<std::int64_t, 2> stride{1, 1};
+  std::array<std::int64_t, 2> padding{0, 0};
+  std::array<std::int64_t, 2> outputPadding{0, 0};
+  std::array<std::int64_t, 2> dilation{1, 1};
+  std::int64_t groups = 1;
+  Activation activation = Activation::Identity;
+  Init init = Init::xavier();
+  bool bias = true;
+  std::string name = {};
+
+  Shape outputShape(const Shape& input) const;
+  std::vector<ParameterSpec> parameters(const Shape& input) const;
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const;
+  void fields(Fields& f);
+  void validate() const;
+};
+
+}  // namespace muster

@@ -1,0 +1,87 @@
+#include "muster/core/nn/layers/resize2d.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+/// An operation that keeps its input's layout, and whose derivative needs neither input nor output.
+template <typename Forward, typename Backward>
+class MovingProgram final : public ModuleProgram {
+ public:
+  MovingProgram(Layout layout, Forward forward, Backward backward)
+      : layout_(layout), forward_(std::move(forward)), backward_(std::move(backward)) {}
+  Layout inputLayout() const override { return layout_; }
+  Layout outputLayout() const override { return layout_; }
+  BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
+  void forward(const Tensor& x, Tensor& y, const StepInfo&) override { forward_(x, y); }
+  void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
+    if (gradX.defined()) backward_(gradY, gradX);
+  }
+
+ private:
+  Layout layout_;
+  Forward forward_;
+  Backward backward_;
+};
+
+template <typename Forward, typename Backward>
+std::unique_ptr<ModuleProgram> moving(Layout layout, Forward forward, Backward backward) {
+  return std::make_unique<MovingProgram<Forward, Backward>>(layout, std::move(forward), std::move(backward));
+}
+
+}  // namespace
+
+Shape Upsample2d::outputShape(const Shape& input) const {
+  require(input.rank() == 3, "upsample2d: expected an input [C, H, W], got {}", input.toString());
+  return {input[0], scale[0] * input[1], scale[1] * input[2]};
+}
+
+std::unique_ptr<ModuleProgram> Upsample2d::compile(const ModuleBinding& binding, Context& context) const {
+  return moving(
+      binding.offered(),
+      [mode = mode, &context](const Tensor& x, Tensor& y) { upsample2d(mode, x, y, context); },
+      [mode = mode, &context](const Tensor& gradY, Tensor& gradX) {
+        upsample2dBackward(mode, gradY, gradX, context);
+      });
+}
+
+void Upsample2d::fields(Fields& f) {
+  f.field("name", name);
+  f.field("scale", scale);
+  f.field("mode", mode);
+}
+
+void Upsample2d::validate() const {
+  require(scale[0] >= 1 && scale[1] >= 1, "upsample2d: scale must be at least 1, got [{}, {}]", scale[0],
+          scale[1]);
+}
+
+Shape ZeroPad2d::outputShape(const Shape& input) const {
+  require(input.rank() == 3, "zeropad2d: expected an input [C, H, W], got {}", input.toString());
+  return padded2d(input.prepend(1), padding).dropFirst();
+}
+
+std::unique_ptr<ModuleProgram> ZeroPad2d::compile(const ModuleBinding& binding, Context& context) const {
+  return moving(
+      binding.offered(),
+      [padding = padding, &context](const Tensor& x, Tensor& y) { pad2d(x, padding, y, context); },
+      [padding = padding, &context](const Tensor& gradY, Tensor& gradX) {
+        pad2dBackward(gradY, padding, gradX, context);
+      });
+}
+
+void ZeroPad2d::fields(Fields& f) {
+  f.field("name", name);
+  f.field("padding", padding);
+}
+
+void ZeroPad2d::validate() const {
+  require(std::ranges::min(padding) >= 0, "zeropad2d: padding cannot be negative, got [{}]",
+          fmt::join(padding, ", "));
+}
+
+}  // namespace muster

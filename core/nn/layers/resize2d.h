@@ -1,0 +1,42 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "muster/core/nn/module.h"
+#include "muster/core/ops/pad2d.h"
+#include "muster/core/ops/upsample2d.h"
+
+namespace muster {
+
+/// Enlarges images by whole factors: [C, H, W] to [C, scale[0] H, scale[1] W]. Bilinear mode places the
+/// centres of pixels as in an image that is stretched; the formulas are in ops/upsample2d.h.
+struct Upsample2d {
+  static constexpr std::string_view kType = "upsample2d";
+
+  std::array<std::int64_t, 2> scale{2, 2};
+  UpsampleMode mode = UpsampleMode::Nearest;
+  std::string name = {};
+
+  Shape outputShape(const Shape& input) const;
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const;
+  void fields(Fields& f);
+  void validate() const;
+};
+
+/// Puts zeros around images: [C, H, W] to [C, top + H + bottom, left + W + right].
+struct ZeroPad2d {
+  static constexpr std::string_view kType = "zeropad2d";
+
+  Padding2d padding{0, 0, 0, 0};  ///< top, bottom, left, right
+  std::string name = {};
+
+  Shape outputShape(const Shape& input) const;
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const;
+  void fields(Fields& f);
+  void validate() const;
+};
+
+}  // namespace muster
