@@ -46,6 +46,7 @@ void detail::writeLayer(const Layer& layer, JsonWriter& writer) {
   module->fields(writer);
   if (layer.settings().learningRate != 1) writer.put("learningRate", layer.settings().learningRate);
   if (layer.settings().frozen) writer.put("frozen", true);
+  if (layer.settings().device) writer.put("device", std::string_view(layer.settings().device->toString()));
 }
 
 Layer detail::readLayer(JsonReader& reader) {
@@ -57,6 +58,9 @@ Layer detail::readLayer(JsonReader& reader) {
   LayerSettings settings;
   reader.field("learningRate", settings.learningRate);
   reader.field("frozen", settings.frozen);
+  std::string device;
+  reader.field("device", device);
+  if (!device.empty()) settings.device = Device::parse(device);
   const Layer layer(std::move(module), settings);
   return layer.learningRate(settings.learningRate);  // checks it
 }

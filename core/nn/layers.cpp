@@ -29,6 +29,12 @@ Layer Layer::learningRate(double scale) const {
   return Layer(module_, settings);
 }
 
+Layer Layer::on(Device device) const {
+  LayerSettings settings = settings_;
+  settings.device = device;
+  return Layer(module_, settings);
+}
+
 Registry<Module>& Layer::registry() {
   static Registry<Module> instance("layer");
   static const bool filled = [] {

@@ -228,6 +228,8 @@ struct LayerSettings {
   double learningRate = 1;  ///< the network's times this; at least 0
   /// Its parameters are never updated, and its statistics stay as they are: it runs as in evaluation.
   bool frozen = false;
+  /// Where it computes; nothing: where the network does.
+  std::optional<Device> device = {};
 };
 
 /// Any layer or vertex: `Conv2d{.outChannels = 20, .kernel = {5, 5}}`. A value.
@@ -249,6 +251,9 @@ class Layer {
   /// negative or not finite.
   Layer learningRate(double scale) const;
 
+  /// The same layer on a device of its own; see `OnDevice`.
+  Layer on(Device device) const;
+
   /// The layers that files can name. A layer of one's own that is saved and loaded adds itself here.
   static Registry<Module>& registry();
   template <typename T>
@@ -261,5 +266,15 @@ class Layer {
   std::shared_ptr<const Module> module_;
   LayerSettings settings_;
 };
+
+/// A layer on a device of its own, in a network on another: `OnDevice(Dense{.units = 4096},
+/// Device::cuda(1))`. Activations move there in the forward pass, gradients come back in the backward pass.
+/// The parameters stay in the network's blocks, on the network's device, where they are updated and merged,
+/// and are fetched in every step. It is for layers whose activations do not fit beside the others; the step
+/// waits for the copies. A device that this build or machine does not have is refused (DeviceUnavailable)
+/// with the first batch.
+inline Layer OnDevice(const Layer& layer, Device device) {
+  return layer.on(device);
+}
 
 }  // namespace muster

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "muster/core/base/error.h"
 #include "muster/core/nn/detail/memory_plan.h"
+#include "muster/core/nn/detail/on_device.h"
 #include "muster/core/ops/elementwise.h"
 #include "muster/core/ops/reorder.h"
 
@@ -109,13 +111,23 @@ void NetworkProgram::addNode(const NetworkNode& node, std::span<const std::size_
     const Value& value = values_[values[input]];
     binding.inputs.push_back({.shape = value.shape, .layout = value.layout});
   }
-  Node made{.program = node.module->compile(binding, context_),
-            .segments = node.segments,
-            .asInEvaluation = node.settings.frozen};
+  Node made{
+      .program = compile(node, binding), .segments = node.segments, .asInEvaluation = node.settings.frozen};
   const Layout wanted = made.program->inputLayout();
   for (const std::size_t input : node.inputs)
     made.inputs.push_back({.value = inLayout(values[input], wanted)});
   append(std::move(made), node.output.prepend(values_.front().shape[0]));
+}
+
+std::unique_ptr<VertexProgram> NetworkProgram::compile(const NetworkNode& node,
+                                                       const ModuleBinding& binding) {
+  const auto& device = node.settings.device;
+  if (!device || *device == context_.device()) return node.module->compile(binding, context_);
+  require(!node.module->wantsIndexInput(), "network: {} reads indices, and can only be where the network is",
+          node.name);
+  auto& layerContext = layerContexts_[*device];
+  if (!layerContext) layerContext = std::make_unique<Context>(*device);
+  return compileOnDevice(*node.module, binding, context_, *layerContext);
 }
 
 void NetworkProgram::append(Node node, const Shape& output) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -59,6 +60,7 @@ class NetworkProgram {
 
   void addNode(const NetworkNode& node, std::span<const std::size_t> values, bool training);
   void append(Node node, const Shape& output);
+  std::unique_ptr<VertexProgram> compile(const NetworkNode& node, const ModuleBinding& binding);
   std::size_t inLayout(std::size_t value, Layout layout);
   void orderContributions();
   void planValues(bool training);
@@ -68,6 +70,7 @@ class NetworkProgram {
   Tensor viewOf(const Value& value, std::byte* place) const;
 
   Context& context_;
+  std::map<Device, std::unique_ptr<Context>> layerContexts_;  // of layers on devices of their own
   std::size_t inputs_;
   std::vector<Value> values_;
   std::vector<Node> nodes_;

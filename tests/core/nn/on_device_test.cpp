@@ -1,0 +1,109 @@
+#include "muster/core/nn/detail/on_device.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/random.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/core/nn/batches.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+
+namespace {
+
+Tensor random(const Shape& shape, const std::string& name, Layout layout = Layout::RowMajor) {
+  const RandomStream stream(3, name);
+  Tensor tensor = Tensor::zeros(shape, DType::Float32, Device::cpu(), layout);
+  for (std::int64_t i = 0; i < tensor.storage(); ++i)
+    tensor.data<float>()[i] = static_cast<float>(stream.normal(static_cast<std::uint64_t>(i)));
+  return tensor;
+}
+
+struct Run {
+  Tensor y, gradX;
+  std::vector<Tensor> gradients, statistics;
+};
+
+/// Forward and backward of a layer, on the network's device or in a second context as if on another.
+Run run(const Layer& layer, const Shape& example, bool elsewhere) {
+  const Module& module = layer.module();
+  const Shape shapes[] = {example};
+  ModuleBinding binding{.name = "layer", .inputs = {{.shape = example.prepend(6)}}};
+  for (const auto& spec : module.parameters(shapes)) {
+    binding.parameters.push_back(random(spec.shape, spec.name));
+    binding.gradients.push_back(random(spec.shape, "junk"));
+  }
+  for (const auto& spec : module.statistics(shapes)) {
+    binding.statistics.push_back(random(spec.shape, spec.name));
+    std::ranges::fill(binding.statistics.back().span<float>(), 1.5f);
+  }
+  Context context, other;
+  const auto program =
+      elsewhere ? detail::compileOnDevice(module, binding, context, other) : module.compile(binding, context);
+  // The parameters change between compilation and the step.
+  for (auto& parameter : binding.parameters)
+    for (auto& value : parameter.span<float>()) value += 0.25f;
+  const Shape output = module.outputShape(shapes).prepend(6);
+  Run result{.y = random(output, "junk", program->outputLayout()),
+             .gradX = random(example.prepend(6), "junk", program->inputLayout()),
+             .gradients = binding.gradients,
+             .statistics = binding.statistics};
+  const Tensor x[] = {random(example.prepend(6), "x", program->inputLayout())};
+  Tensor gradY = random(output, "gradY", program->outputLayout());
+  Tensor gradX[] = {result.gradX};
+  const StepInfo info{.stamp = {.epoch = 2}, .seed = 4};
+  program->forwardAll(x, result.y, info);
+  program->backwardAll(x, result.y, gradY, gradX, info);
+  return result;
+}
+
+bool same(const Tensor& a, const Tensor& b) {
+  return std::ranges::equal(a.span<float>(), b.span<float>());
+}
+
+}  // namespace
+
+TEST_CASE("a layer in another context gives the same bits: outputs, gradients and statistics") {
+  const std::vector<std::pair<Layer, Shape>> cases{
+      {Conv2d{.outChannels = 5, .kernel = {3, 3}, .activation = Activation::GELU}, {2, 7, 6}},
+      {MaxPool2d{}, {3, 6, 6}},
+      {Dense{.units = 4, .activation = Activation::Tanh}, {9}},
+      {Dropout{.rate = 0.4, .name = "drop"}, {50}},
+      {BatchNorm{.activation = Activation::ReLU}, {3, 4, 4}},
+  };
+  for (const auto& [layer, example] : cases) {
+    CAPTURE(layer.module().type());
+    const Run here = run(layer, example, false), there = run(layer, example, true);
+    CHECK(same(here.y, there.y));
+    CHECK(same(here.gradX, there.gradX));
+    for (std::size_t i = 0; i < here.gradients.size(); ++i)
+      CHECK(same(here.gradients[i], there.gradients[i]));
+    for (std::size_t i = 0; i < here.statistics.size(); ++i)
+      CHECK(same(here.statistics[i], there.statistics[i]));
+  }
+}
+
+TEST_CASE("OnDevice is written to files, and on the network's own device changes nothing") {
+  MultiLayerConfiguration configuration{
+      .seed = 3, .inputShape = {6}, .layers = {Dense{.units = 5}, Output{.classes = 3}}};
+  MultiLayerNetwork plain(configuration);
+  configuration.layers[0] = OnDevice(configuration.layers[0], Device::cpu());
+  MultiLayerNetwork placed(configuration);
+  CHECK(placed.toJson().find("\"device\": \"cpu\"") != std::string::npos);
+  CHECK(MultiLayerConfiguration::fromJson(placed.toJson()).layers[0].settings().device == Device::cpu());
+  plain.init();
+  placed.init();
+  const Batch batch = test::classBatch({6}, 4, 3, 1);
+  CHECK(placed.step(batch).wait().score == plain.step(batch).wait().score);
+}
+
+TEST_CASE("a device that is not there is refused") {
+  MultiLayerNetwork model(
+      {.inputShape = {6}, .layers = {OnDevice(Dense{.units = 5}, Device::cuda(97)), Output{.classes = 3}}});
+  model.init();
+  const Batch batch = test::classBatch({6}, 4, 3, 1);
+  CHECK(test::thrown<DeviceUnavailable>([&] { model.step(batch); }).find("cuda:97") != std::string::npos);
+}
