@@ -253,10 +253,12 @@ class LoopBatchNorm final : public BatchNormPlan {
     zeroPaddedSamples(gradX);
   }
 
+  /// Backwards: what the sums have read last is in the cache still, and what this writes last is what the
+  /// next operation reads first.
   template <typename F>
   void forEachUnit(F f) {
     parallelFor(context_, units_.count(), 1, [=](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t u = begin; u < end; ++u) f(u);
+      for (std::int64_t u = end; u-- > begin;) f(u);
     });
   }
 
