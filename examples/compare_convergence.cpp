@@ -13,7 +13,6 @@
 #include "examples/compare_convergence/grid.h"
 #include "examples/compare_convergence/grid_progress.h"
 #include "examples/compare_convergence/names.h"
-#include "examples/compare_convergence/number_text.h"
 #include "examples/compare_convergence/options.h"
 #include "examples/compare_convergence/output_files.h"
 #include "examples/compare_convergence/results_file.h"
@@ -22,6 +21,7 @@
 #include "examples/support/command_line.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/interrupt.h"
+#include "examples/support/number_text.h"
 #include "examples/support/program.h"
 #include "muster/datasets/directory_lock.h"
 
@@ -55,7 +55,7 @@ std::string processorName() {
 /// What is known before the first run.
 Comparison comparisonOf(const Options& options, const example::DataSets& data, const Setting& setting,
                         const Recipe& recipe, const Grid& grid, const std::vector<RunRecord>& runs) {
-  const auto count = [](std::int64_t n) { return groupedNumber(static_cast<double>(n)); };
+  const auto count = [](std::int64_t n) { return example::groupedNumber(static_cast<double>(n)); };
   Comparison comparison{.grid = grid, .runs = runs, .target = options.target, .link = options.link};
   comparison.data = fmt::format("Data: {}, {} images to train with and {} to test with, from {}.", data.title,
                                 count(setting.trainingExamples), count(setting.testExamples), data.origin);
@@ -87,7 +87,8 @@ std::string lineOf(const RunRecord& run, const std::string& name) {
   if (run.failed()) return fmt::format("{}: diverged", name);
   const auto& end = run.points.back();
   return fmt::format("{}: {:.2f} % after {} samples in {} s", name, end.testAccuracy * 100,
-                     groupedNumber(static_cast<double>(end.samples)), secondsDigits(end.seconds));
+                     example::groupedNumber(static_cast<double>(end.samples)),
+                     example::secondsDigits(end.seconds));
 }
 
 /// Trains what the results file does not hold yet, and brings the other files up to date after each run.
@@ -121,13 +122,13 @@ bool trainAll(const Setting& setting, const std::filesystem::path& out, Comparis
 
 void printTables(const Comparison& comparison) {
   const auto printNotes = [](const std::vector<std::string>& notes) {
-    for (const auto& note : notes) fmt::print("{}", wrapped(note, example::kLineLength));
+    for (const auto& note : notes) fmt::print("{}", example::wrapped(note, example::kLineLength));
   };
-  fmt::print("\n{}\n", textTable(summaryCells(comparison, Detail::Brief)));
+  fmt::print("\n{}\n", example::textTable(summaryCells(comparison, Detail::Brief)));
   printNotes(summaryNotes(comparison, Detail::Brief));
   if (!comparison.link) return;
   fmt::print("\nprojected on a link of {}:\n\n{}\n", describe(*comparison.link),
-             textTable(linkCells(comparison, Detail::Brief)));
+             example::textTable(linkCells(comparison, Detail::Brief)));
   printNotes(linkAssumptions());
 }
 
@@ -141,7 +142,7 @@ int run(const Options& options) {
   ResultsFile results(options.out / "results.jsonl", recipe);
   Comparison comparison = comparisonOf(options, data, setting, recipe, grid, results.runs());
   for (const auto& sentence : {comparison.data, comparison.training, comparison.testing})
-    fmt::print("{}", wrapped(sentence, example::kLineLength));
+    fmt::print("{}", example::wrapped(sentence, example::kLineLength));
   if (const auto warning = degenerateArms(grid, setting.trainingExamples); !warning.empty())
     fmt::print("{}\n", warning);
   fmt::print("{} arms, {} seed{}: {} runs, {} of them in {} already\n", grid.arms.size(), grid.seeds.size(),

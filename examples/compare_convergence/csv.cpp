@@ -23,7 +23,7 @@ std::string numberField(double number) {
 }
 
 /// Mean and deviation; two empty fields where there is nothing.
-std::string spreadFields(const Spread& spread) {
+std::string spreadFields(const example::Spread& spread) {
   return spread.count == 0 ? "," : fmt::format("{},{}", spread.mean, spread.deviation);
 }
 
@@ -67,8 +67,8 @@ std::string summaryCsv(const Comparison& comparison) {
                    armFields(arm.arm, comparison.grid), arm.runs, arm.failures,
                    spreadFields(arm.finalAccuracy), ended(arm.worstAccuracy), ended(arm.bestAccuracy),
                    comparison.target, arm.target.reached,
-                   spreadFields(reached ? arm.target.samples : Spread{}),
-                   spreadFields(reached ? arm.target.seconds : Spread{}), spreadFields(arm.speedUp),
+                   spreadFields(reached ? arm.target.samples : example::Spread{}),
+                   spreadFields(reached ? arm.target.seconds : example::Spread{}), spreadFields(arm.speedUp),
                    spreadFields(arm.seconds), ended(arm.bytes.mean), ended(arm.cost.exchanges),
                    ended(arm.cost.computeSeconds), measuresDistance(arm.arm) ? ended(arm.distance.mean) : "",
                    arm.oversubscribed);

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include "examples/compare_convergence/names.h"
-#include "examples/compare_convergence/number_text.h"
 #include "examples/compare_convergence/plots.h"
-#include "examples/compare_convergence/svg_plot.h"
 #include "examples/compare_convergence/tables.h"
+#include "examples/support/number_text.h"
+#include "examples/support/svg_plot.h"
 
 namespace convergence {
 namespace {
@@ -38,15 +38,15 @@ svg polyline { stroke-linejoin: round; }
 )";
 
 std::string element(std::string_view tag, std::string_view text) {
-  return fmt::format("<{0}>{1}</{0}>\n", tag, escapeMarkup(text));
+  return fmt::format("<{0}>{1}</{0}>\n", tag, example::escapeMarkup(text));
 }
 
-std::string htmlTable(const Cells& rows) {
+std::string htmlTable(const example::Cells& rows) {
   std::string html = "<div class=\"wide\"><table>\n";
   for (std::size_t i = 0; i < rows.size(); ++i) {
     html += i == 0 ? "<thead><tr>" : "<tr>";
     for (const auto& cell : rows[i])
-      html += fmt::format("<{0}>{1}</{0}>", i == 0 ? "th" : "td", escapeMarkup(cell));
+      html += fmt::format("<{0}>{1}</{0}>", i == 0 ? "th" : "td", example::escapeMarkup(cell));
     html += i == 0 ? "</tr></thead>\n<tbody>\n" : "</tr>\n";
   }
   return html + "</tbody></table></div>\n";
@@ -62,14 +62,14 @@ std::string legendOf(const Panel& panel, const Grid& grid) {
   std::string html = "<ul class=\"legend\">\n";
   const auto styles = stylesOf(panel, grid);
   for (std::size_t i = 0; i < panel.arms.size(); ++i)
-    html += fmt::format("<li>{}{}</li>\n", svgSample(styles[i]),
-                        escapeMarkup(shortArmName(grid.arms[panel.arms[i]])));
+    html += fmt::format("<li>{}{}</li>\n", example::svgSample(styles[i]),
+                        example::escapeMarkup(shortArmName(grid.arms[panel.arms[i]])));
   return html + "</ul>\n";
 }
 
-std::string figure(const Plot& plot) {
-  return fmt::format("<figure><figcaption>{}</figcaption>{}</figure>\n", escapeMarkup(plot.title),
-                     svgPlot(plot));
+std::string figure(const example::Plot& plot) {
+  return fmt::format("<figure><figcaption>{}</figcaption>{}</figure>\n", example::escapeMarkup(plot.title),
+                     example::svgPlot(plot));
 }
 
 bool oversubscribed(const Panel& panel, const Comparison& comparison) {
@@ -101,7 +101,7 @@ std::string linkHtml(const Comparison& comparison) {
                       "share of them spent computing. A calculation, not a measurement.") +
               htmlTable(linkCells(comparison, Detail::Full)) + "<div class=\"plots\">\n";
   for (const auto& panel : comparison.grid.panels)
-    if (const auto plot = linkPlotOf(panel, comparison); drawsAnything(plot))
+    if (const auto plot = linkPlotOf(panel, comparison); example::drawsAnything(plot))
       html += fmt::format("<div>{}{}{}</div>\n", element("h3", panelName(panel)),
                           legendOf(panel, comparison.grid), figure(plot));
   return html + "</div>\n" + htmlList(linkAssumptions());
@@ -139,7 +139,8 @@ std::string htmlReport(const Comparison& comparison) {
   html += element("h2", "Options");
   if (!comparison.made.empty()) html += element("p", comparison.made);
   html += "<p class=\"soft\">";
-  for (const auto& option : comparison.recipe) html += fmt::format("<code>{}</code> ", escapeMarkup(option));
+  for (const auto& option : comparison.recipe)
+    html += fmt::format("<code>{}</code> ", example::escapeMarkup(option));
   return html + "</p>\n</body>\n</html>\n";
 }
 

@@ -22,29 +22,29 @@ double bytesAt(const CurvePoint& point) {
   return point.bytes.mean;
 }
 
-const PlotAxis kSamples{"samples trained, all workers", ScaleKind::Linear};
-const PlotAxis kSeconds{"wall time of training, seconds", ScaleKind::Linear};
-const PlotAxis kBytes{"bytes sent by a worker (log)", ScaleKind::Log};
-const PlotAxis kAccuracy{"test accuracy (log of the error)", ScaleKind::Accuracy};
-const PlotAxis kTestLoss{"test loss, nats (log)", ScaleKind::Log};
+const example::PlotAxis kSamples{"samples trained, all workers", example::ScaleKind::Linear};
+const example::PlotAxis kSeconds{"wall time of training, seconds", example::ScaleKind::Linear};
+const example::PlotAxis kBytes{"bytes sent by a worker (log)", example::ScaleKind::Log};
+const example::PlotAxis kAccuracy{"test accuracy (log of the error)", example::ScaleKind::Accuracy};
+const example::PlotAxis kTestLoss{"test loss, nats (log)", example::ScaleKind::Log};
 
 struct Request {
   const char* title;
-  PlotAxis x;
+  example::PlotAxis x;
   Value xOf;
-  PlotAxis y;
-  Spread CurvePoint::*yOf;
+  example::PlotAxis y;
+  example::Spread CurvePoint::*yOf;
 };
 
-Plot plotOf(const Request& request, const Panel& panel, const Comparison& comparison) {
-  Plot plot{.title = request.title, .x = request.x, .y = request.y, .lines = {}, .mark = {}};
-  if (request.y.scale == ScaleKind::Accuracy) plot.mark = comparison.target;
+example::Plot plotOf(const Request& request, const Panel& panel, const Comparison& comparison) {
+  example::Plot plot{.title = request.title, .x = request.x, .y = request.y, .lines = {}, .mark = {}};
+  if (request.y.scale == example::ScaleKind::Accuracy) plot.mark = comparison.target;
   const auto styles = stylesOf(panel, comparison.grid);
   for (std::size_t i = 0; i < panel.arms.size(); ++i) {
     const auto& arm = comparison.arms[panel.arms[i]];
-    PlotLine line{arm.name, styles[i], {}};
+    example::PlotLine line{arm.name, styles[i], {}};
     for (const auto& point : arm.curve) {
-      const Spread& y = point.*request.yOf;
+      const example::Spread& y = point.*request.yOf;
       line.points.push_back({request.xOf(point), y.mean, y.mean - y.deviation, y.mean + y.deviation});
     }
     plot.lines.push_back(std::move(line));
@@ -69,11 +69,11 @@ std::string averagingColour(double place) {
 
 }  // namespace
 
-std::vector<LineStyle> stylesOf(const Panel& panel, const Grid& grid) {
+std::vector<example::LineStyle> stylesOf(const Panel& panel, const Grid& grid) {
   std::vector<std::int64_t> frequencies;
   for (const auto index : panel.arms)
     if (grid.arms[index].mode == Mode::Averaging) frequencies.push_back(grid.arms[index].frequency);
-  std::vector<LineStyle> styles;
+  std::vector<example::LineStyle> styles;
   for (const auto index : panel.arms) {
     const Arm& arm = grid.arms[index];
     // Mid-tones, which are seen on white and on black.
@@ -95,9 +95,9 @@ std::vector<LineStyle> stylesOf(const Panel& panel, const Grid& grid) {
   return styles;
 }
 
-std::vector<Plot> plotsOf(const Panel& panel, const Comparison& comparison) {
-  const PlotAxis trainingLoss{"training loss, nats (log)", ScaleKind::Log};
-  const PlotAxis distance{"distance / norm of the mean (log)", ScaleKind::Log};
+std::vector<example::Plot> plotsOf(const Panel& panel, const Comparison& comparison) {
+  const example::PlotAxis trainingLoss{"training loss, nats (log)", example::ScaleKind::Log};
+  const example::PlotAxis distance{"distance / norm of the mean (log)", example::ScaleKind::Log};
   const std::vector<Request> requests{
       {"Test accuracy by samples", kSamples, samplesAt, kAccuracy, &CurvePoint::testAccuracy},
       {"Test accuracy by wall time", kSeconds, secondsAt, kAccuracy, &CurvePoint::testAccuracy},
@@ -109,23 +109,24 @@ std::vector<Plot> plotsOf(const Panel& panel, const Comparison& comparison) {
        &CurvePoint::trainingLoss},
       {"Distance of the replicas from their mean by samples", kSamples, samplesAt, distance,
        &CurvePoint::distance}};
-  std::vector<Plot> plots;
+  std::vector<example::Plot> plots;
   for (const auto& request : requests)
-    if (auto plot = plotOf(request, panel, comparison); drawsAnything(plot)) plots.push_back(std::move(plot));
+    if (auto plot = plotOf(request, panel, comparison); example::drawsAnything(plot))
+      plots.push_back(std::move(plot));
   return plots;
 }
 
-Plot linkPlotOf(const Panel& panel, const Comparison& comparison) {
-  Plot plot{.title = "Projected throughput by workers",
-            .x = {"workers (log)", ScaleKind::Log},
-            .y = {"samples a second, all workers (log)", ScaleKind::Log},
-            .lines = {},
-            .mark = {}};
+example::Plot linkPlotOf(const Panel& panel, const Comparison& comparison) {
+  example::Plot plot{.title = "Projected throughput by workers",
+                     .x = {"workers (log)", example::ScaleKind::Log},
+                     .y = {"samples a second, all workers (log)", example::ScaleKind::Log},
+                     .lines = {},
+                     .mark = {}};
   const auto styles = stylesOf(panel, comparison.grid);
   for (std::size_t i = 0; i < panel.arms.size(); ++i) {
     const auto& arm = comparison.arms[panel.arms[i]];
     if (arm.arm.mode == Mode::Single) continue;
-    PlotLine line{arm.name, styles[i], {}};
+    example::PlotLine line{arm.name, styles[i], {}};
     for (const auto workers : projectedWorkers(comparison.grid)) {
       const auto at = project(*comparison.link, arm.arm.mode, arm.cost, workers);
       const double rate = samplesPerSecond(arm, at);

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "examples/compare_convergence/comparison.h"
-#include "examples/compare_convergence/svg_plot.h"
+#include "examples/support/svg_plot.h"
 
 namespace convergence {
 
@@ -11,14 +11,14 @@ namespace convergence {
 /// paper, and seen where one lies on another. One worker is grey, synchronous training orange dashes, shared
 /// gradients are green ones; averaging goes from blue to red with its frequency, solid, and dash-dotted where
 /// it began synchronously.
-std::vector<LineStyle> stylesOf(const Panel& panel, const Grid& grid);
+std::vector<example::LineStyle> stylesOf(const Panel& panel, const Grid& grid);
 
 /// The plots of a panel: accuracy and loss of the merged model by samples, time and bytes, the loss of
 /// training, and the replicas' distance. Bands are one standard deviation over the seeds, up and down.
 /// Those with nothing to draw are left out.
-std::vector<Plot> plotsOf(const Panel& panel, const Comparison& comparison);
+std::vector<example::Plot> plotsOf(const Panel& panel, const Comparison& comparison);
 
 /// Samples a second by workers on `comparison.link`.
-Plot linkPlotOf(const Panel& panel, const Comparison& comparison);
+example::Plot linkPlotOf(const Panel& panel, const Comparison& comparison);
 
 }  // namespace convergence

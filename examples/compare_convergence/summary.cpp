@@ -11,10 +11,10 @@ using Runs = std::vector<const RunRecord*>;
 
 /// The spread of what `value` says of each.
 template <typename Items, typename Value>
-Spread spreadOver(const Items& items, Value value) {
+example::Spread spreadOver(const Items& items, Value value) {
   std::vector<double> values;
   for (const auto& item : items) values.push_back(static_cast<double>(value(item)));
-  return spreadOf(values);
+  return example::spreadOf(values);
 }
 
 std::vector<CurvePoint> curveOf(const Runs& runs) {
@@ -59,7 +59,7 @@ Target targetOf(const Runs& runs, double accuracy) {
   return {.reached = first.size(),
           .seconds = of(&Point::seconds),
           .samples = of(&Point::samples),
-          .cost = {.computeSeconds = spreadOf(computing).mean,
+          .cost = {.computeSeconds = example::spreadOf(computing).mean,
                    .exchanges = of(&Point::rounds).mean,
                    .bytes = of(&Point::bytes).mean,
                    .resynchronisations = of(&Point::resynchronisations).mean,
@@ -111,8 +111,8 @@ bool isReferenceOf(const Arm& reference, const Arm& arm) {
 }
 
 /// By seed: that of `reference` by that of `arm`, for the seeds that both were trained with.
-Spread speedUpOver(const Arm& reference, const Arm& arm, const std::vector<RunRecord>& runs,
-                   double targetAccuracy) {
+example::Spread speedUpOver(const Arm& reference, const Arm& arm, const std::vector<RunRecord>& runs,
+                            double targetAccuracy) {
   std::vector<double> ratios;
   for (const auto& run : runs)
     for (const auto& other : runs) {
@@ -122,7 +122,7 @@ Spread speedUpOver(const Arm& reference, const Arm& arm, const std::vector<RunRe
       if (own == nullptr || its == nullptr || own->seconds <= 0) return {};
       ratios.push_back(its->seconds / own->seconds);
     }
-  return spreadOf(ratios);
+  return example::spreadOf(ratios);
 }
 
 }  // namespace

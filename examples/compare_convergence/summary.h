@@ -7,22 +7,22 @@
 #include "examples/compare_convergence/grid.h"
 #include "examples/compare_convergence/link_model.h"
 #include "examples/compare_convergence/run_record.h"
-#include "examples/compare_convergence/statistics.h"
+#include "examples/support/statistics.h"
 
 namespace convergence {
 
 /// A point of all seeds of an arm together.
 struct CurvePoint {
   double samples = 0;
-  Spread seconds, testAccuracy, testLoss, trainingLoss, distance;
-  Spread bytes;
+  example::Spread seconds, testAccuracy, testLoss, trainingLoss, distance;
+  example::Spread bytes;
 };
 
 /// The first test at which an arm had the target accuracy.
 struct Target {
-  std::size_t reached = 0;  ///< seeds that did
-  Spread seconds, samples;  ///< over those seeds
-  WorkerCost cost;          ///< until then, means over those seeds
+  std::size_t reached = 0;           ///< seeds that did
+  example::Spread seconds, samples;  ///< over those seeds
+  WorkerCost cost;                   ///< until then, means over those seeds
 };
 
 /// What an arm came to over its finished seeds. A seed that failed counts in `failures` and nowhere else.
@@ -31,16 +31,16 @@ struct ArmSummary {
   std::string name;
   std::size_t runs = 0;      ///< finished
   std::size_t failures = 0;  ///< of them
-  Spread finalAccuracy;
+  example::Spread finalAccuracy;
   double worstAccuracy = 0, bestAccuracy = 0;  ///< at the end, over the seeds
   Target target;
   /// Seconds to the target of the synchronous arm with the same workers, batch, updater and learning rate, by
   /// this arm's, seed by seed. Of no seed where one of the arms did not reach it with every seed.
-  Spread speedUp;
-  Spread seconds;   ///< of the whole training
-  Spread bytes;     ///< that one worker contributed
-  Spread distance;  ///< mean over each run's points
-  WorkerCost cost;  ///< means over the seeds
+  example::Spread speedUp;
+  example::Spread seconds;   ///< of the whole training
+  example::Spread bytes;     ///< that one worker contributed
+  example::Spread distance;  ///< mean over each run's points
+  WorkerCost cost;           ///< means over the seeds
   bool oversubscribed = false;
   std::vector<CurvePoint> curve;  ///< as far as all seeds came
 

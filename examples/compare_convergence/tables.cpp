@@ -7,7 +7,7 @@
 #include <set>
 #include <variant>
 
-#include "examples/compare_convergence/number_text.h"
+#include "examples/support/number_text.h"
 #include "muster/parallel/averaging/threshold_rule.h"
 
 namespace convergence {
@@ -27,7 +27,7 @@ std::string coresText(const std::vector<RunRecord>& runs) {
 std::string accuracyCell(const ArmSummary& arm, std::size_t seeds) {
   if (arm.runs == 0) return "not trained yet";
   if (arm.failures == arm.runs) return "diverged";
-  const auto text = spreadText(arm.finalAccuracy, 100, 2);
+  const auto text = example::spreadText(arm.finalAccuracy, 100, 2);
   if (arm.failures > 0) return fmt::format("{} ({} of {} diverged)", text, arm.failures, arm.runs);
   return arm.runs < seeds ? fmt::format("{} (n = {})", text, arm.runs) : text;
 }
@@ -46,15 +46,15 @@ std::string targetCell(const ArmSummary& arm, const std::string& text) {
 }
 
 /// Seconds with a mark where the machine had too few cores.
-std::string secondsCell(const ArmSummary& arm, const Spread& seconds) {
+std::string secondsCell(const ArmSummary& arm, const example::Spread& seconds) {
   const int decimals = seconds.mean >= 100 ? 0 : seconds.mean >= 10 ? 1 : 2;
-  return spreadText(seconds, 1, decimals) + (arm.oversubscribed ? " *" : "");
+  return example::spreadText(seconds, 1, decimals) + (arm.oversubscribed ? " *" : "");
 }
 
 std::string samplesCell(const ArmSummary& arm) {
-  const Spread& samples = arm.target.samples;
-  const auto mean = groupedNumber(samples.mean);
-  return samples.count < 2 ? mean : fmt::format("{} ± {}", mean, groupedNumber(samples.deviation));
+  const example::Spread& samples = arm.target.samples;
+  const auto mean = example::groupedNumber(samples.mean);
+  return samples.count < 2 ? mean : fmt::format("{} ± {}", mean, example::groupedNumber(samples.deviation));
 }
 
 bool hasMode(const Grid& grid, Mode mode) {
@@ -63,7 +63,7 @@ bool hasMode(const Grid& grid, Mode mode) {
 
 std::string speedUpCell(const ArmSummary& arm) {
   if (arm.speedUp.count == 0) return kNothing;
-  return fmt::format("{}{}", spreadText(arm.speedUp, 1, 2), arm.oversubscribed ? " *" : "");
+  return fmt::format("{}{}", example::spreadText(arm.speedUp, 1, 2), arm.oversubscribed ? " *" : "");
 }
 
 std::vector<std::string> summaryRow(const ArmSummary& arm, const Grid& grid, Detail detail) {
@@ -76,7 +76,7 @@ std::vector<std::string> summaryRow(const ArmSummary& arm, const Grid& grid, Det
   if (detail == Detail::Brief) return row;
   const bool several = trained && arm.arm.workers > 1;
   row.push_back(rangeCell(arm));
-  row.push_back(several ? byteText(arm.bytes.mean) : kNothing);
+  row.push_back(several ? example::byteText(arm.bytes.mean) : kNothing);
   row.push_back(several && arm.distance.mean > 0 ? fmt::format("{:.2g}", arm.distance.mean) : kNothing);
   return row;
 }
@@ -112,9 +112,9 @@ std::string sharedNote() {
 
 }  // namespace
 
-Cells summaryCells(const Comparison& comparison, Detail detail) {
-  const auto target = percentText(comparison.target);
-  Cells rows{{"arm", "accuracy, %", "samples to " + target, "seconds to " + target}};
+example::Cells summaryCells(const Comparison& comparison, Detail detail) {
+  const auto target = example::percentText(comparison.target);
+  example::Cells rows{{"arm", "accuracy, %", "samples to " + target, "seconds to " + target}};
   if (hasMode(comparison.grid, Mode::Synchronous)) rows.front().push_back("speed-up");
   rows.front().push_back("seconds in all");
   if (detail == Detail::Full)
@@ -131,7 +131,7 @@ std::vector<std::string> summaryNotes(const Comparison& comparison, Detail detai
       "Seconds are wall time of training{}, without the tests. An arm is at {} with the first test "
       "that has it; "
       "\"not reached\": no seed's run had it, and where only some had, their number is told.",
-      coresText(comparison.runs), percentText(comparison.target)));
+      coresText(comparison.runs), example::percentText(comparison.target)));
   if (hasMode(comparison.grid, Mode::Synchronous))
     notes.push_back(
         "Speed-up: seconds to the target of synchronous training with the same workers, batch, updater and "
@@ -165,19 +165,20 @@ std::vector<std::string> summaryNotes(const Comparison& comparison, Detail detai
   return notes;
 }
 
-Cells linkCells(const Comparison& comparison, Detail detail) {
+example::Cells linkCells(const Comparison& comparison, Detail detail) {
   if (!comparison.link) return {};
   const auto workers = projectedWorkers(comparison.grid);
-  Cells rows{{detail == Detail::Full ? "seconds (of them computing) with workers" : "seconds with workers"}};
+  example::Cells rows{
+      {detail == Detail::Full ? "seconds (of them computing) with workers" : "seconds with workers"}};
   for (const auto count : workers) rows.front().push_back(fmt::format("{}", count));
-  rows.front().push_back(fmt::format("own, to {}", percentText(comparison.target)));
+  rows.front().push_back(fmt::format("own, to {}", example::percentText(comparison.target)));
   for (const auto& arm : comparison.arms) {
     if (arm.arm.mode == Mode::Single || arm.finalAccuracy.count == 0) continue;
     const auto cell = [&](const WorkerCost& cost, std::int64_t count) {
       const auto at = project(*comparison.link, arm.arm.mode, cost, count);
       const auto share =
           detail == Detail::Full ? fmt::format(" ({:.0f} %)", at.computingShare * 100) : std::string();
-      return secondsDigits(at.seconds) + share;
+      return example::secondsDigits(at.seconds) + share;
     };
     auto& row = rows.emplace_back();
     row.push_back(arm.name + (arm.oversubscribed ? " *" : ""));

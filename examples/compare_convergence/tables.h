@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "examples/compare_convergence/comparison.h"
-#include "examples/compare_convergence/text_table.h"
+#include "examples/support/text_table.h"
 
 namespace convergence {
 
@@ -13,12 +13,12 @@ enum class Detail { Brief, Full };
 
 /// An arm a row: final accuracy, samples and time to the target, speed-up where there is a synchronous arm,
 /// time; in full also the range over the seeds, bytes and distance.
-Cells summaryCells(const Comparison& comparison, Detail detail);
+example::Cells summaryCells(const Comparison& comparison, Detail detail);
 /// What the table's marks and words mean, a sentence each; only those that it needs.
 std::vector<std::string> summaryNotes(const Comparison& comparison, Detail detail);
 
 /// Seconds that each arm with several workers would take on `comparison.link`, by workers; in full with the
 /// share of them spent computing. Empty without a link.
-Cells linkCells(const Comparison& comparison, Detail detail);
+example::Cells linkCells(const Comparison& comparison, Detail detail);
 
 }  // namespace convergence

@@ -1,5 +1,8 @@
 #include "examples/support/data_options.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <string>
 
 #include "examples/support/command_line.h"
@@ -8,12 +11,23 @@ namespace example {
 
 namespace po = boost::program_options;
 
+namespace {
+
+/// As in "mnist, fashion or generated".
+std::string namesOf(const DataChoice& choice) {
+  return fmt::format("{} or {}", fmt::join(choice.names.first(choice.names.size() - 1), ", "),
+                     choice.names.back());
+}
+
+}  // namespace
+
 po::options_description describeData(DataChoice& choice) {
   po::options_description data("Data", kLineLength);
   data.add_options()  //
       ("data", value(choice.name, "NAME"),
-       "mnist, fashion or generated. Without a word: MNIST if it is found or can be fetched, otherwise "
-       "digits drawn by this program")  //
+       (namesOf(choice) +
+        ". Without a word: MNIST if it is found or can be fetched, otherwise digits drawn by this program")
+           .c_str())  //
       ("data-dir", po::value<std::string>()->value_name("DIR")->notifier([&](const std::string& directory) {
         choice.directory = directory;
       }),
@@ -21,15 +35,18 @@ po::options_description describeData(DataChoice& choice) {
        "fetched")  //
       ("examples",
        po::value<std::int64_t>()->value_name("N")->notifier([&](std::int64_t n) { choice.examples = n; }),
-       "only the first N images to train with, and N to test with");
+       "only the first N images to train with, and N to test with")  //
+      ("test-examples",
+       po::value<std::int64_t>()->value_name("N")->notifier([&](std::int64_t n) { choice.testExamples = n; }),
+       "only the first N images to test with");
   return data;
 }
 
 void checkData(const DataChoice& choice) {
-  muster::require(
-      choice.name.empty() || choice.name == "mnist" || choice.name == "fashion" || choice.name == "generated",
-      "--data must be mnist, fashion or generated, got {}", choice.name);
+  muster::require(choice.name.empty() || std::ranges::find(choice.names, choice.name) != choice.names.end(),
+                  "--data must be {}, got {}", namesOf(choice), choice.name);
   if (choice.examples) requireAtLeast<std::int64_t>("examples", *choice.examples, 1);
+  if (choice.testExamples) requireAtLeast<std::int64_t>("test-examples", *choice.testExamples, 1);
   muster::require(choice.directory.empty() || choice.name != "generated",
                   "--data-dir is no use with --data generated, which reads no files");
 }

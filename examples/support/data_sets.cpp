@@ -7,6 +7,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/datasets/cache.h"
+#include "muster/datasets/cifar10.h"
 #include "muster/datasets/generated_digits.h"
 #include "muster/datasets/mnist.h"
 
@@ -29,9 +30,10 @@ struct Request {
 template <typename Iterator>
 DataSets published(std::string name, std::string title, const Request& request, DataOptions from) {
   from.directory = request.choice.directory;
-  if (request.choice.examples) from.limit = *request.choice.examples;
   DataSets data{.name = std::move(name), .title = std::move(title)};
+  if (const auto limit = request.choice.examples) from.limit = *limit;
   data.train = std::make_unique<Iterator>(request.batch, true, request.seed, from);
+  if (const auto limit = request.choice.testExamples) from.limit = *limit;
   data.test = std::make_unique<Iterator>(request.batch, false, request.seed, from);
   data.origin = data.train->set()->origin().parent_path().string();
   return data;
@@ -47,12 +49,19 @@ DataSets fashion(const Request& request) {
   return data;
 }
 
+DataSets cifar10(const Request& request) {
+  auto data = published<Cifar10DataSetIterator>("cifar10", "CIFAR-10", request, {});
+  data.classNames = Cifar10DataSetIterator::kClassNames;
+  return data;
+}
+
 DataSets generated(const Request& request) {
-  const auto count = [&](std::int64_t most) {
-    return std::min(most, request.choice.examples.value_or(most));
-  };
-  const GeneratedDigitsIterator train(request.batch, count(kTrainingDigits), kDrawingSeed, true);
-  const GeneratedDigitsIterator test(request.batch, count(kTestDigits), kDrawingSeed, false);
+  const auto limit = request.choice.examples,
+             testLimit = request.choice.testExamples ? request.choice.testExamples : limit;
+  const auto trainingDigits = std::min(kTrainingDigits, limit.value_or(kTrainingDigits));
+  const auto testDigits = std::min(kTestDigits, testLimit.value_or(kTestDigits));
+  const GeneratedDigitsIterator train(request.batch, trainingDigits, kDrawingSeed, true);
+  const GeneratedDigitsIterator test(request.batch, testDigits, kDrawingSeed, false);
   DataSets data{.name = "generated", .title = "generated digits (not MNIST)", .origin = "this program"};
   data.train = std::make_unique<ImageSetIterator>(train.set(), request.batch, request.seed);
   data.test = std::make_unique<ImageSetIterator>(test.set(), request.batch);
@@ -94,6 +103,7 @@ DataSets loadData(const DataChoice& choice, std::int64_t batch, std::int64_t see
   const Request request{choice, batch, static_cast<std::uint64_t>(seed)};
   if (choice.name == "generated") return generated(request);
   if (choice.name == "fashion") return fashion(request);
+  if (choice.name == "cifar10") return cifar10(request);
   if (choice.name == "mnist" || !choice.directory.empty()) return mnist(request);
   return mnistOrGenerated(request);
 }

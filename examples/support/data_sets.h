@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -15,16 +16,23 @@ namespace example {
 /// What generated digits are drawn from: not --seed, as other weights should be tried on the same digits.
 inline constexpr std::uint64_t kDrawingSeed = 20;
 
+/// The data sets of grey images, 28x28.
+inline constexpr std::array<std::string_view, 3> kGreyImages{"mnist", "fashion", "generated"};
+/// Those and CIFAR-10, in colour and 32x32.
+inline constexpr std::array<std::string_view, 4> kAllImages{"mnist", "fashion", "cifar10", "generated"};
+
 /// Which images are asked for.
 struct DataChoice {
-  std::string name = {};  ///< "mnist", "fashion" or "generated"; empty: MNIST where it is to be had
-  std::filesystem::path directory = {};       ///< where the files lie; empty: they are looked for
-  std::optional<std::int64_t> examples = {};  ///< only the first of them
+  std::string name = {};                          ///< one of `names`; empty: MNIST where it is to be had
+  std::filesystem::path directory = {};           ///< where the files lie; empty: they are looked for
+  std::optional<std::int64_t> examples = {};      ///< only the first of them
+  std::optional<std::int64_t> testExamples = {};  ///< only the first of those to test with; empty: `examples`
+  std::span<const std::string_view> names = kGreyImages;  ///< what the program can do with
 };
 
 /// The images to train and to test with.
 struct DataSets {
-  std::string name = {};    ///< as --data has it: "mnist", "fashion" or "generated"
+  std::string name = {};    ///< as --data has it
   std::string title = {};   ///< for people
   std::string origin = {};  ///< where they are from
   std::string notice = {};  ///< why these stand in for MNIST; empty where they do not

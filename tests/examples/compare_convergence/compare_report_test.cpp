@@ -7,8 +7,8 @@
 #include "examples/compare_convergence/csv.h"
 #include "examples/compare_convergence/html_report.h"
 #include "examples/compare_convergence/plots.h"
-#include "examples/compare_convergence/svg_plot.h"
 #include "examples/compare_convergence/tables.h"
+#include "examples/support/svg_plot.h"
 
 namespace convergence {
 namespace {
@@ -29,40 +29,42 @@ std::size_t countOf(const std::string& text, const std::string& part) {
   return count;
 }
 
-std::vector<std::string> labelsOf(const PlotScale& scale) {
+std::vector<std::string> labelsOf(const example::PlotScale& scale) {
   std::vector<std::string> labels;
   for (const auto& tick : scale.ticks()) labels.push_back(tick.label);
   return labels;
 }
 
 TEST_CASE("axes have round numbers in their right places") {
-  const PlotScale samples(ScaleKind::Linear, {6000, 60000});
+  const example::PlotScale samples(example::ScaleKind::Linear, {6000, 60000});
   CHECK(labelsOf(samples) == std::vector<std::string>{"0", "20k", "40k", "60k"});
   CHECK(samples.at(0) == 0);
   CHECK(samples.at(15000) == Approx(0.25));
   CHECK(samples.at(60000) == 1);
   CHECK(samples.at(70000) == 1);
 
-  const PlotScale bytes(ScaleKind::Log, {1e6, 1e9, 0, -1});
+  const example::PlotScale bytes(example::ScaleKind::Log, {1e6, 1e9, 0, -1});
   CHECK(labelsOf(bytes) == std::vector<std::string>{"1M", "10M", "100M", "1G"});
   CHECK(bytes.at(std::sqrt(1e15)) == Approx(0.5));
   CHECK_FALSE(bytes.holds(0));
   CHECK(bytes.at(0) == 0);
-  CHECK(labelsOf(PlotScale(ScaleKind::Log, {0.1, 0.4})) == std::vector<std::string>{"0.1", "0.2"});
-  CHECK(labelsOf(PlotScale(ScaleKind::Log, {2.2, 2.29})) == std::vector<std::string>{"2.2", "2.4", "2.6"});
+  CHECK(labelsOf(example::PlotScale(example::ScaleKind::Log, {0.1, 0.4})) ==
+        std::vector<std::string>{"0.1", "0.2"});
+  CHECK(labelsOf(example::PlotScale(example::ScaleKind::Log, {2.2, 2.29})) ==
+        std::vector<std::string>{"2.2", "2.4", "2.6"});
 
-  const PlotScale accuracy(ScaleKind::Accuracy, {0.9, 0.99, 1});
+  const example::PlotScale accuracy(example::ScaleKind::Accuracy, {0.9, 0.99, 1});
   CHECK(labelsOf(accuracy) == std::vector<std::string>{"90 %", "95 %", "97 %", "98 %", "99 %", "99.5 %",
                                                        "99.8 %", "99.9 %", "99.95 %", "99.99 %"});
-  CHECK(labelsOf(PlotScale(ScaleKind::Accuracy, {0.912, 0.938})) ==
+  CHECK(labelsOf(example::PlotScale(example::ScaleKind::Accuracy, {0.912, 0.938})) ==
         std::vector<std::string>{"91.5 %", "92 %", "92.5 %", "93 %", "93.5 %"});
   CHECK(accuracy.at(0.99) - accuracy.at(0.9) == Approx(accuracy.at(0.999) - accuracy.at(0.99)));
 }
 
 TEST_CASE("axes without values, or with one, can be drawn") {
-  for (const auto kind : {ScaleKind::Linear, ScaleKind::Log, ScaleKind::Accuracy})
+  for (const auto kind : {example::ScaleKind::Linear, example::ScaleKind::Log, example::ScaleKind::Accuracy})
     for (const auto& values : {std::vector<double>{}, {0.5}, {0}, {1e-300, 1e300}}) {
-      const PlotScale scale(kind, values);
+      const example::PlotScale scale(kind, values);
       CHECK(scale.ticks().size() < 30);
       CHECK(scale.ticks().size() >= 2);
       for (const double value : {-1., 0., 0.5, 1e9, std::numeric_limits<double>::quiet_NaN(),
@@ -74,18 +76,18 @@ TEST_CASE("axes without values, or with one, can be drawn") {
 }
 
 TEST_CASE("markup is escaped") {
-  CHECK(escapeMarkup("a < b & \"c\" > d") == "a &lt; b &amp; &quot;c&quot; &gt; d");
+  CHECK(example::escapeMarkup("a < b & \"c\" > d") == "a &lt; b &amp; &quot;c&quot; &gt; d");
 }
 
 TEST_CASE("a plot is well-formed, and draws what has a place") {
-  Plot plot{.title = "a < b & \"c\"",
-            .x = {"samples", ScaleKind::Linear},
-            .y = {"loss", ScaleKind::Log},
-            .lines = {{"<one>", {"#112233", "3 2"}, {{1, 10, 9, 11}, {2, 5, -1, 6}, {3, 0, 0, 0}}},
-                      {"none", {"#445566", ""}, {{1, 0, 0, 0}}},
-                      {"dot", {"#778899", ""}, {{1, 7, 7, 7}}}},
-            .mark = 8};
-  const auto svg = svgPlot(plot);
+  example::Plot plot{.title = "a < b & \"c\"",
+                     .x = {"samples", example::ScaleKind::Linear},
+                     .y = {"loss", example::ScaleKind::Log},
+                     .lines = {{"<one>", {"#112233", "3 2"}, {{1, 10, 9, 11}, {2, 5, -1, 6}, {3, 0, 0, 0}}},
+                               {"none", {"#445566", ""}, {{1, 0, 0, 0}}},
+                               {"dot", {"#778899", ""}, {{1, 7, 7, 7}}}},
+                     .mark = 8};
+  const auto svg = example::svgPlot(plot);
   const auto tree = parseXml(svg);
   CHECK(tree.get<std::string>("svg.<xmlattr>.aria-label") == plot.title);
   CHECK(countOf(svg, "<polyline") == 2);
@@ -97,8 +99,8 @@ TEST_CASE("a plot is well-formed, and draws what has a place") {
   CHECK(svg.find("#445566") == std::string::npos);
   CHECK(svg.find("<title>&lt;one&gt;</title>") != std::string::npos);
   CHECK(svg.find("stroke-dasharray=\"3 2\"") != std::string::npos);
-  parseXml(svgPlot({.title = "empty", .x = {}, .y = {}, .lines = {}, .mark = 1}));
-  parseXml(svgSample({"#112233", "3 2"}));
+  parseXml(example::svgPlot({.title = "empty", .x = {}, .y = {}, .lines = {}, .mark = 1}));
+  parseXml(example::svgSample({"#112233", "3 2"}));
 }
 
 /// Two panels over two seeds, of which one run is missing, and one failed.

@@ -11,13 +11,13 @@ namespace {
 using doctest::Approx;
 
 TEST_CASE("mean and sample standard deviation, by hand") {
-  const auto spread = spreadOf(std::array{2., 4., 9.});
+  const auto spread = example::spreadOf(std::array{2., 4., 9.});
   CHECK(spread.count == 3);
   CHECK(spread.mean == 5);
   CHECK(spread.deviation == Approx(std::sqrt((9 + 1 + 16) / 2.)));
-  CHECK(spreadOf(std::array{7.}).mean == 7);
-  CHECK(spreadOf(std::array{7.}).deviation == 0);
-  CHECK(spreadOf({}).count == 0);
+  CHECK(example::spreadOf(std::array{7.}).mean == 7);
+  CHECK(example::spreadOf(std::array{7.}).deviation == 0);
+  CHECK(example::spreadOf({}).count == 0);
 }
 
 const Arm kAveraging{.mode = Mode::Averaging, .workers = 2, .frequency = 10};

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "examples/compare_convergence/grid_progress.h"
-#include "examples/compare_convergence/number_text.h"
-#include "examples/compare_convergence/text_table.h"
+#include "examples/support/number_text.h"
+#include "examples/support/text_table.h"
 
 namespace convergence {
 namespace {
@@ -13,38 +13,38 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST_CASE("numbers for people") {
-  CHECK(shortNumber(0.05) == "0.05");
-  CHECK(shortNumber(0) == "0");
-  CHECK(shortNumber(20000) == "20k");
-  CHECK(shortNumber(1500000) == "1.5M");
-  CHECK(shortNumber(1e3) == "1k");
-  CHECK(groupedNumber(5) == "5");
-  CHECK(groupedNumber(999) == "999");
-  CHECK(groupedNumber(1000) == "1,000");
-  CHECK(groupedNumber(1234567) == "1,234,567");
-  CHECK(groupedNumber(-123456) == "-123,456");
-  CHECK(byteText(1724320) == "1.72 MB");
-  CHECK(byteText(12) == "12 B");
-  CHECK(secondsDigits(0.4312) == "0.431");
-  CHECK(secondsDigits(43.12) == "43.1");
-  CHECK(secondsDigits(4310.4) == "4310");
-  CHECK(percentText(0.995) == "99.5 %");
-  CHECK(spreadText({.count = 3, .mean = 0.97123, .deviation = 0.0012}, 100, 2) == "97.12 ± 0.12");
-  CHECK(spreadText({.count = 1, .mean = 0.97123}, 100, 2) == "97.12");
+  CHECK(example::shortNumber(0.05) == "0.05");
+  CHECK(example::shortNumber(0) == "0");
+  CHECK(example::shortNumber(20000) == "20k");
+  CHECK(example::shortNumber(1500000) == "1.5M");
+  CHECK(example::shortNumber(1e3) == "1k");
+  CHECK(example::groupedNumber(5) == "5");
+  CHECK(example::groupedNumber(999) == "999");
+  CHECK(example::groupedNumber(1000) == "1,000");
+  CHECK(example::groupedNumber(1234567) == "1,234,567");
+  CHECK(example::groupedNumber(-123456) == "-123,456");
+  CHECK(example::byteText(1724320) == "1.72 MB");
+  CHECK(example::byteText(12) == "12 B");
+  CHECK(example::secondsDigits(0.4312) == "0.431");
+  CHECK(example::secondsDigits(43.12) == "43.1");
+  CHECK(example::secondsDigits(4310.4) == "4310");
+  CHECK(example::percentText(0.995) == "99.5 %");
+  CHECK(example::spreadText({.count = 3, .mean = 0.97123, .deviation = 0.0012}, 100, 2) == "97.12 ± 0.12");
+  CHECK(example::spreadText({.count = 1, .mean = 0.97123}, 100, 2) == "97.12");
 }
 
 TEST_CASE("a table lines up, whatever its characters") {
-  CHECK(textTable({{"arm", "accuracy", "s"}, {"one", "1 ± 2", "10"}, {"three", "-", "5 *"}}) ==
+  CHECK(example::textTable({{"arm", "accuracy", "s"}, {"one", "1 ± 2", "10"}, {"three", "-", "5 *"}}) ==
         "arm    accuracy    s\n"
         "one       1 ± 2   10\n"
         "three         -  5 *\n");
-  CHECK(textTable({}).empty());
+  CHECK(example::textTable({}).empty());
 }
 
 TEST_CASE("sentences are broken between words") {
-  CHECK(wrapped("one two three four", 9) == "one two\n  three\n  four\n");
-  CHECK(wrapped("± ± ±", 5) == "± ± ±\n");
-  CHECK(wrapped("incomprehensible it is", 6) == "incomprehensible\n  it\n  is\n");
+  CHECK(example::wrapped("one two three four", 9) == "one two\n  three\n  four\n");
+  CHECK(example::wrapped("± ± ±", 5) == "± ± ±\n");
+  CHECK(example::wrapped("incomprehensible it is", 6) == "incomprehensible\n  it\n  is\n");
 }
 
 TEST_CASE("the bar never exceeds its columns, and leaves out the name first") {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-namespace convergence {
+namespace example {
 
 /// Mean and spread of some numbers.
 struct Spread {
@@ -15,4 +15,4 @@ struct Spread {
 /// Source: the two-pass formula.
 Spread spreadOf(std::span<const double> values);
 
-}  // namespace convergence
+}  // namespace example

@@ -1,8 +1,8 @@
-#include "examples/compare_convergence/statistics.h"
+#include "examples/support/statistics.h"
 
 #include <cmath>
 
-namespace convergence {
+namespace example {
 
 Spread spreadOf(std::span<const double> values) {
   Spread spread{.count = values.size()};
@@ -17,4 +17,4 @@ Spread spreadOf(std::span<const double> values) {
   return spread;
 }
 
-}  // namespace convergence
+}  // namespace example

@@ -1,4 +1,4 @@
-#include "examples/compare_convergence/plot_scale.h"
+#include "examples/support/plot_scale.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "examples/compare_convergence/number_text.h"
+#include "examples/support/number_text.h"
 
-namespace convergence {
+namespace example {
 namespace {
 
 constexpr double kBestAccuracy = 0.9999;  // beyond it the error has no logarithm to speak of
@@ -110,4 +110,4 @@ std::vector<PlotScale::Tick> PlotScale::evenTicks() const {
   return ticks;
 }
 
-}  // namespace convergence
+}  // namespace example

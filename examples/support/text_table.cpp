@@ -1,9 +1,9 @@
-#include "examples/compare_convergence/text_table.h"
+#include "examples/support/text_table.h"
 
 #include <algorithm>
 #include <sstream>
 
-namespace convergence {
+namespace example {
 namespace {
 
 /// Characters, not bytes.
@@ -47,4 +47,4 @@ std::string wrapped(const std::string& sentence, std::size_t columns) {
   return text + line + "\n";
 }
 
-}  // namespace convergence
+}  // namespace example

@@ -1,4 +1,4 @@
-#include "examples/compare_convergence/svg_plot.h"
+#include "examples/support/svg_plot.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,9 +6,9 @@
 #include <iterator>
 #include <ranges>
 
-#include "examples/compare_convergence/number_text.h"
+#include "examples/support/number_text.h"
 
-namespace convergence {
+namespace example {
 namespace {
 
 // In the units of the drawing, which the page scales as a whole.
@@ -91,6 +91,24 @@ void appendLine(std::string& svg, const Drawing& drawing, const PlotLine& line) 
   svg += "</g>";
 }
 
+/// Axes, mark and lines.
+std::string contentsOf(const Plot& plot) {
+  const Drawing drawing = drawingOf(plot);
+  std::string svg;
+  appendAxes(svg, drawing);
+  if (plot.mark) {
+    const double at = drawing.py(*plot.mark);
+    svg += fmt::format(R"(<line class="mark" x1="{1}" y1="{0:.1f}" x2="{2}" y2="{0:.1f}"/>)", at, kLeft,
+                       kWidth - kRight);
+    const auto value =
+        plot.y.scale == ScaleKind::Accuracy ? percentText(*plot.mark) : shortNumber(*plot.mark);
+    svg += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kWidth - kRight - 2, at - 4,
+                       escapeMarkup(value));
+  }
+  for (const auto& line : plot.lines) appendLine(svg, drawing, line);
+  return svg;
+}
+
 }  // namespace
 
 std::string escapeMarkup(std::string_view text) {
@@ -123,21 +141,31 @@ bool drawsAnything(const Plot& plot) {
 }
 
 std::string svgPlot(const Plot& plot) {
-  const Drawing drawing = drawingOf(plot);
-  std::string svg = fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}">)", kWidth, kHeight,
-                                escapeMarkup(plot.title));
-  appendAxes(svg, drawing);
-  if (plot.mark) {
-    const double at = drawing.py(*plot.mark);
-    svg += fmt::format(R"(<line class="mark" x1="{1}" y1="{0:.1f}" x2="{2}" y2="{0:.1f}"/>)", at, kLeft,
-                       kWidth - kRight);
-    const auto value =
-        plot.y.scale == ScaleKind::Accuracy ? percentText(*plot.mark) : shortNumber(*plot.mark);
-    svg += fmt::format(R"(<text x="{}" y="{:.1f}" text-anchor="end">{}</text>)", kWidth - kRight - 2, at - 4,
-                       escapeMarkup(value));
+  return fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>)", kWidth, kHeight,
+                     escapeMarkup(plot.title), contentsOf(plot));
+}
+
+std::string svgDocument(const Plot& plot) {
+  constexpr double kTitle = 28, kLegendLine = 18;
+  const double height = kTitle + kHeight + kLegendLine * static_cast<double>(plot.lines.size()) + 8;
+  std::string svg = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" width="{2}" height="{3}" )"
+      R"(font-family="sans-serif" font-size="11" fill="#1f2328"><title>{4}</title>)"
+      "<style>.grid{{stroke:#e3e6e9}}.frame{{fill:none;stroke:#57606a}}"
+      ".mark{{stroke:#57606a;stroke-dasharray:2 3}}</style>"
+      R"(<rect width="{0}" height="{1}" fill="#ffffff"/>)"
+      R"svg(<text x="{5}" y="19" font-size="13" font-weight="bold">{4}</text><g transform="translate(0,{6})">{7}</g>)svg",
+      kWidth, height, 2 * kWidth, 2 * height, escapeMarkup(plot.title), kLeft, kTitle, contentsOf(plot));
+  double at = kTitle + kHeight + kLegendLine / 2;
+  for (const auto& line : plot.lines) {
+    svg += fmt::format(
+        R"(<line x1="{0}" y1="{1}" x2="{2}" y2="{1}" stroke="{3}" stroke-width="2"{4}/><text x="{5}" y="{6}">{7}</text>)",
+        kLeft, at, kLeft + 28, escapeMarkup(line.style.colour), dashesOf(line.style), kLeft + 36, at + 4,
+        escapeMarkup(line.name));
+    at += kLegendLine;
   }
-  for (const auto& line : plot.lines) appendLine(svg, drawing, line);
-  return svg + "</svg>";
+  return svg + "</svg>\n";
 }
 
 std::string svgSample(const LineStyle& style) {
@@ -147,4 +175,4 @@ std::string svgSample(const LineStyle& style) {
       escapeMarkup(style.colour), dashesOf(style));
 }
 
-}  // namespace convergence
+}  // namespace example

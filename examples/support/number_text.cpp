@@ -1,10 +1,10 @@
-#include "examples/compare_convergence/number_text.h"
+#include "examples/support/number_text.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-namespace convergence {
+namespace example {
 namespace {
 
 struct Prefix {
@@ -55,4 +55,4 @@ std::string spreadText(const Spread& spread, double factor, int decimals) {
   return fmt::format("{} ± {:.{}f}", mean, spread.deviation * factor, decimals);
 }
 
-}  // namespace convergence
+}  // namespace example

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace convergence {
+namespace example {
 
 /// Rows of cells, the first row the headings.
 using Cells = std::vector<std::vector<std::string>>;
@@ -17,4 +17,4 @@ std::string textTable(const Cells& rows);
 /// Ends with a newline.
 std::string wrapped(const std::string& sentence, std::size_t columns);
 
-}  // namespace convergence
+}  // namespace example

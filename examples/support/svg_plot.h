@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "examples/compare_convergence/plot_scale.h"
+#include "examples/support/plot_scale.h"
 
-namespace convergence {
+namespace example {
 
 struct PlotAxis {
   std::string label;  ///< with its unit
@@ -43,6 +43,9 @@ struct Plot {
 /// without a place on an axis (see PlotScale) are left out, and with them lines that have no others.
 std::string svgPlot(const Plot& plot);
 
+/// The plot as a file of its own: on white, with its title above and a legend below.
+std::string svgDocument(const Plot& plot);
+
 /// Whether a plot has a line: a point with a place on both axes.
 bool drawsAnything(const Plot& plot);
 
@@ -52,4 +55,4 @@ std::string svgSample(const LineStyle& style);
 /// Text as HTML and SVG have it, in elements and quoted attributes.
 std::string escapeMarkup(std::string_view text);
 
-}  // namespace convergence
+}  // namespace example

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace convergence {
+namespace example {
 
 enum class ScaleKind {
   Linear,    ///< from 0
@@ -42,4 +42,4 @@ class PlotScale {
   double low_ = 0, high_ = 1;  // transformed
 };
 
-}  // namespace convergence
+}  // namespace example

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include "examples/compare_convergence/statistics.h"
+#include "examples/support/statistics.h"
 
-namespace convergence {
+namespace example {
 
 /// Short, with a suffix of the thousands: `0.5`, `20k`, `1.5M`.
 std::string shortNumber(double value);
@@ -21,4 +21,4 @@ std::string percentText(double share);
 /// only one number.
 std::string spreadText(const Spread& spread, double factor, int decimals);
 
-}  // namespace convergence
+}  // namespace example
