@@ -12,6 +12,7 @@
 #include "examples/compare_convergence/arm_run.h"
 #include "examples/compare_convergence/grid.h"
 #include "examples/compare_convergence/grid_progress.h"
+#include "examples/compare_convergence/joined_batch.h"
 #include "examples/compare_convergence/names.h"
 #include "examples/compare_convergence/options.h"
 #include "examples/compare_convergence/output_files.h"
@@ -20,6 +21,7 @@
 #include "examples/compare_convergence/tables.h"
 #include "examples/support/command_line.h"
 #include "examples/support/data_sets.h"
+#include "examples/support/image_network.h"
 #include "examples/support/interrupt.h"
 #include "examples/support/number_text.h"
 #include "examples/support/program.h"
@@ -39,6 +41,8 @@ Setting settingOf(const Options& options, const example::DataSets& data) {
           .testEvery = options.testEvery.value_or(std::max<std::int64_t>(1, examples / 10)),
           .momentum = options.momentum,
           .l2 = options.l2,
+          .model = options.model,
+          .width = options.width,
           .pinThreads = options.pinThreads};
 }
 
@@ -52,6 +56,12 @@ std::string processorName() {
   return "a processor without a name";
 }
 
+std::string networkTitle(const Options& options) {
+  if (options.model == "convnet") return "Deeplearning4j's acceptance test";
+  return options.width == 64 ? "ResNet-18"
+                             : fmt::format("ResNet-18 with {} channels in its first stage", options.width);
+}
+
 /// What is known before the first run.
 Comparison comparisonOf(const Options& options, const example::DataSets& data, const Setting& setting,
                         const Recipe& recipe, const Grid& grid, const std::vector<RunRecord>& runs) {
@@ -60,15 +70,18 @@ Comparison comparisonOf(const Options& options, const example::DataSets& data, c
   comparison.data = fmt::format("Data: {}, {} images to train with and {} to test with, from {}.", data.title,
                                 count(setting.trainingExamples), count(setting.testExamples), data.origin);
   comparison.training = fmt::format(
-      "Every arm trains the same convolutional network (Deeplearning4j's acceptance test, 431,080 "
-      "parameters) "
-      "on the same {} samples, {} epoch{}, from the same first weights for a seed; each worker is one "
-      "thread.",
+      "Every arm trains the same network ({}, {} parameters) on the same {} samples, {} epoch{}, from the "
+      "same "
+      "first weights for a seed; each worker is one thread.",
+      networkTitle(options), count(example::parametersOf(*networkOf(grid.arms.front(), 0, setting))),
       count(setting.samples()), setting.epochs, setting.epochs == 1 ? "" : "s");
-  comparison.testing = fmt::format(
-      "The merged model is tested at the first merge at or after each multiple of {} samples, and at the "
-      "end.",
-      count(setting.testEvery));
+  comparison.testing = setting.testEvery >= setting.samples()
+                           ? "The merged model is tested at the end."
+                           : fmt::format(
+                                 "The merged model is tested at the first merge at or after each multiple of "
+                                 "{} samples, and at "
+                                 "the end.",
+                                 count(setting.testEvery));
   for (const auto& [option, value] : recipe)
     comparison.recipe.push_back(fmt::format("--{} {}", option, value));
   comparison.recipe.push_back(fmt::format("--target {:.6g}", options.target * 100));
@@ -126,6 +139,9 @@ void printTables(const Comparison& comparison) {
   };
   fmt::print("\n{}\n", example::textTable(summaryCells(comparison, Detail::Brief)));
   printNotes(summaryNotes(comparison, Detail::Brief));
+  for (const auto& panel : comparison.grid.panels)
+    fmt::print("\n{}", example::textTable(joinedBatchCells(panel, comparison)));
+  fmt::print("{}", example::wrapped(joinedBatchNote(comparison), example::kLineLength));
   if (!comparison.link) return;
   fmt::print("\nprojected on a link of {}:\n\n{}\n", describe(*comparison.link),
              example::textTable(linkCells(comparison, Detail::Brief)));
@@ -156,7 +172,8 @@ int run(const Options& options) {
   if (!results.runs().empty()) {
     writeComparison(options.out, comparison);  // also where there was nothing to train: the target may be new
     printTables(comparison);
-    fmt::print("\nreport: {}\n", (options.out / "report.html").string());
+    fmt::print("\nreport: {}; the last table for a README: {}\n", (options.out / "report.html").string(),
+               (options.out / "table.md").string());
   }
   if (complete) return 0;
   fmt::print("interrupted: {} of {} runs are in {}, and the same command goes on from there\n",

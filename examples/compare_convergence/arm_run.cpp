@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "examples/support/image_network.h"
 #include "muster/core/base/error.h"
 #include "muster/core/device/device.h"
 #include "muster/parallel/parallel_wrapper.h"
@@ -64,26 +65,25 @@ bool isNonFinite(const std::exception_ptr& cause) {
 
 }  // namespace
 
-MultiLayerConfiguration networkOf(const Arm& arm, std::int64_t seed, const Setting& setting) {
-  return {.seed = static_cast<std::uint64_t>(seed),
-          .updater = updaterOf(arm, setting),
-          .l2 = setting.l2,
-          .inputShape = {1, 28, 28},
-          .layers = {Conv2d{.outChannels = 20, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
-                     Conv2d{.outChannels = 50, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
-                     Dense{.units = 500, .activation = Activation::ReLU}, Output{.classes = 10}}};
+std::unique_ptr<Network> networkOf(const Arm& arm, std::int64_t seed, const Setting& setting) {
+  return example::makeImageNetwork({.model = setting.model,
+                                    .image = setting.trainingImages->imageShape(),
+                                    .classes = setting.trainingImages->classes(),
+                                    .seed = static_cast<std::uint64_t>(seed),
+                                    .updater = updaterOf(arm, setting),
+                                    .l2 = setting.l2,
+                                    .width = setting.width});
 }
 
 ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
               const std::function<void(std::int64_t samples)>& progress, const std::function<bool()>& stop) {
   Tester tester(ImageSetIterator(setting.testImages, kTestBatch, std::nullopt, setting.testExamples));
-  MultiLayerNetwork network(networkOf(arm, seed, setting));
-  network.init();
+  const auto network = networkOf(arm, seed, setting);
   const auto recorder =
       std::make_shared<Recorder>(RecorderOptions{.testEvery = setting.testEvery,
                                                  .samples = setting.samples(),
                                                  .apart = measuresDistance(arm),
-                                                 .sharedParameters = sharedParametersOf(arm, network),
+                                                 .sharedParameters = sharedParametersOf(arm, *network),
                                                  .test = [&](Model& model) { return tester.test(model); },
                                                  .progress = progress,
                                                  .stop = stop});
@@ -92,7 +92,7 @@ ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
   ArmRun run{.record = {.arm = arm, .seed = seed, .points = {}, .cores = availableParallelism()},
              .merges = {}};
   try {
-    wrapperOf(arm, setting, network, {recorder}).fit(images, setting.epochs);
+    wrapperOf(arm, setting, *network, {recorder}).fit(images, setting.epochs);
     run.finished = !recorder->points().empty() && recorder->points().back().samples == setting.samples();
   } catch (const TrainingError& error) {
     if (!isNonFinite(error.cause())) throw;

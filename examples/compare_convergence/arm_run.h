@@ -2,11 +2,12 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "examples/compare_convergence/recorder.h"
 #include "examples/compare_convergence/run_record.h"
-#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/nn/network.h"
 #include "muster/datasets/image_set.h"
 
 namespace convergence {
@@ -19,6 +20,8 @@ struct Setting {
   std::int64_t testEvery = 6000;  ///< samples
   double momentum = 0.9;          ///< of nesterovs
   double l2 = 5e-4;
+  std::string model = "convnet";  ///< as example::ImageNetwork has it
+  std::int64_t width = 64;        ///< of resnet18
   bool pinThreads = true;
 
   std::int64_t samples() const { return trainingExamples * epochs; }
@@ -30,8 +33,8 @@ struct ArmRun {
   bool finished = false;  ///< false where `stop` ended it: the record is not to be kept
 };
 
-/// The network that every arm trains: two convolutions, each with a pooling behind it, and two dense layers.
-muster::MultiLayerConfiguration networkOf(const Arm& arm, std::int64_t seed, const Setting& setting);
+/// The network that every arm trains, with the first weights of `seed`.
+std::unique_ptr<muster::Network> networkOf(const Arm& arm, std::int64_t seed, const Setting& setting);
 
 /// Trains one arm from the beginning. Arms with the same seed start from the same parameters and see the
 /// images in the same order. A training whose loss is no number any more is finished, as a failure.

@@ -7,6 +7,7 @@
 #include "examples/compare_convergence/lists.h"
 #include "examples/support/command_line.h"
 #include "examples/support/data_options.h"
+#include "examples/support/image_network.h"
 
 namespace convergence {
 namespace {
@@ -23,10 +24,11 @@ the lists below make together, with several seeds, and one worker at the batch B
   compare_convergence                                    a small grid: MNIST, two workers, some minutes
   compare_convergence --mode averaging,synchronous --frequency 1,5,25 --workers 2,4 --seeds 1,2,3,4,5
   compare_convergence --lr-scaling none,linear --post-local 0,200 --updater nesterovs:0.02,adam
+  compare_convergence --grid resnet18                    ResNet-18 on a part of MNIST, plain SGD
   compare_convergence --grid readme --link 10Gbit,50us   the README's grid, also projected on a network
 
 In the directory --out: results.jsonl (every finished run), points.csv, summary.csv and merges/*.csv (the
-numbers), report.html (tables and plots) and, with --link, projection.csv. Ctrl-C stops it, and the same
+numbers), table.md (arms beside one worker on the joined batch), report.html (tables and plots) and, with --link, projection.csv. Ctrl-C stops it, and the same
 command goes on from there: a run that is finished is not trained again. Then --target and --link may be
 others, all else may not.
 
@@ -56,8 +58,10 @@ po::options_description describeGrid(Texts& t) {
   po::options_description grid("The grid (lists, as in 1,3,10)", example::kLineLength);
   grid.add_options()  //
       ("grid", withDefault(t.grid, "NAME"),
-       "small, or readme: --workers 2,4 --frequency 1,3,10,30 --epochs 3 --data mnist; what else is said "
-       "replaces it")  //
+       "small; readme: --workers 2,4 --frequency 1,3,10,30 --epochs 3 --data mnist; or resnet18: --model "
+       "resnet18 --data mnist --updater sgd:0.1 --lr-scaling linear --l2 0 --mode averaging --frequency 1,4 "
+       "--batch 8 --train-examples 4800 --test-examples 2000, tested at the end. What else is said replaces "
+       "it")  //
       ("mode", withDefault(t.mode, "LIST"),
        "averaging (of parameters), synchronous (gradients averaged every iteration) and shared (encoded "
        "gradients)")                                                                                 //
@@ -78,8 +82,12 @@ po::options_description describeGrid(Texts& t) {
 
 po::options_description describeTraining(Options& o, Texts& t) {
   po::options_description training("Training", example::kLineLength);
-  training.add_options()                                              //
-      ("epochs", withDefault(o.epochs, "N"), "passes over the data")  //
+  training.add_options()  //
+      ("model", withDefault(o.model, "NAME"),
+       "convnet, that of Deeplearning4j's acceptance test, or resnet18")  //
+      ("width", withDefault(o.width, "N"),
+       "channels of resnet18's first stage, where a narrower one than the paper's will do")  //
+      ("epochs", withDefault(o.epochs, "N"), "passes over the data")                         //
       ("test-every", example::value(t.testEvery, "N"),
        "samples between tests (default: a tenth of an epoch)")            //
       ("momentum", withDefault(o.momentum, "X"), "of nesterovs")          //
@@ -103,12 +111,31 @@ po::options_description describeOutput(Texts& t) {
 }
 
 void takePreset(Options& o, Texts& t, const po::variables_map& given) {
-  require(t.grid == "small" || t.grid == "readme", "--grid must be small or readme, got {}", t.grid);
+  require(t.grid == "small" || t.grid == "readme" || t.grid == "resnet18",
+          "--grid must be small, readme or resnet18, got {}", t.grid);
   if (t.grid == "small") return;
-  if (!said(given, "workers")) t.workers = "2,4";
-  if (!said(given, "frequency")) t.frequency = "1,3,10,30";
-  if (!said(given, "epochs")) o.epochs = 3;
-  if (!said(given, "data")) o.data.name = "mnist";
+  const auto preset = [&](const char* option, auto& target, auto value) {
+    if (!said(given, option)) target = value;
+  };
+  preset("data", o.data.name, "mnist");
+  if (t.grid == "readme") {
+    preset("workers", t.workers, "2,4");
+    preset("frequency", t.frequency, "1,3,10,30");
+    preset("epochs", o.epochs, 3);
+    return;
+  }
+  preset("model", o.model, "resnet18");
+  preset("mode", t.mode, "averaging");
+  preset("frequency", t.frequency, "1,4");
+  preset("batch", t.batch, "8");
+  preset("updater", t.updater, "sgd:0.1");
+  preset("lr-scaling", t.scaling, "linear");
+  preset("l2", o.l2, 0.0);
+  // 300 updates of each of two workers: minutes a run, rather than hours.
+  constexpr std::int64_t kExamples = 300 * 2 * 8, kTestExamples = 2000;
+  if (!said(given, "examples") && !said(given, "train-examples")) o.data.trainExamples = kExamples;
+  if (!said(given, "examples") && !said(given, "test-examples")) o.data.testExamples = kTestExamples;
+  preset("test-every", t.testEvery, *o.data.trainLimit() * o.epochs);
 }
 
 GridLists listsOf(const Texts& t) {
@@ -125,6 +152,9 @@ GridLists listsOf(const Texts& t) {
 }
 
 void checkRanges(const Options& o) {
+  require(std::ranges::find(example::kImageModels, o.model) != example::kImageModels.end(),
+          "--model must be convnet or resnet18, got {}", o.model);
+  example::requireRange<std::int64_t>("width", o.width, 1, 1024);
   example::requireRange<std::int64_t>("epochs", o.epochs, 1, 1'000'000);
   if (o.testEvery) example::requireAtLeast<std::int64_t>("test-every", *o.testEvery, 1);
   require(o.momentum >= 0 && o.momentum < 1, "--momentum must be at least 0 and below 1, got {}", o.momentum);
@@ -141,6 +171,8 @@ void checkCombinations(const Options& o, const po::variables_map& given) {
   for (const char* option : {"frequency", "post-local"})
     require(averaging || !said(given, option), "--{} is of the mode averaging, which --mode does not name",
             option);
+  require(o.model == "resnet18" || !said(given, "width"), "--width is of the model resnet18, not of {}",
+          o.model);
   const auto isNesterovs = [](const UpdaterChoice& updater) { return updater.name == "nesterovs"; };
   require(!said(given, "momentum") || std::ranges::any_of(o.lists.updaters, isNesterovs),
           "--momentum is of the updater nesterovs, which --updater does not name");
@@ -170,7 +202,7 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   }
   takePreset(o, t, given);
   o.lists = listsOf(t);
-  if (given.count("test-every") > 0) o.testEvery = t.testEvery;
+  if (said(given, "test-every") || t.testEvery > 0) o.testEvery = t.testEvery;
   o.target = t.targetPercent / 100;
   if (given.count("link") > 0) o.link = parseLink(t.link);
   o.linkText = t.link;
@@ -183,7 +215,9 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
 Recipe recipeOf(const Options& o, const example::DataSets& data, std::int64_t testEvery) {
   const auto list = [](const auto& values) { return fmt::format("{}", fmt::join(values, ",")); };
   const auto text = [](const auto& value) { return fmt::format("{}", value); };
-  return {{"mode", namesOf(o.lists.modes)},
+  return {{"model", o.model},
+          {"width", text(o.width)},
+          {"mode", namesOf(o.lists.modes)},
           {"workers", list(o.lists.workers)},
           {"frequency", list(o.lists.frequencies)},
           {"batch", list(o.lists.batches)},
@@ -197,7 +231,8 @@ Recipe recipeOf(const Options& o, const example::DataSets& data, std::int64_t te
           {"l2", text(o.l2)},
           {"pin-threads", text(o.pinThreads)},
           {"data", data.name},
-          {"examples", text(*data.train->examples())}};
+          {"examples", text(*data.train->examples())},
+          {"test-examples", text(*data.test->examples())}};
 }
 
 }  // namespace convergence

@@ -15,6 +15,8 @@ namespace convergence {
 /// What the command line can say.
 struct Options {
   GridLists lists;
+  std::string model = "convnet";  ///< as example::ImageNetwork has it
+  std::int64_t width = 64;        ///< of resnet18
   std::int64_t epochs = 1;
   std::optional<std::int64_t> testEvery;  ///< samples; nothing: a tenth of an epoch
   double momentum = 0.9;                  ///< of nesterovs

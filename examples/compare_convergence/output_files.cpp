@@ -6,6 +6,7 @@
 
 #include "examples/compare_convergence/csv.h"
 #include "examples/compare_convergence/html_report.h"
+#include "examples/compare_convergence/joined_batch.h"
 #include "examples/compare_convergence/names.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/atomic_file.h"
@@ -15,6 +16,7 @@ namespace convergence {
 void writeComparison(const std::filesystem::path& directory, const Comparison& comparison) {
   muster::writeFileAtomically(directory / "points.csv", pointsCsv(comparison));
   muster::writeFileAtomically(directory / "summary.csv", summaryCsv(comparison));
+  muster::writeFileAtomically(directory / "table.md", joinedBatchMarkdown(comparison));
   if (comparison.link)
     muster::writeFileAtomically(directory / "projection.csv", projectionCsv(comparison));
   else

@@ -8,8 +8,8 @@
 
 namespace convergence {
 
-/// Writes points.csv, summary.csv, report.html and, with a link, projection.csv, each whole or not at all;
-/// without a link there is no projection.csv any more.
+/// Writes points.csv, summary.csv, table.md, report.html and, with a link, projection.csv, each whole or not
+/// at all; without a link there is no projection.csv any more.
 /// @throws muster::FileError.
 void writeComparison(const std::filesystem::path& directory, const Comparison& comparison);
 

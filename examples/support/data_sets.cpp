@@ -31,9 +31,9 @@ template <typename Iterator>
 DataSets published(std::string name, std::string title, const Request& request, DataOptions from) {
   from.directory = request.choice.directory;
   DataSets data{.name = std::move(name), .title = std::move(title)};
-  if (const auto limit = request.choice.examples) from.limit = *limit;
+  if (const auto limit = request.choice.trainLimit()) from.limit = *limit;
   data.train = std::make_unique<Iterator>(request.batch, true, request.seed, from);
-  if (const auto limit = request.choice.testExamples) from.limit = *limit;
+  from.limit = request.choice.testLimit().value_or(ImageSetIterator::kAll);
   data.test = std::make_unique<Iterator>(request.batch, false, request.seed, from);
   data.origin = data.train->set()->origin().parent_path().string();
   return data;
@@ -56,10 +56,9 @@ DataSets cifar10(const Request& request) {
 }
 
 DataSets generated(const Request& request) {
-  const auto limit = request.choice.examples,
-             testLimit = request.choice.testExamples ? request.choice.testExamples : limit;
-  const auto trainingDigits = std::min(kTrainingDigits, limit.value_or(kTrainingDigits));
-  const auto testDigits = std::min(kTestDigits, testLimit.value_or(kTestDigits));
+  const auto trainingDigits =
+      std::min(kTrainingDigits, request.choice.trainLimit().value_or(kTrainingDigits));
+  const auto testDigits = std::min(kTestDigits, request.choice.testLimit().value_or(kTestDigits));
   const GeneratedDigitsIterator train(request.batch, trainingDigits, kDrawingSeed, true);
   const GeneratedDigitsIterator test(request.batch, testDigits, kDrawingSeed, false);
   DataSets data{.name = "generated", .title = "generated digits (not MNIST)", .origin = "this program"};

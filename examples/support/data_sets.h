@@ -23,11 +23,14 @@ inline constexpr std::array<std::string_view, 4> kAllImages{"mnist", "fashion", 
 
 /// Which images are asked for.
 struct DataChoice {
-  std::string name = {};                          ///< one of `names`; empty: MNIST where it is to be had
-  std::filesystem::path directory = {};           ///< where the files lie; empty: they are looked for
-  std::optional<std::int64_t> examples = {};      ///< only the first of them
-  std::optional<std::int64_t> testExamples = {};  ///< only the first of those to test with; empty: `examples`
+  std::string name = {};                      ///< one of `names`; empty: MNIST where it is to be had
+  std::filesystem::path directory = {};       ///< where the files lie; empty: they are looked for
+  std::optional<std::int64_t> examples = {};  ///< only the first of them, unless the next two say otherwise
+  std::optional<std::int64_t> trainExamples = {}, testExamples = {};
   std::span<const std::string_view> names = kGreyImages;  ///< what the program can do with
+
+  std::optional<std::int64_t> trainLimit() const { return trainExamples ? trainExamples : examples; }
+  std::optional<std::int64_t> testLimit() const { return testExamples ? testExamples : examples; }
 };
 
 /// The images to train and to test with.

@@ -1,5 +1,8 @@
 #include "examples/support/text_table.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <sstream>
 
@@ -29,6 +32,17 @@ std::string textTable(const Cells& rows) {
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
+  }
+  return text;
+}
+
+std::string markdownTable(const Cells& rows) {
+  std::string text;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    text += fmt::format("| {} |\n", fmt::join(rows[i], " | "));
+    if (i > 0) continue;
+    for (std::size_t column = 0; column < rows[0].size(); ++column) text += "|---";
+    text += "|\n";
   }
   return text;
 }

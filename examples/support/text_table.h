@@ -13,6 +13,9 @@ using Cells = std::vector<std::vector<std::string>>;
 /// right. Cells are UTF-8 of characters one column wide. Ends with a newline.
 std::string textTable(const Cells& rows);
 
+/// The same as a table in Markdown.
+std::string markdownTable(const Cells& rows);
+
 /// Breaks a sentence between words into lines of at most `columns`, those after the first indented by two.
 /// Ends with a newline.
 std::string wrapped(const std::string& sentence, std::size_t columns);

@@ -75,7 +75,7 @@ TEST_CASE("a grid is trained on equal samples, compared and reported") {
   for (const auto& entry : std::filesystem::directory_iterator(directory / "out"))
     files.insert(entry.path().filename().string());
   CHECK(files == std::set<std::string>{".lock", "merges", "points.csv", "projection.csv", "report.html",
-                                       "results.jsonl", "summary.csv"});
+                                       "results.jsonl", "summary.csv", "table.md"});
   const auto runs = runsOf(directory.path() / "out" / "results.jsonl");
   REQUIRE(runs.size() == 10);
   for (const auto& record : runs) {
@@ -223,7 +223,9 @@ TEST_CASE("options that cannot be are refused with 2 and a sentence, before anyt
       {{"--test-every", "0"}, "--test-every must be at least 1, got 0"},
       {{"--epochs", "0"}, "--epochs must be between 1 and 1000000, got 0"},
       {{"--link", "10,50us"}, "--link 10,50us: the bandwidth \"10\" needs a unit"},
-      {{"--grid", "huge"}, "--grid must be small or readme, got huge"},
+      {{"--grid", "huge"}, "--grid must be small, readme or resnet18, got huge"},
+      {{"--model", "vgg"}, "--model must be convnet or resnet18, got vgg"},
+      {{"--width", "8"}, "--width is of the model resnet18, not of convnet"},
       {{"--out", ""}, "--out"}};
   for (const auto& [arguments, problem] : cases) {
     CAPTURE(problem);
@@ -248,15 +250,63 @@ TEST_CASE("the README's grid is a preset that options can change") {
   CHECK(options->epochs == 3);
 }
 
+TEST_CASE("ResNet-18's grid is four arms of plain SGD, whose learning rate goes with the joined batch") {
+  const char* const arguments[] = {"compare_convergence", "--grid", "resnet18", "--batch", "4"};
+  const auto options = readOptions(5, arguments);
+  REQUIRE(options.has_value());
+  CHECK(options->model == "resnet18");
+  CHECK(options->l2 == 0);
+  CHECK(options->data.name == "mnist");
+  CHECK(options->data.trainLimit() == 4800);
+  CHECK(options->data.testLimit() == 2000);
+  const Grid grid = expandGrid(options->lists);
+  const auto arm = [](Mode mode, std::int64_t workers, std::int64_t frequency, std::int64_t batch,
+                      double rate) { return Arm{mode, workers, frequency, batch, "sgd", rate, 0}; };
+  CHECK(grid.arms == std::vector<Arm>{arm(Mode::Single, 1, 1, 4, 0.1), arm(Mode::Single, 1, 1, 8, 0.2),
+                                      arm(Mode::Averaging, 2, 1, 4, 0.2),
+                                      arm(Mode::Averaging, 2, 4, 4, 0.2)});
+  CHECK(grid.seeds.size() >= 3);
+  const char* const fewer[] = {"compare_convergence", "--grid", "resnet18", "--examples", "100"};
+  CHECK(readOptions(5, fewer)->data.trainLimit() == 100);
+  CHECK(readOptions(5, fewer)->data.testLimit() == 100);
+}
+
+TEST_CASE("ResNet-18 is trained by that grid, gone on from, and told beside the joined batch") {
+  const TemporaryDirectory directory;
+  const std::vector<std::string> arguments{
+      "--grid", "resnet18", "--data",          "generated", "--width", "4",   "--train-examples", "64",
+      "--out",  "out",      "--test-examples", "50",        "--seeds", "1,2", "--pin-threads",    "false"};
+  const auto outcome = run(directory, arguments);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit == 0);
+  CHECK(contains(outcome.out, "ResNet-18 with 4 channels in its first stage, "));
+  CHECK(contains(outcome.out, "beside one worker, batch 16, points\n"));
+  const auto runs = runsOf(directory.path() / "out" / "results.jsonl");
+  REQUIRE(runs.size() == 8);
+  for (const auto& record : runs) CHECK(record.points.back().samples == 64);
+  CHECK(runOf(runs, Mode::Averaging, 4, 8).points.back().iterations == 4);
+  CHECK(runOf(runs, Mode::Averaging, 4, 8).points.back().rounds == 1);
+  const auto table = readFile(directory.path() / "out" / "table.md");
+  CHECK(contains(table,
+                 "\n| arm | learning rate | updates a worker | accuracy, % | beside one worker, batch 16, "
+                 "points |\n|---|---|---|---|---|\n| one worker, batch 8 | 0.1 | 8 | "));
+  CHECK(contains(table, "\n| 2 workers, batch 8 each, averaging every 4 | 0.2 | 4 | "));
+  CHECK(contains(run(directory, arguments).out, "8 runs, 8 of them in out/results.jsonl already\n"));
+  auto wider = arguments;
+  wider[5] = "8";
+  CHECK(contains(run(directory, wider).err, "holds another grid: --width 4 (now 8)"));
+}
+
 TEST_CASE("help explains every option and ends well") {
   const TemporaryDirectory directory;
   const auto help = run(directory, {"--help"});
   CHECK(help.exit == 0);
   CHECK(help.err.empty());
-  for (const char* option :
-       {"grid",       "mode",     "workers",  "frequency",  "batch",    "updater", "lr-scaling",
-        "post-local", "seeds",    "epochs",   "test-every", "momentum", "l2",      "pin-threads",
-        "data",       "data-dir", "examples", "target",     "link",     "out",     "help"})
+  for (const char* option : {"model",      "width",      "train-examples", "test-examples", "grid",
+                             "mode",       "workers",    "frequency",      "batch",         "updater",
+                             "lr-scaling", "post-local", "seeds",          "epochs",        "test-every",
+                             "momentum",   "l2",         "pin-threads",    "data",          "data-dir",
+                             "examples",   "target",     "link",           "out",           "help"})
     CHECK_MESSAGE(contains(help.out, "\n  --" + std::string(option) + " "), option);
 }
 

@@ -6,6 +6,7 @@
 
 #include "examples/compare_convergence/csv.h"
 #include "examples/compare_convergence/html_report.h"
+#include "examples/compare_convergence/joined_batch.h"
 #include "examples/compare_convergence/plots.h"
 #include "examples/compare_convergence/tables.h"
 #include "examples/support/svg_plot.h"
@@ -99,6 +100,14 @@ TEST_CASE("a plot is well-formed, and draws what has a place") {
   CHECK(svg.find("#445566") == std::string::npos);
   CHECK(svg.find("<title>&lt;one&gt;</title>") != std::string::npos);
   CHECK(svg.find("stroke-dasharray=\"3 2\"") != std::string::npos);
+  const auto file = example::svgDocument(plot);
+  const auto document = parseXml(file);
+  CHECK(document.get<std::string>("svg.<xmlattr>.xmlns") == "http://www.w3.org/2000/svg");
+  CHECK(document.get<std::string>("svg.title") == plot.title);
+  CHECK(countOf(file, "<polyline") == 2);
+  CHECK(file.find("&lt;one&gt;</text></svg>") ==
+        std::string::npos);  // the legend has the other lines below it
+  CHECK(countOf(file, "&lt;one&gt;</text>") == 1);
   parseXml(example::svgPlot({.title = "empty", .x = {}, .y = {}, .lines = {}, .mark = 1}));
   parseXml(example::svgSample({"#112233", "3 2"}));
 }
@@ -202,6 +211,39 @@ TEST_CASE("the table tells what was reached, and marks what was oversubscribed")
   cells = summaryCells(example.comparison, Detail::Brief);
   CHECK(cells[1][2] == "not reached");
   CHECK(cells[1][3] == "not reached");
+}
+
+TEST_CASE("beside one worker on the joined batch: differences seed by seed, with two standard errors") {
+  Example example;
+  const Panel& panel = example.grid.panels[0];
+  const Arm& joined = example.grid.arms[joinedBatchArm(panel, example.grid)];
+  CHECK((joined.mode == Mode::Single));
+  CHECK(joined.batch == 64);
+  const Arm& averaging = example.grid.arms[panel.arms[2]];
+  // Accuracies 0.96 and 0.96 of the joined batch; 0.95 and 0.98 of the arm: -1 and 2 points, whose mean is
+  // 0.5, deviation 2.1213 and standard error 1.5.
+  std::vector<double> accuracies{0.95, 0.98};
+  for (auto& run : example.runs)
+    if (run.arm == averaging) run.points.back().testAccuracy = accuracies[run.seed == 1 ? 0 : 1];
+  example.comparison.arms = summarise(example.grid, example.runs, 0.95);
+  const auto difference = differenceTo(joined, averaging, example.runs);
+  CHECK(difference.count == 2);
+  CHECK(difference.mean == doctest::Approx(0.005));
+  const auto cells = joinedBatchCells(panel, example.comparison);
+  CHECK(cells[0].back() == "beside one worker, batch 64, points");
+  CHECK(cells[1] ==
+        std::vector<std::string>{"one worker, batch 32", "0.01", "3", "96.00 ± 0.00", "+0.00 ± 0.00"});
+  CHECK(cells[2].back() == "-");
+  CHECK(cells[3] == std::vector<std::string>{"2 workers, batch 32 each, averaging every 1", "0.01", "3",
+                                             "96.50 ± 2.12", "+0.50 ± 3.00"});
+  CHECK(cells[5][3] == "96.00 (1 of 2 diverged)");
+  CHECK(cells[5][4] == "+0.00");
+  const auto markdown = joinedBatchMarkdown(example.comparison);
+  CHECK(countOf(markdown, "|---|---|---|---|---|\n") == 2);
+  CHECK(markdown.find(
+            "| 2 workers, batch 32 each, averaging every 1 | 0.01 | 3 | 96.50 ± 2.12 | +0.50 ± 3.00 |\n") !=
+        std::string::npos);
+  CHECK(markdown.ends_with("± two of their standard errors.\n"));
 }
 
 /// One arm of this mode, beside one worker.

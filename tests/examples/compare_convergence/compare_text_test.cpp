@@ -39,6 +39,8 @@ TEST_CASE("a table lines up, whatever its characters") {
         "one       1 ± 2   10\n"
         "three         -  5 *\n");
   CHECK(example::textTable({}).empty());
+  CHECK(example::markdownTable({{"arm", "s"}, {"one", "1 ± 2"}}) ==
+        "| arm | s |\n|---|---|\n| one | 1 ± 2 |\n");
 }
 
 TEST_CASE("sentences are broken between words") {

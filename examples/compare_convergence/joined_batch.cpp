@@ -1,0 +1,94 @@
+#include "examples/compare_convergence/joined_batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "examples/compare_convergence/names.h"
+#include "examples/support/number_text.h"
+
+namespace convergence {
+namespace {
+
+constexpr const char* kNothing = "-";
+
+/// Points, with a sign; beside two standard errors where there are several seeds.
+std::string differenceText(const example::Spread& difference) {
+  if (difference.count == 0) return kNothing;
+  const auto mean = fmt::format("{:+.2f}", difference.mean * 100);
+  if (difference.count < 2) return mean;
+  const double error = difference.deviation / std::sqrt(static_cast<double>(difference.count));
+  return fmt::format("{} ± {:.2f}", mean, 2 * error * 100);
+}
+
+/// Updates of each worker, over its whole training.
+std::string updatesText(const Arm& arm, const std::vector<RunRecord>& runs) {
+  for (const auto& run : runs)
+    if (run.arm == arm && !run.failed() && !run.points.empty())
+      return example::groupedNumber(static_cast<double>(run.points.back().iterations));
+  return kNothing;
+}
+
+std::string accuracyText(const ArmSummary& arm) {
+  if (arm.runs == 0) return "not trained yet";
+  if (arm.finalAccuracy.count == 0) return "diverged";
+  const auto text = example::spreadText(arm.finalAccuracy, 100, 2);
+  return arm.failures > 0 ? fmt::format("{} ({} of {} diverged)", text, arm.failures, arm.runs) : text;
+}
+
+}  // namespace
+
+std::size_t joinedBatchArm(const Panel& panel, const Grid& grid) {
+  return *std::ranges::find_if(panel.arms, [&](std::size_t index) {
+    const Arm& arm = grid.arms[index];
+    return arm.mode == Mode::Single && arm.batch == panel.batch * panel.workers;
+  });
+}
+
+example::Spread differenceTo(const Arm& reference, const Arm& arm, const std::vector<RunRecord>& runs) {
+  std::vector<double> differences;
+  for (const auto& run : runs)
+    for (const auto& other : runs) {
+      const bool pair = run.arm == arm && other.arm == reference && run.seed == other.seed;
+      if (!pair || run.failed() || other.failed() || run.points.empty() || other.points.empty()) continue;
+      differences.push_back(run.points.back().testAccuracy - other.points.back().testAccuracy);
+    }
+  return example::spreadOf(differences);
+}
+
+example::Cells joinedBatchCells(const Panel& panel, const Comparison& comparison) {
+  const Grid& grid = comparison.grid;
+  const Arm& joined = grid.arms[joinedBatchArm(panel, grid)];
+  example::Cells rows{{"arm", "learning rate", "updates a worker", "accuracy, %",
+                       fmt::format("beside one worker, batch {}, points", joined.batch)}};
+  for (const auto index : panel.arms) {
+    const Arm& arm = grid.arms[index];
+    const auto name = arm.mode == Mode::Single ? shortArmName(arm)
+                                               : fmt::format("{} workers, batch {} each, {}", arm.workers,
+                                                             arm.batch, shortArmName(arm));
+    rows.push_back({name, fmt::format("{:.4g}", arm.learningRate), updatesText(arm, comparison.runs),
+                    accuracyText(comparison.arms[index]),
+                    arm == joined ? kNothing : differenceText(differenceTo(joined, arm, comparison.runs))});
+  }
+  return rows;
+}
+
+std::string joinedBatchNote(const Comparison& comparison) {
+  const auto seeds = comparison.grid.seeds.size();
+  if (seeds < 2) return "One seed only: nothing is known of the spread.";
+  return fmt::format(
+      "Accuracy: mean over {} seeds ± standard deviation (n - 1). The last column: mean of the differences, "
+      "seed by "
+      "seed, ± two of their standard errors.",
+      seeds);
+}
+
+std::string joinedBatchMarkdown(const Comparison& comparison) {
+  std::string text = fmt::format("{} {} {}\n", comparison.data, comparison.training, comparison.testing);
+  for (const auto& panel : comparison.grid.panels)
+    text += "\n" + example::markdownTable(joinedBatchCells(panel, comparison));
+  return text + "\n" + joinedBatchNote(comparison) + "\n";
+}
+
+}  // namespace convergence
