@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "examples/mnist_convnet/interrupt.h"
 #include "examples/mnist_convnet/options.h"
 #include "examples/mnist_convnet/output_paths.h"
 #include "examples/mnist_convnet/report.h"
@@ -17,6 +16,7 @@
 #include "examples/mnist_convnet/run_file.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/program.h"
+#include "examples/support/training_interrupt.h"
 #include "muster/core/base/log.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/listeners/performance_listener.h"

@@ -22,6 +22,7 @@ class Sandbox {
                             {"MUSTER_CACHE_DIR", cache.path().string()},
                             {"MUSTER_MNIST_URL", nobody},
                             {"MUSTER_FASHION_MNIST_URL", nobody},
+                            {"MUSTER_CIFAR10_URL", nobody},
                             {"no_proxy", "127.0.0.1"}}};
   }
   Outcome run(std::vector<std::string> arguments) const {

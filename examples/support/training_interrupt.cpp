@@ -1,4 +1,4 @@
-#include "examples/mnist_convnet/interrupt.h"
+#include "examples/support/training_interrupt.h"
 
 #include <atomic>
 #include <thread>

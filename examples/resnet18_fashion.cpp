@@ -1,0 +1,168 @@
+// Trains ResNet-18 with several workers at once and plots its accuracy by epoch: the multi-GPU chapter of
+// "Dive into Deep Learning". `resnet18_fashion --help` lists what it can be told.
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "examples/resnet18_fashion/curve.h"
+#include "examples/resnet18_fashion/options.h"
+#include "examples/support/data_sets.h"
+#include "examples/support/image_network.h"
+#include "examples/support/output_file.h"
+#include "examples/support/program.h"
+#include "examples/support/same_outputs.h"
+#include "examples/support/training_interrupt.h"
+#include "muster/core/data/image_transform.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/io/atomic_file.h"
+#include "muster/core/io/model_file.h"
+#include "muster/core/listeners/collect_scores_listener.h"
+#include "muster/core/listeners/progress_listener.h"
+#include "muster/core/nn/computation_graph.h"
+#include "muster/parallel/parallel_wrapper.h"
+
+using namespace muster;
+
+namespace {
+
+using example::EpochResult;
+using example::Options;
+
+/// What can be found out before the data are read, which may take long.
+void checkBeforehand(const Options& options) {
+  example::checkOutputFile(options.out);
+  example::checkOutputFile(options.save);
+  if (!options.load.empty()) readModelNotes(options.load);
+  for (const Device device : options.devices) const Context available(device);
+}
+
+/// The network of a file, with its state, to be trained as the options say.
+std::unique_ptr<Network> loadNetwork(const Options& options, const Shape& image) {
+  const auto saved = ComputationGraph::load(options.load);
+  auto configuration = saved->configuration();
+  if (configuration.inputs.size() != 1 || configuration.inputs[0].shape != image)
+    throw FileError(options.load, fmt::format("is of a network for {}, but the images are {}",
+                                              configuration.inputs[0].shape.toString(), image.toString()));
+  configuration.seed = static_cast<std::uint64_t>(options.seed);
+  configuration.updater = Sgd{.learningRate = options.learningRate};
+  auto network = std::make_unique<ComputationGraph>(std::move(configuration));
+  network->init();
+  network->copyStateFrom(*saved, /*withUpdaterState=*/false);  // plain SGD has none
+  return network;
+}
+
+std::unique_ptr<Network> makeNetwork(const Options& options, const example::DataSets& data) {
+  const Shape& image = data.train->set()->imageShape();
+  if (!options.load.empty()) return loadNetwork(options, image);
+  return example::makeImageNetwork({.model = "resnet18",
+                                    .image = image,
+                                    .classes = data.train->set()->classes(),
+                                    .seed = static_cast<std::uint64_t>(options.seed),
+                                    .updater = Sgd{.learningRate = options.learningRate},
+                                    .width = options.width,
+                                    .init = options.init});
+}
+
+/// The training images as they are, or moved and mirrored.
+class TrainingImages {
+ public:
+  TrainingImages(DataSetIterator& images, const Options& options) : images_(images) {
+    if (options.augment)
+      transformed_.emplace(images, std::vector<ImageTransform>{RandomCrop{.padding = 4}, RandomFlip{}},
+                           static_cast<std::uint64_t>(options.seed));
+  }
+  DataSetIterator& iterator() { return transformed_ ? *transformed_ : images_; }
+
+ private:
+  DataSetIterator& images_;
+  std::optional<TransformingIterator> transformed_;
+};
+
+/// As in `2 workers, batch 256 each, learning rate 0.2`.
+std::string describe(const Options& options) {
+  return fmt::format("{} worker{}, batch {}{}, learning rate {:.4g}", options.workers,
+                     options.workers == 1 ? "" : "s", options.batch, options.workers == 1 ? "" : " each",
+                     options.learningRate);
+}
+
+/// Trains epoch by epoch, and brings the plot up to date after each. @return what the whole epochs came to.
+std::vector<EpochResult> train(ParallelWrapper& wrapper, Network& network, DataSetIterator& images,
+                               const CollectScoresListener& scores, example::DataSets& data,
+                               const Options& options) {
+  std::vector<EpochResult> epochs;
+  for (std::int64_t i = 0; i < options.epochs && !example::interrupted(); ++i) {
+    const auto before = network.epoch();
+    const auto begin = std::chrono::steady_clock::now();
+    wrapper.fit(images);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    if (network.epoch() == before) break;  // interrupted within it
+    epochs.push_back({.epoch = network.epoch(),
+                      .loss = scores.epochs().back().score,
+                      .accuracy = wrapper.evaluate(*data.test).accuracy(),
+                      .seconds = seconds.count()});
+    fmt::print("epoch {}: loss {:.4f}, test accuracy {:.4f}, {:.1f} s\n", epochs.back().epoch,
+               epochs.back().loss, epochs.back().accuracy, epochs.back().seconds);
+    writeFileAtomically(options.out,
+                        example::curvePlot(epochs, "ResNet-18 on " + data.title, describe(options)));
+  }
+  return epochs;
+}
+
+/// Saves the network, and loads it again to see that it came out whole.
+void save(Network& network, const example::DataSets& data, const Options& options) {
+  network.save(options.save);
+  const auto loaded = Network::load(options.save);
+  ImageSetIterator first(data.test->set(), options.batch, std::nullopt, options.batch);
+  if (!example::sameOutputs(network, *loaded, first))
+    throw FileError(options.save, "was saved, but what was loaded from it predicts something else");
+  fmt::print("saved: {}; loaded again, it gives the same outputs, bit for bit\n", options.save.string());
+}
+
+int run(const Options& options) {
+  checkBeforehand(options);
+  example::handleInterrupts();
+  auto data = example::loadData(options.data, options.batch, options.seed);
+  if (!data.notice.empty()) fmt::print("{}\n", data.notice);
+  TrainingImages images(*data.train, options);
+  const auto network = makeNetwork(options, data);
+
+  const auto scores = std::make_shared<CollectScoresListener>();
+  auto wrapper = ParallelWrapper::Builder(*network)
+                     .workers(options.workers)
+                     .trainingMode(options.mode)
+                     .averagingFrequency(options.averagingFrequency)
+                     .devices(options.devices)
+                     .threadsPerWorker(options.threadsPerWorker)
+                     .pinThreads(options.pinThreads)
+                     .listeners({scores, std::make_shared<example::InterruptListener>(),
+                                 std::make_shared<ProgressListener>()})
+                     .build();
+  fmt::print("data: {}, {} images to train with{} and {} to test with, from {}\n", data.title,
+             *data.train->examples(), options.augment ? ", moved and mirrored at random," : "",
+             *data.test->examples(), data.origin);
+  fmt::print("plan: {}; {}; {} parameters\n", wrapper.plan(), describe(options),
+             example::parametersOf(*network));
+  if (!options.load.empty())
+    fmt::print("loaded: {}, with {} epochs finished, test accuracy {:.4f}\n", options.load.string(),
+               network->epoch(), wrapper.evaluate(*data.test).accuracy());
+
+  const example::InterruptGuard interruptible(wrapper);
+  const auto epochs = train(wrapper, *network, images.iterator(), *scores, data, options);
+  if (!epochs.empty()) fmt::print("\n{}\nplot: {}\n", example::curveTable(epochs), options.out.string());
+  if (!options.save.empty()) save(*network, data, options);
+  return example::interrupted() ? example::kInterruptedExit : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return example::runProgram("resnet18_fashion", [&] {
+    const auto options = example::readOptions(argc, argv);
+    return options ? run(*options) : 0;
+  });
+}

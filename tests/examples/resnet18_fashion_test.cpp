@@ -1,0 +1,197 @@
+#include <doctest/doctest.h>
+
+#include <boost/property_tree/ptree.hpp>
+#include <boost/property_tree/xml_parser.hpp>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "examples/resnet18_fashion/options.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/io/model_file.h"
+#include "muster/core/nn/network.h"
+#include "muster/datasets/generated_digits.h"
+#include "tests/examples/sandbox.h"
+
+namespace muster {
+namespace {
+
+using test::contains;
+using test::readFile;
+
+/// The program on a few digits that it draws, with a narrow network, and without pinning, as other tests run
+/// beside this one.
+class Resnet18Fashion : public test::Sandbox {
+ public:
+  Resnet18Fashion() : Sandbox(MUSTER_RESNET18_FASHION) {}
+
+  test::Outcome train(int epochs, std::vector<std::string> more) const {
+    std::vector<std::string> arguments{
+        "--data",    "generated", "--train-examples", "96", "--test-examples", "40",
+        "--batch",   "8",         "--width",          "4",  "--epochs",        std::to_string(epochs),
+        "--workers", "2",         "--init",           "he", "--pin-threads",   "false"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(std::move(arguments));
+  }
+};
+
+boost::property_tree::ptree parseXml(const std::string& text) {
+  std::istringstream in(text);
+  boost::property_tree::ptree tree;
+  boost::property_tree::read_xml(in, tree);
+  return tree;
+}
+
+TEST_CASE("it trains with two workers, tests each epoch, draws the curve and saves") {
+  const Resnet18Fashion program;
+  const auto run = program.train(2, {"--save", "net.safetensors", "--out", "curve.svg"});
+  CAPTURE(run.err);
+  REQUIRE(run.exit == 0);
+  CHECK(run.out.starts_with(
+      "data: generated digits (not MNIST), 96 images to train with and 40 to test with, from this program\n"
+      "plan: 2 workers on cpu (1 thread each, not pinned), averaging every iteration: 2 batches a round; 2 "
+      "workers, batch 8 each, learning rate 0.2; "));
+  CHECK(contains(run.out, "\nepoch 1: loss "));
+  CHECK(contains(run.out, "\nepoch  training loss  test accuracy, %  seconds\n1 "));
+  CHECK(contains(run.out,
+                 "\nplot: curve.svg\nsaved: net.safetensors; loaded again, it gives the same outputs, "));
+
+  const auto drawing = readFile(program.directory / "curve.svg");
+  const auto svg = parseXml(drawing).get_child("svg");
+  CHECK(svg.get<std::string>("<xmlattr>.xmlns") == "http://www.w3.org/2000/svg");
+  CHECK(svg.get<std::string>("title") == "ResNet-18 on generated digits (not MNIST)");
+  CHECK(contains(drawing, "<polyline "));
+  CHECK(contains(drawing, ">2 workers, batch 8 each, learning rate 0.2</text>"));
+
+  // What is in the file reads as many digits right as the program has said.
+  const auto network = Network::load(program.directory / "net.safetensors");
+  CHECK(network->epoch() == 2);
+  CHECK(network->iteration() == 12);  // 12 batches an epoch, for two workers
+  GeneratedDigitsIterator digits(40, 40, 20, false);
+  const auto line = run.out.substr(run.out.find("\nepoch 2: loss "));
+  CHECK(contains(line.substr(0, line.find('\n', 1)),
+                 fmt::format("test accuracy {:.4f}", network->evaluate(digits).accuracy())));
+}
+
+TEST_CASE("the same command gives the same bits, in every mode") {
+  for (const std::string mode : {"averaging", "synchronous", "shared"}) {
+    CAPTURE(mode);
+    const Resnet18Fashion program;
+    for (const std::string file : {"a", "b"})
+      REQUIRE(program.train(1, {"--mode", mode, "--save", file}).exit == 0);
+    CHECK(readFile(program.directory / "a") == readFile(program.directory / "b"));
+    REQUIRE(program.train(1, {"--mode", mode, "--augment", "true", "--save", "c"}).exit == 0);
+    CHECK(readFile(program.directory / "a") != readFile(program.directory / "c"));
+  }
+}
+
+TEST_CASE("a saved network is loaded, tested and trained on") {
+  const Resnet18Fashion program;
+  REQUIRE(program.train(2, {"--save", "whole"}).exit == 0);
+  REQUIRE(program.train(1, {"--save", "half"}).exit == 0);
+  const auto loaded = [&](const std::string& epochs, const std::string& save) {
+    return program.run({"--data", "generated", "--train-examples", "96", "--test-examples", "40", "--batch",
+                        "8", "--workers", "2", "--pin-threads", "false", "--load", "half", "--epochs", epochs,
+                        "--save", save});
+  };
+  const auto tested = loaded("0", "copy");
+  CHECK(tested.exit == 0);
+  CHECK(contains(tested.out, "\nloaded: half, with 1 epochs finished, test accuracy "));
+  CHECK_FALSE(contains(tested.out, "\nepoch "));
+  CHECK(readFile(program.directory / "copy") == readFile(program.directory / "half"));
+  const auto trained = loaded("1", "both");
+  CHECK(trained.exit == 0);
+  CHECK(contains(trained.out, "\nepoch 2: loss "));
+  CHECK(readFile(program.directory / "both") == readFile(program.directory / "whole"));
+}
+
+TEST_CASE("the defaults are the chapter's, and the learning rate goes with the workers") {
+  const char* const two[] = {"resnet18_fashion", "--workers", "4"};
+  const auto options = example::readOptions(3, two);
+  REQUIRE(options.has_value());
+  CHECK(options->batch == 256);
+  CHECK(options->learningRate == doctest::Approx(0.4));
+  CHECK((options->init.kind == InitKind::Normal));
+  CHECK(options->init.scale == 0.01);
+  CHECK(options->data.name == "fashion");
+  CHECK_FALSE(options->augment);
+  const char* const own[] = {"resnet18_fashion", "--workers", "4", "--learning-rate", "0.3",
+                             "--data",           "cifar10"};
+  CHECK(example::readOptions(7, own)->learningRate == 0.3);
+  CHECK(example::readOptions(7, own)->augment);
+}
+
+TEST_CASE("help explains every option, and what cannot be is refused with 2") {
+  const Resnet18Fashion program;
+  const auto help = program.run({"--help"});
+  CHECK(help.exit == 0);
+  for (const char* option : {"workers",
+                             "mode",
+                             "averaging-frequency",
+                             "batch",
+                             "learning-rate",
+                             "epochs",
+                             "seed",
+                             "init",
+                             "width",
+                             "augment",
+                             "threads-per-worker",
+                             "pin-threads",
+                             "device",
+                             "data",
+                             "data-dir",
+                             "examples",
+                             "train-examples",
+                             "test-examples",
+                             "out",
+                             "save",
+                             "load",
+                             "help"})
+    CHECK_MESSAGE(contains(help.out, "\n  --" + std::string(option) + " "), option);
+  CHECK(contains(help.out, "mnist, fashion, cifar10 or generated"));
+
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
+      {{"--data", "faces"}, "--data must be mnist, fashion, cifar10 or generated, got faces"},
+      {{"--workers", "0"}, "--workers must be between 1 and 1024, got 0"},
+      {{"--epochs", "0"}, "--epochs must be between 1 and 1000000, got 0"},
+      {{"--learning-rate", "0"}, "--learning-rate must be a positive number, got 0"},
+      {{"--init", "normal"},
+       "--init must be xavier, he or normalX with a positive X, as in normal0.01, got normal"},
+      {{"--init", "normal-1"},
+       "--init must be xavier, he or normalX with a positive X, as in normal0.01, got normal-1"},
+      {{"--init", "he", "--load", "x"}, "--init is no use with --load, which brings its network"},
+      {{"--mode", "shared", "--averaging-frequency", "2"},
+       "--averaging-frequency is of --mode averaging; in the other modes workers meet every iteration"},
+      {{"--train-examples", "0"}, "--train-examples must be at least 1, got 0"},
+      {{"--width", "0"}, "--width must be between 1 and 1024, got 0"},
+      {{"--out", ""}, "--out needs the name of a file"}};
+  for (const auto& [arguments, sentence] : refused) {
+    const auto run = program.run(arguments);
+    CHECK(run.exit == 2);
+    CHECK(run.out.empty());
+    CHECK(run.err == "resnet18_fashion: " + sentence + "\n");
+  }
+}
+
+TEST_CASE("failures end it with 1 and a sentence") {
+  const Resnet18Fashion program;
+  for (const auto& [option, path] : std::vector<std::pair<std::string, std::string>>{
+           {"--out", "missing/plot.svg"}, {"--save", "missing/net"}, {"--load", "missing-net"}}) {
+    auto arguments = std::vector<std::string>{"--data", "generated", "--train-examples", "8", option, path};
+    const auto run = program.run(arguments);
+    CHECK(run.exit == 1);
+    CHECK(run.out.empty());
+    CHECK(contains(run.err, "resnet18_fashion: " + path + ": "));
+  }
+  test::writeFile(program.directory / "broken", "no model");
+  const auto broken = program.run({"--data", "generated", "--train-examples", "8", "--load", "broken"});
+  CHECK(broken.exit == 1);
+  CHECK(contains(broken.err, "resnet18_fashion: broken: "));
+  const auto noData = program.run({"--data", "cifar10", "--data-dir", "nowhere"});
+  CHECK(noData.exit == 1);
+  CHECK(contains(noData.err, "nowhere"));
+}
+
+}  // namespace
+}  // namespace muster
