@@ -56,6 +56,7 @@ class OnDeviceProgram final : public VertexProgram {
 
   void forwardAll(std::span<const Tensor> x, Tensor& y, const StepInfo& info) override {
     context_.synchronize();
+    layerContext_.setPeers(context_.peers());  // workers come and go between steps
     parameters_.fetch();
     statistics_.fetch();
     for (std::size_t i = 0; i < x.size(); ++i) copy(x[i], x_[i]);
@@ -71,6 +72,7 @@ class OnDeviceProgram final : public VertexProgram {
   void backwardAll(std::span<const Tensor>, const Tensor&, Tensor& gradY, std::span<Tensor> gradX,
                    const StepInfo& info) override {
     context_.synchronize();
+    layerContext_.setPeers(context_.peers());
     copy(gradY, gradY_);
     const bool passes = program_->passesGradient();
     wanted_.resize(passes ? 0 : gradX.size());

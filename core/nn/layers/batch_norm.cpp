@@ -39,9 +39,7 @@ class BatchNormProgram final : public ModuleProgram {
   Layout outputLayout() const override { return plan_->layout(); }
 
   /// What a ReLU lets through is found again from x.
-  BackwardReads backwardReads() const override {
-    return {.input = true, .output = !fusedInPlan(options_.activation)};
-  }
+  BackwardReads backwardReads() const override { return {.input = true, .output = behind_.readsOutput()}; }
 
   void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
     inTraining_ = info.training;

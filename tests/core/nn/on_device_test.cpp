@@ -22,9 +22,20 @@ Tensor random(const Shape& shape, const std::string& name, Layout layout = Layou
   return tensor;
 }
 
+/// Stands for other workers: what each brings counts three times.
+class Threefold final : public Peers {
+ public:
+  void sum(std::span<double> values) override {
+    ++calls;
+    for (double& value : values) value *= 3;
+  }
+  int calls = 0;
+};
+
 struct Run {
   Tensor y, gradX;
   std::vector<Tensor> gradients, statistics;
+  int exchanges = 0;
 };
 
 /// Forward and backward of a layer, on the network's device or in a second context as if on another.
@@ -41,6 +52,7 @@ Run run(const Layer& layer, const Shape& example, bool elsewhere) {
     std::ranges::fill(binding.statistics.back().span<float>(), 1.5f);
   }
   Context context, other;
+  Threefold peers;
   const auto program =
       elsewhere ? detail::compileOnDevice(module, binding, context, other) : module.compile(binding, context);
   // The parameters change between compilation and the step.
@@ -54,9 +66,11 @@ Run run(const Layer& layer, const Shape& example, bool elsewhere) {
   const Tensor x[] = {random(example.prepend(6), "x", program->inputLayout())};
   Tensor gradY = random(output, "gradY", program->outputLayout());
   Tensor gradX[] = {result.gradX};
-  const StepInfo info{.stamp = {.epoch = 2}, .seed = 4};
+  const StepInfo info{.stamp = {.epoch = 2}, .seed = 4, .lossWeight = 6};
+  context.setPeers(&peers);
   program->forwardAll(x, result.y, info);
   program->backwardAll(x, result.y, gradY, gradX, info);
+  result.exchanges = peers.calls;
   return result;
 }
 
@@ -73,17 +87,24 @@ TEST_CASE("a layer in another context gives the same bits: outputs, gradients an
       {Dense{.units = 4, .activation = Activation::Tanh}, {9}},
       {Dropout{.rate = 0.4, .name = "drop"}, {50}},
       {BatchNorm{.activation = Activation::ReLU}, {3, 4, 4}},
+      {BatchNorm{.synchronised = true}, {3, 4, 4}},
   };
   for (const auto& [layer, example] : cases) {
     CAPTURE(layer.module().type());
     const Run here = run(layer, example, false), there = run(layer, example, true);
     CHECK(same(here.y, there.y));
     CHECK(same(here.gradX, there.gradX));
+    CHECK(here.exchanges == there.exchanges);
     for (std::size_t i = 0; i < here.gradients.size(); ++i)
       CHECK(same(here.gradients[i], there.gradients[i]));
     for (std::size_t i = 0; i < here.statistics.size(); ++i)
       CHECK(same(here.statistics[i], there.statistics[i]));
   }
+}
+
+TEST_CASE("a layer in another context meets the network's other workers") {
+  CHECK(run(BatchNorm{.synchronised = true}, {3, 4, 4}, true).exchanges == 2);
+  CHECK(run(BatchNorm{}, {3, 4, 4}, true).exchanges == 0);
 }
 
 TEST_CASE("OnDevice is written to files, and on the network's own device changes nothing") {
