@@ -67,8 +67,9 @@ Comparison comparisonOf(const Options& options, const example::DataSets& data, c
                         const Recipe& recipe, const Grid& grid, const std::vector<RunRecord>& runs) {
   const auto count = [](std::int64_t n) { return example::groupedNumber(static_cast<double>(n)); };
   Comparison comparison{.grid = grid, .runs = runs, .target = options.target, .link = options.link};
-  comparison.data = fmt::format("Data: {}, {} images to train with and {} to test with, from {}.", data.title,
-                                count(setting.trainingExamples), count(setting.testExamples), data.origin);
+  comparison.data = fmt::format("Data: {}, {} images to train with and {} to test with.", data.title,
+                                count(setting.trainingExamples), count(setting.testExamples));
+  comparison.origin = fmt::format("The images are from {}.", data.origin);
   comparison.training = fmt::format(
       "Every arm trains the same network ({}, {} parameters) on the same {} samples, {} epoch{}, from the "
       "same "
@@ -157,7 +158,7 @@ int run(const Options& options) {
   const Recipe recipe = recipeOf(options, data, setting.testEvery);
   ResultsFile results(options.out / "results.jsonl", recipe);
   Comparison comparison = comparisonOf(options, data, setting, recipe, grid, results.runs());
-  for (const auto& sentence : {comparison.data, comparison.training, comparison.testing})
+  for (const auto& sentence : {comparison.data, comparison.origin, comparison.training, comparison.testing})
     fmt::print("{}", example::wrapped(sentence, example::kLineLength));
   if (const auto warning = degenerateArms(grid, setting.trainingExamples); !warning.empty())
     fmt::print("{}\n", warning);

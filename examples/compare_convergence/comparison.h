@@ -19,6 +19,7 @@ struct Comparison {
   double target = 0.95;                ///< accuracy
   std::optional<Link> link = {};
   std::string data = {};      ///< as in `MNIST, 60,000 images to train with and 10,000 to test with`
+  std::string origin = {};    ///< where the images are from, a sentence
   std::string training = {};  ///< what all arms have in common, a sentence
   std::string testing = {};   ///< likewise
   std::string made = {};      ///< when, by which version and on what processor, a sentence

@@ -127,8 +127,8 @@ std::string htmlReport(const Comparison& comparison) {
       "training</title>\n<style>{}</style>\n</head>\n<body>\n",
       kStyle);
   html += element("h1", "Model averaging against synchronous training");
-  for (const auto& sentence : {comparison.data, comparison.training, comparison.testing})
-    html += element("p", sentence);
+  for (const auto& sentence : {comparison.data, comparison.origin, comparison.training, comparison.testing})
+    if (!sentence.empty()) html += element("p", sentence);
   if (!comparison.complete())
     html += fmt::format("<p class=\"warning\">Not finished: {} of {} runs so far.</p>\n",
                         comparison.runs.size(), comparison.grid.runs());
