@@ -1,6 +1,7 @@
-// Training speed of the MNIST convnet, end to end: workers, queues, merging and all. Each measurement is a
-// process of its own, this program run again with --arm, or libtorch_convnet beside it; they take turns, so
-// that a machine that changes its pace changes it for all. Prints a table of medians and ratios.
+// Training speed, end to end, beside libtorch. First the MNIST convnet: workers, queues, merging and all;
+// then ResNet-18 of one worker, on images of 28x28. Each measurement is a process of its own, this program
+// run again with --arm, or the libtorch program beside it; they take turns, so that a machine that changes
+// its pace changes it for all. Prints tables of medians and ratios.
 #include <fmt/format.h>
 #include <sys/wait.h>
 
@@ -18,6 +19,7 @@
 
 #include "muster/core/base/random.h"
 #include "muster/core/data/in_memory.h"
+#include "muster/core/nn/models/resnet18.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/bench/peak_memory.h"
@@ -30,7 +32,8 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   int workers = 1, threads = 1;
-  std::int64_t batch = 128, averagingFrequency = 3;
+  std::int64_t batch = 128, averagingFrequency = 3, resnetBatch = 64;
+  std::string network = "all";
   double seconds = 6;
   int rounds = 5;
   std::string arm, jsonFile;
@@ -97,6 +100,29 @@ void measure(const Options& options) {
       static_cast<double>(barrier.count()) / total, peakMemoryBytes());
 }
 
+/// One measurement of our ResNet-18, likewise.
+void measureResnet18(const Options& options) {
+  auto cores = availableCores();
+  cores.resize(std::min(cores.size(), static_cast<std::size_t>(options.threads)));
+  Context context(Device::cpu(), {.threads = options.threads, .cores = cores});
+  auto configuration = resnet18(10);
+  configuration.updater = Sgd{.learningRate = 0.01};
+  ComputationGraph model(configuration, context);
+  model.init();
+  constexpr std::int64_t kBatches = 8;
+  auto data = randomImages(kBatches * options.resnetBatch, options.resnetBatch);
+  model.fit(data);  // the program is made here
+  auto begin = Clock::now();
+  model.fit(data);
+  const auto epochs =
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(options.seconds / secondsSince(begin)));
+  begin = Clock::now();
+  model.fit(data, epochs);
+  fmt::print("{{\"samplesPerSecond\": {:.1f}, \"peakMemoryBytes\": {}}}\n",
+             static_cast<double>(epochs * kBatches * options.resnetBatch) / secondsSince(begin),
+             peakMemoryBytes());
+}
+
 /// What a command prints, as JSON. @throws std::runtime_error if it fails.
 json::object run(const std::string& command) {
   FILE* pipe = popen(command.c_str(), "r");
@@ -159,8 +185,40 @@ std::vector<Arm> makeArms(const Options& options, const std::filesystem::path& s
   return arms;
 }
 
+std::vector<Arm> makeResnet18Arms(const Options& options, const std::filesystem::path& self) {
+  const auto torch = self.parent_path() / "libtorch_resnet18";
+  const bool compare = std::filesystem::exists(torch);
+  std::vector<Arm> arms;
+  for (const int threads : {1, 2}) {
+    const auto baseline = fmt::format("libtorch, {} thread{}", threads, threads == 1 ? "" : "s");
+    if (compare)
+      arms.push_back({baseline,
+                      fmt::format("'{}' --channels-last --batch {} --seconds {} --threads {}", torch.string(),
+                                  options.resnetBatch, options.seconds, threads),
+                      ""});
+    arms.push_back({fmt::format("muster, {} thread{}", threads, threads == 1 ? "" : "s"),
+                    fmt::format("'{}' --network resnet18 --arm 1x{} --resnet-batch {} --seconds {}",
+                                self.string(), threads, options.resnetBatch, options.seconds),
+                    compare ? baseline : ""});
+  }
+  return arms;
+}
+
 const Arm& find(const std::vector<Arm>& arms, std::string_view name) {
   return *std::ranges::find(arms, name, &Arm::name);
+}
+
+std::string ratioText(const Arm& arm, const std::vector<Arm>& arms) {
+  return arm.baseline.empty() ? "-" : fmt::format("{:.2f} x", ratio(arm, find(arms, arm.baseline)));
+}
+
+void printResnet18(const std::vector<Arm>& arms, const Options& options) {
+  fmt::print("\nResNet-18, images 1x28x28, batch {}, plain SGD; medians of {} rounds of {:.0f} s\n\n",
+             options.resnetBatch, options.rounds, options.seconds);
+  fmt::print("{:<30} {:>10} {:>12} {:>9}\n", "", "samples/s", "vs libtorch", "memory");
+  for (const auto& arm : arms)
+    fmt::print("{:<30} {:>10.1f} {:>12} {:>5.0f} MiB\n", arm.name, arm.median("samplesPerSecond"),
+               ratioText(arm, arms), arm.median("peakMemoryBytes") / (1 << 20));
 }
 
 void print(const std::vector<Arm>& arms, const Options& options) {
@@ -174,34 +232,51 @@ void print(const std::vector<Arm>& arms, const Options& options) {
       return value < 0 ? std::string("-") : fmt::format("{:.2f} %", 100 * value);
     };
     fmt::print("{:<30} {:>10.0f} {:>12} {:>9} {:>11} {:>11} {:>5.0f} MiB\n", arm.name,
-               arm.median("samplesPerSecond"),
-               arm.baseline.empty() ? "-" : fmt::format("{:.2f} x", ratio(arm, find(arms, arm.baseline))),
-               percent("mergeShare"), percent("dataWaitShare"), percent("barrierWaitShare"),
+               arm.median("samplesPerSecond"), ratioText(arm, arms), percent("mergeShare"),
+               percent("dataWaitShare"), percent("barrierWaitShare"),
                arm.median("peakMemoryBytes") / (1 << 20));
   }
   fmt::print("\nmuster, 2 workers / 1 worker: {:.2f}\n",
              ratio(find(arms, "muster, 2 workers"), find(arms, "muster, 1 worker")));
 }
 
-void writeJson(const std::vector<Arm>& arms, const std::string& file) {
+/// @param tables  [network] its arms
+void writeJson(const std::map<std::string, std::vector<Arm>>& tables, const std::string& file) {
   json::object all;
-  for (const auto& arm : arms) all[arm.name] = json::array(arm.results.begin(), arm.results.end());
+  for (const auto& [network, arms] : tables) {
+    json::object measurements;
+    for (const auto& arm : arms) measurements[arm.name] = json::array(arm.results.begin(), arm.results.end());
+    all[network] = std::move(measurements);
+  }
   std::FILE* out = std::fopen(file.c_str(), "w");
   if (!out) throw std::runtime_error("cannot write " + file);
   fmt::print(out, "{}\n", json::serialize(all));
   std::fclose(out);
 }
 
-void compareAll(const Options& options, const char* program) {
-  auto arms = makeArms(options, std::filesystem::canonical(program));
+void measureInTurns(std::vector<Arm>& arms, const Options& options) {
   for (int round = 0; round < options.rounds; ++round)
     for (auto& arm : arms) {
       arm.results.push_back(run(arm.command));
       fmt::print(stderr, "round {}/{}  {:<30} {:>8.0f} samples/s\n", round + 1, options.rounds, arm.name,
                  arm.results.back().at("samplesPerSecond").to_number<double>());
     }
-  print(arms, options);
-  if (!options.jsonFile.empty()) writeJson(arms, options.jsonFile);
+}
+
+void compareAll(const Options& options, const char* program) {
+  const auto self = std::filesystem::canonical(program);
+  std::map<std::string, std::vector<Arm>> tables;
+  if (options.network != "resnet18") {
+    auto& arms = tables["convnet"] = makeArms(options, self);
+    measureInTurns(arms, options);
+    print(arms, options);
+  }
+  if (options.network != "convnet") {
+    auto& arms = tables["resnet18"] = makeResnet18Arms(options, self);
+    measureInTurns(arms, options);
+    printResnet18(arms, options);
+  }
+  if (!options.jsonFile.empty()) writeJson(tables, options.jsonFile);
 }
 
 }  // namespace
@@ -210,12 +285,14 @@ int main(int argc, char** argv) try {
   namespace po = boost::program_options;
   Options options;
   po::options_description description(
-      "Training speed of the MNIST convnet, beside libtorch where it was built");
+      "Training speed of the MNIST convnet and of ResNet-18, beside libtorch where it was built");
   auto add = description.add_options();
   add("help", "show this text");
   add("seconds", po::value(&options.seconds), "each measurement takes [6]");
   add("rounds", po::value(&options.rounds), "measurements of each arm, in turns [5]");
-  add("batch", po::value(&options.batch), "images a step [128]");
+  add("network", po::value(&options.network), "convnet, resnet18 or all [all]");
+  add("batch", po::value(&options.batch), "images a step of the convnet [128]");
+  add("resnet-batch", po::value(&options.resnetBatch), "images a step of ResNet-18 [64]");
   add("averaging-frequency", po::value(&options.averagingFrequency), "iterations between merges [3]");
   add("json", po::value(&options.jsonFile), "write all measurements to this file");
   add("arm", po::value(&options.arm), "measure one arm, WORKERSxTHREADS, and print JSON");
@@ -228,12 +305,17 @@ int main(int argc, char** argv) try {
   }
   if (options.rounds < 1 || options.seconds <= 0)
     throw std::invalid_argument("rounds and seconds must be positive");
+  if (options.network != "convnet" && options.network != "resnet18" && options.network != "all")
+    throw std::invalid_argument("network: expected convnet, resnet18 or all, got " + options.network);
   if (options.arm.empty()) {
     compareAll(options, "/proc/self/exe");
   } else {
     if (std::sscanf(options.arm.c_str(), "%dx%d", &options.workers, &options.threads) != 2)
       throw std::invalid_argument("arm: expected WORKERSxTHREADS, got " + options.arm);
-    measure(options);
+    if (options.network == "resnet18")
+      measureResnet18(options);
+    else
+      measure(options);
   }
   return 0;
 } catch (const std::exception& error) {
