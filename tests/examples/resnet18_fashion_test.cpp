@@ -10,7 +10,7 @@
 #include "examples/resnet18_fashion/options.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/model_file.h"
-#include "muster/core/nn/network.h"
+#include "muster/core/nn/computation_graph.h"
 #include "muster/datasets/generated_digits.h"
 #include "tests/examples/sandbox.h"
 
@@ -104,6 +104,31 @@ TEST_CASE("a saved network is loaded, tested and trained on") {
   CHECK(trained.exit == 0);
   CHECK(contains(trained.out, "\nepoch 2: loss "));
   CHECK(readFile(program.directory / "both") == readFile(program.directory / "whole"));
+}
+
+TEST_CASE("CIFAR-10 is trained in colour, moved and mirrored unless otherwise said") {
+  const Resnet18Fashion program;
+  for (const std::string name :
+       {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"}) {
+    const auto path = program.directory / (name + ".bin");
+    test::writeFile(path, "");
+    std::filesystem::resize_file(path, 10000 * 3073);  // zeros: black images of class 0
+  }
+  const std::vector<std::string> arguments{
+      "--data",        "cifar10", "--data-dir", ".",  "--train-examples", "16", "--test-examples", "8",
+      "--batch",       "8",       "--width",    "4",  "--epochs",         "1",  "--init",          "he",
+      "--pin-threads", "false",   "--save",     "net"};
+  const auto run = program.run(arguments);
+  CAPTURE(run.err);
+  REQUIRE(run.exit == 0);
+  CHECK(run.out.starts_with(
+      "data: CIFAR-10, 16 images to train with, moved and mirrored at random, and 8 to test "));
+  CHECK(contains(run.out, "test accuracy 1.0000"));
+  CHECK(ComputationGraph::load(program.directory / "net")->configuration().inputs[0].shape ==
+        Shape{3, 32, 32});
+  const auto grey = program.run({"--data", "generated", "--train-examples", "8", "--load", "net"});
+  CHECK(grey.exit == 1);
+  CHECK(contains(grey.err, "net: is of a network for [3, 32, 32], but the images are [1, 28, 28]"));
 }
 
 TEST_CASE("the defaults are the chapter's, and the learning rate goes with the workers") {
