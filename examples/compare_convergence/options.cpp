@@ -60,7 +60,7 @@ po::options_description describeGrid(Texts& t) {
       ("grid", withDefault(t.grid, "NAME"),
        "small; readme: --workers 2,4 --frequency 1,3,10,30 --epochs 3 --data mnist; or resnet18: --model "
        "resnet18 --data mnist --updater sgd:0.1 --lr-scaling linear --l2 0 --mode averaging --frequency 1,4 "
-       "--batch 8 --train-examples 4800 --test-examples 2000, tested at the end. What else is said replaces "
+       "--batch 8 --train-examples 4000 --test-examples 2000, tested at the end. What else is said replaces "
        "it")  //
       ("mode", withDefault(t.mode, "LIST"),
        "averaging (of parameters), synchronous (gradients averaged every iteration) and shared (encoded "
@@ -131,8 +131,8 @@ void takePreset(Options& o, Texts& t, const po::variables_map& given) {
   preset("updater", t.updater, "sgd:0.1");
   preset("lr-scaling", t.scaling, "linear");
   preset("l2", o.l2, 0.0);
-  // 300 updates of each of two workers: minutes a run, rather than hours.
-  constexpr std::int64_t kExamples = 300 * 2 * 8, kTestExamples = 2000;
+  // 250 updates of each of two workers: minutes a run, rather than hours.
+  constexpr std::int64_t kExamples = 250 * 2 * 8, kTestExamples = 2000;
   if (!said(given, "examples") && !said(given, "train-examples")) o.data.trainExamples = kExamples;
   if (!said(given, "examples") && !said(given, "test-examples")) o.data.testExamples = kTestExamples;
   preset("test-every", t.testEvery, *o.data.trainLimit() * o.epochs);
