@@ -274,17 +274,20 @@ TEST_CASE("the choice by itself takes our kernels where channels fill vectors ba
   Context context;
   if (!cpu::directConv2dSupports({.height = 5, .width = 5, .kernel = {5, 5}}))
     return test::skip("our kernels need AVX2");
-  const auto direct = [&](std::int64_t batch, std::int64_t in, std::int64_t out) {
+  const auto direct = [&](std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t kernel = 5) {
     return planConv2d({.batch = batch,
                        .inChannels = in,
                        .height = 12,
                        .width = 12,
                        .outChannels = out,
-                       .kernel = {5, 5}},
+                       .kernel = {kernel, kernel}},
                       context)
                ->outputLayout() == Layout::SampleBlocks;
   };
   CHECK(direct(128, 1, 20));
+  CHECK(direct(128, 1, 20, 3));
+  CHECK_FALSE(direct(128, 1, 32, 3));   // whole blocks, as what follows wants them
+  CHECK_FALSE(direct(128, 20, 50, 3));  // narrow kernels reuse little
   CHECK(direct(128, 20, 50));
   CHECK_FALSE(direct(128, 32, 64));
   CHECK_FALSE(direct(1, 20, 50));  // fifteen of sixteen samples would be padding
