@@ -40,7 +40,7 @@ Registry<Module>& Layer::registry() {
   static const bool filled = [] {
     addAll<BatchNorm, Conv1d, Conv2d, ConvTranspose2d, Upsample2d, ZeroPad2d, MaxPool2d, AveragePool2d,
            GlobalPool2d, Dense, Output, ActivationLayer, Dropout, Flatten, LayerNorm, Combine, Merge, Subset,
-           Reshape, Scale>(instance);
+           Reshape, Scale, Embedding, LSTM, GRU, SelfAttention, LastStep, MeanOverTime>(instance);
     return true;
   }();
   static_cast<void>(filled);

@@ -7,7 +7,11 @@
 #include "muster/core/nn/layers/conv_transpose2d.h"  // IWYU pragma: export
 #include "muster/core/nn/layers/dense.h"             // IWYU pragma: export
 #include "muster/core/nn/layers/elementwise.h"       // IWYU pragma: export
+#include "muster/core/nn/layers/embedding.h"         // IWYU pragma: export
 #include "muster/core/nn/layers/layer_norm.h"        // IWYU pragma: export
 #include "muster/core/nn/layers/pool2d.h"            // IWYU pragma: export
+#include "muster/core/nn/layers/recurrent.h"         // IWYU pragma: export
 #include "muster/core/nn/layers/resize2d.h"          // IWYU pragma: export
+#include "muster/core/nn/layers/self_attention.h"    // IWYU pragma: export
+#include "muster/core/nn/layers/sequence.h"          // IWYU pragma: export
 #include "muster/core/nn/layers/vertices.h"

@@ -25,6 +25,9 @@ struct ParameterSpec {
   Shape shape;
   Init init = Init::zero();
   std::int64_t fanIn = 1, fanOut = 1;
+  /// Where given, how each of as many equal parts of the first dimension starts, instead of `init`: a bias
+  /// whose gates start differently.
+  std::vector<Init> parts = {};
   // Of parameters; see Segment.
   bool regularised = true;       ///< takes L1, L2 and weight decay
   double learningRateScale = 1;  ///< at least 0

@@ -35,6 +35,20 @@ const Tensor& tensorFor(const std::vector<NamedTensor>& tensors, std::string_vie
       fmt::format("network: the batch has no {} called {}; it has {}", what, name, fmt::join(names, ", ")));
 }
 
+/// @param name  of the parameter in the network.
+void drawParameter(Tensor& values, const ParameterSpec& spec, std::uint64_t seed, const std::string& name) {
+  if (spec.parts.empty()) return initialize(values, spec.init, spec.fanIn, spec.fanOut, seed, name);
+  const auto parts = static_cast<std::int64_t>(spec.parts.size());
+  require(spec.shape.rank() > 0 && spec.shape[0] % parts == 0,
+          "network: {} {} cannot start in {} equal parts", name, spec.shape.toString(), parts);
+  const std::int64_t size = spec.shape.elements() / parts;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    Tensor view = values.slice(part * size, {size});
+    initialize(view, spec.parts[static_cast<std::size_t>(part)], spec.fanIn, spec.fanOut, seed,
+               fmt::format("{}[{}]", name, part));
+  }
+}
+
 }  // namespace
 
 struct Network::Impl {
@@ -81,8 +95,7 @@ void Network::Impl::draw() {
   const auto fill = [&](const std::vector<ParameterSpec>& specs, std::vector<Tensor>& tensors,
                         const std::string& node) {
     for (std::size_t i = 0; i < specs.size(); ++i)
-      initialize(tensors[i], specs[i].init, specs[i].fanIn, specs[i].fanOut, seed,
-                 node + "." + specs[i].name);
+      drawParameter(tensors[i], specs[i], seed, node + "." + specs[i].name);
   };
   for (auto& node : plan.nodes) {
     fill(node.module->parameters(node.inputShapes), node.parameters, node.name);

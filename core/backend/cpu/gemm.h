@@ -9,6 +9,8 @@ struct Matrix {
   const float* data;
   std::int64_t rowStride;
   bool transposed = false;  ///< used as its transpose
+
+  Matrix transpose() const { return {data, rowStride, !transposed}; }
 };
 
 /// c [rows, columns] = a [rows, inner] b [inner, columns] + keep * c, by oneDNN. The shapes are those after

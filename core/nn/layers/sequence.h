@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "muster/core/nn/module.h"
+
+namespace muster {
+
+/// Which steps of a batch's sequences are real, float32 [N, T]; undefined where all are. For layers over
+/// time.
+inline Tensor sequenceMaskOf(const StepInfo& info) {
+  return info.sequenceMask ? *info.sequenceMask : Tensor();
+}
+
+/// @throws InvalidArgument naming the layer's type and the shape unless it is that of a sequence [T, F] of at
+///         least one step.
+void requireSequenceInput(std::string_view type, const Shape& input);
+
+/// The last real step of each sequence: [T, F] to [F]. A sequence of padding alone gives zeros.
+struct LastStep {
+  static constexpr std::string_view kType = "laststep";
+
+  std::string name = {};
+
+  Shape outputShape(const Shape& input) const;
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const;
+  void fields(Fields& f);
+  void validate() const {}
+};
+
+/// The mean of each sequence's real steps: [T, F] to [F]. A sequence of padding alone gives zeros.
+struct MeanOverTime {
+  static constexpr std::string_view kType = "meanovertime";
+
+  std::string name = {};
+
+  Shape outputShape(const Shape& input) const;
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const;
+  void fields(Fields& f);
+  void validate() const {}
+};
+
+}  // namespace muster

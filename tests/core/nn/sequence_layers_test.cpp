@@ -1,0 +1,236 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/gradient_check.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/core/nn/batches.h"
+#include "tests/support/allocations.h"
+#include "tests/support/arrays.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+// Layers over time, with and without masks: gradients, padding, files, allocations, errors.
+
+using namespace muster;
+
+namespace {
+
+constexpr std::int64_t kSteps = 6, kVocabulary = 5, kClasses = 4;
+const Shape kInput{kSteps, 3};
+
+void check(std::vector<Layer> layers, const Shape& input, const Batch& batch) {
+  MultiLayerNetwork model({.seed = 7, .inputShape = input, .layers = std::move(layers)});
+  model.init();
+  const auto result = checkGradients(model, batch);
+  INFO(model.summary());
+  CHECK_MESSAGE(result.passed, result.toString());
+}
+
+/// Behind a layer whose gradient needs theirs, with a loss at each step.
+void checkOverTime(const std::vector<Layer>& middle) {
+  std::vector<Layer> layers{Dense{.units = 4, .activation = Activation::Tanh, .perStep = true}};
+  layers.insert(layers.end(), middle.begin(), middle.end());
+  layers.push_back(Output{.classes = kClasses, .perStep = true});
+  for (const bool masked : {false, true})
+    check(layers, kInput, test::sequenceBatch(kInput, 5, kClasses, 3, masked));
+}
+
+/// The same with one loss a sequence; the mask of one with steps.
+void checkToRow(const std::vector<Layer>& middle) {
+  std::vector<Layer> layers{Dense{.units = 4, .activation = Activation::Tanh, .perStep = true}};
+  layers.insert(layers.end(), middle.begin(), middle.end());
+  layers.push_back(Output{.classes = kClasses});
+  for (const bool masked : {false, true}) {
+    Batch batch = test::sequenceBatch(kInput, 5, kClasses, 3, masked);
+    batch.labels = test::classBatch(kInput, 5, kClasses, 3).labels;
+    check(layers, kInput, batch);
+  }
+}
+
+/// Indices instead of numbers.
+Batch indexBatch(std::int64_t examples, bool masked) {
+  Batch batch = test::sequenceBatch({kSteps}, examples, kClasses, 9, masked);
+  Tensor indices = Tensor::empty({examples, kSteps}, DType::Int64);
+  for (std::int64_t i = 0; i < indices.elements(); ++i)
+    indices.data<std::int64_t>()[i] = (3 * i + i / 4) % kVocabulary;
+  batch.features.front().value = indices;
+  return batch;
+}
+
+/// Every layer over time, from indices to a class at each step.
+std::vector<Layer> everything() {
+  return {Embedding{.vocabulary = kVocabulary, .features = 6},
+          LSTM{.units = 8},
+          SelfAttention{.heads = 2, .causal = true},
+          GRU{.units = 5},
+          Dropout{.rate = 0.2},
+          Output{.classes = kClasses, .perStep = true}};
+}
+
+}  // namespace
+
+TEST_CASE("gradients of recurrent layers, attention, and what reduces a sequence, masked or not") {
+  checkOverTime({LSTM{.units = 5}});
+  checkOverTime({GRU{.units = 5}});
+  checkOverTime({LSTM{.units = 3}, GRU{.units = 4}});
+  checkOverTime({SelfAttention{}});
+  checkOverTime({SelfAttention{.heads = 2, .causal = true}});
+  checkToRow({LSTM{.units = 5, .returnSequences = false}});
+  checkToRow({GRU{.units = 5, .returnSequences = false}});
+  checkToRow({GRU{.units = 5}, LastStep{}});
+  checkToRow({LSTM{.units = 5}, MeanOverTime{}});
+}
+
+TEST_CASE("gradients of an embedding, and of all layers at once") {
+  for (const bool masked : {false, true}) {
+    check({Embedding{.vocabulary = kVocabulary, .features = 3}, Output{.classes = kClasses, .perStep = true}},
+          {kSteps}, indexBatch(4, masked));
+    check(everything(), {kSteps}, indexBatch(4, masked));
+  }
+}
+
+TEST_CASE("what padding holds changes neither outputs, score nor gradients") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<std::vector<Layer>> fronts{{LSTM{.units = 4}},
+                                               {GRU{.units = 4}},
+                                               {SelfAttention{.heads = 3}},
+                                               {LSTM{.units = 4}, SelfAttention{}}};
+  for (const auto& front : fronts) {
+    auto layers = front;
+    layers.push_back(Output{.classes = kClasses, .perStep = true});
+    Batch batch = test::sequenceBatch(kInput, 5, kClasses, 3, true);
+    MultiLayerNetwork model({.seed = 7, .inputShape = kInput, .layers = layers});
+    model.init();
+    const double score = model.gradient(batch, {}).wait().score;
+    const Tensor gradient = cloneTensor(model.block(BlockKind::Gradients).values);
+    const Tensor& mask = batch.masks.front().value;
+    for (std::int64_t i = 0; i < mask.elements(); ++i)
+      if (mask.data<float>()[i] == 0) {
+        std::fill_n(batch.features.front().value.data<float>() + 3 * i, 3, nan);
+        batch.labels.front().value.data<std::int64_t>()[i] = -1;
+      }
+    const auto step = model.gradient(batch, {}).wait();
+    CHECK(step.score == score);
+    CHECK(step.weight == std::ranges::count(mask.span<float>(), 1.0f));
+    CHECK(test::sameBits(model.block(BlockKind::Gradients).values, gradient));
+  }
+}
+
+TEST_CASE("LastStep behind an LSTM is the LSTM that returns no sequences") {
+  Batch batch = test::sequenceBatch(kInput, 5, kClasses, 3, true);
+  Tensor outputs[2];
+  for (const bool sequences : {false, true}) {
+    std::vector<Layer> layers{LSTM{.units = 4, .returnSequences = sequences, .name = "lstm"}};
+    if (sequences) layers.push_back(LastStep{});
+    MultiLayerNetwork model({.seed = 7, .inputShape = kInput, .layers = layers});
+    model.init();
+    model.output(batch, outputs[sequences]);
+  }
+  CHECK(outputs[0].shape() == Shape{5, 4});
+  CHECK(test::sameBits(outputs[0], outputs[1]));
+  CHECK(test::maxError(outputs[0].rows(0, 1), test::Array({1, 4})) == 0);  // nothing of it is real
+}
+
+TEST_CASE("a mean over time and a last step by hand") {
+  Batch batch;
+  batch.features.push_back({"features", Tensor::of({1, 2, 3, 4, 5, 6, /**/ 7, 8, 9, 10, 0, 0}, {2, 3, 2})});
+  batch.masks.push_back({"features", Tensor::of({0, 1, 1, /**/ 1, 0, 0}, {2, 3})});
+  const auto rowOf = [&](Layer layer) {
+    MultiLayerNetwork model(
+        {.inputShape = {3, 2}, .layers = {layer, Dense{.units = 2, .init = Init::constant(1)}}});
+    model.init();
+    Tensor out;
+    model.output(batch, out);
+    return out;
+  };
+  CHECK(test::maxError(rowOf(MeanOverTime{}), test::Array({2, 2}, {9, 9, 15, 15})) == 0);
+  CHECK(test::maxError(rowOf(LastStep{}), test::Array({2, 2}, {11, 11, 15, 15})) == 0);
+}
+
+TEST_CASE("an LSTM's forget gate starts at its bias") {
+  MultiLayerNetwork model(
+      {.seed = 1, .inputShape = kInput, .layers = {LSTM{.units = 2, .forgetBias = 1.5, .name = "l"}}});
+  model.init();
+  const Tensor bias = model.block(BlockKind::Parameters).segment("l.bias");
+  CHECK(test::maxError(bias, test::Array({8}, {0, 0, 1.5, 1.5, 0, 0, 0, 0})) == 0);
+}
+
+TEST_CASE("layers over time come back from JSON and files, with the same outputs bit for bit") {
+  const test::TemporaryDirectory directory;
+  auto layers = everything();
+  layers.insert(layers.begin() + 1, LSTM{.units = 6, .forgetBias = 0.5, .recurrentInit = Init::uniform(0.1)});
+  layers.back() = LastStep{};
+  layers.push_back(Output{.classes = kClasses});
+  MultiLayerNetwork model({.seed = 3, .inputShape = {kSteps}, .layers = layers});
+  model.init();
+  const auto json = model.configuration().toJson();
+  CHECK(MultiLayerConfiguration::fromJson(json).toJson() == json);
+  model.save(directory / "model.safetensors");
+  const auto loaded = MultiLayerNetwork::load(directory / "model.safetensors");
+  Tensor before, after;
+  model.output(indexBatch(3, true), before);
+  loaded->output(indexBatch(3, true), after);
+  CHECK(test::sameBits(before, after));
+}
+
+TEST_CASE("a step over sequences allocates nothing") {
+  for (const int threads : {1, 2}) {
+    Context context(Device::cpu(), {.threads = threads});
+    auto layers = everything();
+    layers.back() = MeanOverTime{};
+    layers.push_back(Output{.classes = kClasses});
+    MultiLayerNetwork model({.seed = 3, .updater = Adam{}, .inputShape = {kSteps}, .layers = layers},
+                            context);
+    model.init();
+    Batch batch = indexBatch(8, true);
+    batch.labels = test::classBatch({1}, 8, kClasses, 3).labels;
+    model.step(batch);
+    const long before = test::allocations();
+    model.step(batch);
+    CHECK(test::allocations() - before == 0);
+  }
+}
+
+TEST_CASE("what cannot be is refused with names and shapes") {
+  const auto problem = [](std::vector<Layer> layers, const Shape& input) {
+    return test::thrown<InvalidArgument>([&] {
+      MultiLayerNetwork model({.inputShape = input, .layers = std::move(layers)});
+      model.init();
+    });
+  };
+  CHECK(problem({LSTM{.units = 4}}, {0, 3})
+            .find("lstm: expected a sequence [T, F] of at least one step, got [0, 3]") != std::string::npos);
+  CHECK(
+      problem({GRU{.units = 4}}, {7}).find("gru: expected a sequence [T, F] of at least one step, got [7]") !=
+      std::string::npos);
+  CHECK(problem({Embedding{.vocabulary = 4, .features = 2}}, {0})
+            .find("embedding: expected indices [T] of at least one step, got [0]") != std::string::npos);
+  CHECK(problem({SelfAttention{.heads = 2}}, {4, 3})
+            .find("selfattention: 2 heads do not divide the features of [4, 3]") != std::string::npos);
+  CHECK(problem({LastStep{}}, {4}).find("laststep: expected a sequence") != std::string::npos);
+  CHECK(problem({MeanOverTime{}}, {4}).find("meanovertime: expected a sequence") != std::string::npos);
+  CHECK(problem({Dense{.units = 2, .perStep = true}}, {4})
+            .find("dense: with perStep it expects a sequence [T, F]") != std::string::npos);
+  CHECK(problem({LSTM{}}, kInput).find("lstm: units must be at least 1, got 0") != std::string::npos);
+  CHECK(problem({GRU{}}, kInput).find("gru: units must be at least 1, got 0") != std::string::npos);
+  CHECK(problem({Embedding{.features = 2}}, {4}).find("embedding: vocabulary must be at least 1, got 0") !=
+        std::string::npos);
+  CHECK(problem({SelfAttention{.heads = 0}}, kInput).find("selfattention: heads must be at least 1, got 0") !=
+        std::string::npos);
+
+  MultiLayerNetwork model({.inputShape = {kSteps}, .layers = everything()});
+  model.init();
+  Batch batch = indexBatch(3, false);
+  batch.features.front().value.data<std::int64_t>()[kSteps + 2] = 5;
+  CHECK(test::thrown<InvalidArgument>([&] { model.step(batch); }) ==
+        "embedding: the index of example 1 at position 2 is 5, but the vocabulary is 0 to 4");
+  batch = indexBatch(3, true);
+  batch.masks.front().value = Tensor::zeros({3, kSteps + 1});
+  CHECK(test::thrown<InvalidArgument>([&] { model.step(batch); }).find("mask is float32 [3, 7] on cpu") !=
+        std::string::npos);
+}

@@ -1,0 +1,126 @@
+#include "muster/core/ops/attention.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/support/arrays.h"
+
+namespace muster {
+namespace {
+
+using test::Array;
+
+struct AttentionGolden {
+  bool causal;
+  std::string_view mask;
+  std::vector<double> y, gradX;
+};
+
+#include "tests/core/ops/attention_golden.inc"
+
+/// As values() in attention_golden.py.
+Tensor numbers(const Shape& shape, std::int64_t salt) {
+  Tensor tensor = Tensor::empty(shape);
+  for (std::int64_t i = 0; i < tensor.elements(); ++i)
+    tensor.data<float>()[i] = static_cast<float>((5 * i * i + 3 * i + 7 * salt) % 17 - 8) / 8;
+  return tensor;
+}
+
+Tensor maskNamed(std::string_view name) {
+  if (name == "end") return Tensor::of({1, 1, 1, 0, 1, 1, 1, 1}, {2, 4});
+  if (name == "anywhere") return Tensor::of({0, 1, 0, 1, 0, 0, 0, 0}, {2, 4});
+  return {};
+}
+
+TEST_CASE("values and gradients are those of the float64 script, masked or not, on any number of threads") {
+  for (const auto& golden : kAttentionGolden)
+    for (const int threads : {1, 3}) {
+      CAPTURE(golden.mask);
+      CAPTURE(golden.causal);
+      Context context(Device::cpu(), {.threads = threads});
+      const ContextScope scope(context);
+      const AttentionShape shape{.batch = 2, .steps = 4, .features = 4, .heads = 2, .causal = golden.causal};
+      const auto plan = planAttention(shape, true, context);
+      const Tensor x = numbers(shape.input(), 1), gradY = numbers(shape.output(), 2);
+      const Tensor mask = maskNamed(golden.mask);
+      Tensor y = test::nanTensor(shape.output());
+      plan->forward(x, mask, y);
+      CHECK(test::maxError(y, Array(shape.output(), golden.y)) < 5e-7);
+      for (int call = 0; call < 2; ++call) {  // it may be called again
+        Tensor gradX = test::nanTensor(shape.input());
+        plan->backward(x, mask, gradY, gradX);
+        CHECK(test::maxError(gradX, Array(shape.input(), golden.gradX)) < 1e-6);
+      }
+    }
+}
+
+TEST_CASE("a padded sequence gives what it gives by itself, and a causal step does not see what follows") {
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  Context context;
+  const ContextScope scope(context);
+  constexpr std::int64_t kSteps = 37, kLength = 21;
+  for (const bool causal : {false, true}) {
+    const AttentionShape shape{.batch = 1, .steps = kSteps, .features = 24, .heads = 3, .causal = causal};
+    AttentionShape alone = shape;
+    alone.steps = kLength;
+    const Tensor x = test::toTensor(test::randomArray(shape.input(), random, -2, 2));
+    const Tensor cut = x.reshape({kSteps, 72}).rows(0, kLength).reshape(alone.input());
+    Tensor mask = Tensor::zeros({1, kSteps});
+    std::fill_n(mask.data<float>(), kLength, 1.0f);
+    Tensor padded = test::nanTensor(shape.output()), whole = test::nanTensor(shape.output());
+    Tensor expected = test::nanTensor(alone.output());
+    planAttention(shape, false, context)->forward(x, mask, padded);
+    planAttention(shape, false, context)->forward(x, {}, whole);
+    planAttention(alone, false, context)->forward(cut, {}, expected);
+    const auto first = [&](const Tensor& y) {
+      return test::toArray(y.reshape({kSteps, 24}).rows(0, kLength).reshape(alone.output()));
+    };
+    CHECK(test::maxError(expected, first(padded)) < 1e-6);
+    if (causal) CHECK(test::maxError(expected, first(whole)) < 1e-6);
+    CHECK(test::maxError(padded.reshape({kSteps, 24}).rows(kLength, kSteps), Array({kSteps - kLength, 24})) ==
+          0);
+  }
+}
+
+TEST_CASE("large products neither overflow nor give NaN, and a NaN is not hidden") {
+  Context context;
+  const ContextScope scope(context);
+  const AttentionShape shape{.batch = 1, .steps = 3, .features = 2};
+  const auto plan = planAttention(shape, true, context);
+  Tensor x = numbers(shape.input(), 1), y = test::nanTensor(shape.output()),
+         gradX = test::nanTensor(shape.input());
+  for (float& value : x.span<float>()) value *= 1e4f;
+  plan->forward(x, {}, y);
+  plan->backward(x, {}, numbers(shape.output(), 2), gradX);
+  for (const Tensor& tensor : {y, gradX})
+    CHECK(std::ranges::all_of(tensor.span<float>(), [](float v) { return std::isfinite(v); }));
+  x.data<float>()[0] = std::nanf("");
+  plan->forward(x, {}, y);
+  CHECK(std::isnan(y.data<float>()[0]));
+}
+
+TEST_CASE("sizes and tensors that do not fit are refused by name") {
+  Context context;
+  CHECK_THROWS_WITH_AS(planAttention({.steps = 2, .features = 6, .heads = 4}, true, context),
+                       "attention: 4 heads do not divide 6 features", InvalidArgument);
+  CHECK_THROWS_AS(planAttention({.steps = 0, .features = 6}, true, context), InvalidArgument);
+  const AttentionShape shape{.batch = 2, .steps = 3, .features = 4};
+  const auto plan = planAttention(shape, false, context);
+  Tensor x = Tensor::zeros(shape.input()), y = Tensor::zeros(shape.output());
+  CHECK_THROWS_WITH_AS(plan->forward(y, {}, y),
+                       "attention: x is float32 [2, 3, 4] on cpu, expected float32 [2, 3, 12] on cpu",
+                       InvalidArgument);
+  CHECK_THROWS_AS(plan->forward(x, Tensor::zeros({3, 2}), y), InvalidArgument);
+  CHECK_THROWS_WITH_AS(plan->backward(x, {}, y, x),
+                       "attention: backward() of a plan that is not for training", InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,89 @@
+#include "muster/core/ops/sequence.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "muster/core/base/error.h"
+#include "tests/support/arrays.h"
+
+namespace muster {
+namespace {
+
+using test::Array;
+
+const float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+/// Three sequences of three steps: padded in front, behind, and altogether; padding holds NaN.
+const Tensor kX = Tensor::of(
+    {kNaN, kNaN, 3, 4, 5, 7, /**/ 8, 9, kNaN, kNaN, kNaN, kNaN, /**/ kNaN, kNaN, kNaN, kNaN, kNaN, kNaN},
+    {3, 3, 2});
+const Tensor kMask = Tensor::of({0, 1, 1, /**/ 1, 0, 0, /**/ 0, 0, 0}, {3, 3});
+const Tensor kGradY = Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2});
+
+TEST_CASE("steps are masked, also in place") {
+  Context context;
+  const Array expected({3, 3, 2}, {0, 0, 3, 4, 5, 7, 8, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  Tensor y = test::nanTensor({3, 3, 2});
+  maskSteps(kX, kMask, y, context);
+  CHECK(test::maxError(y, expected) == 0);
+  Tensor same = cloneTensor(kX);
+  maskSteps(same, kMask, same, context);
+  CHECK(test::maxError(same, expected) == 0);
+  Tensor whole = test::nanTensor({3, 3, 2});
+  maskSteps(y, {}, whole, context);
+  CHECK(test::sameBits(whole, y));
+}
+
+TEST_CASE("the last real step and the mean of the real ones, with their gradients") {
+  for (const int threads : {1, 2}) {
+    Context context(Device::cpu(), {.threads = threads});
+    Tensor y = test::nanTensor({3, 2}), gradX = test::nanTensor({3, 3, 2});
+    lastStepForward(kX, kMask, y, context);
+    CHECK(test::maxError(y, Array({3, 2}, {5, 7, 8, 9, 0, 0})) == 0);
+    lastStepBackward(kGradY, kMask, gradX, context);
+    CHECK(test::maxError(gradX, Array({3, 3, 2}, {0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})) ==
+          0);
+
+    y = test::nanTensor({3, 2});
+    gradX = test::nanTensor({3, 3, 2});
+    meanOverTimeForward(kX, kMask, y, context);
+    CHECK(test::maxError(y, Array({3, 2}, {4, 5.5, 8, 9, 0, 0})) == 0);
+    meanOverTimeBackward(kGradY, kMask, gradX, context);
+    CHECK(test::maxError(gradX,
+                         Array({3, 3, 2}, {0, 0, 0.5, 1, 0.5, 1, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})) == 0);
+  }
+}
+
+TEST_CASE("without a mask all steps are real") {
+  Context context;
+  const Tensor x = Tensor::of({1, 2, 3, 4, 5, 9}, {1, 3, 2});
+  const Tensor gradY = Tensor::of({3, 6}, {1, 2});
+  Tensor y = test::nanTensor({1, 2}), gradX = test::nanTensor({1, 3, 2});
+  lastStepForward(x, {}, y, context);
+  CHECK(test::maxError(y, Array({1, 2}, {5, 9})) == 0);
+  lastStepBackward(gradY, {}, gradX, context);
+  CHECK(test::maxError(gradX, Array({1, 3, 2}, {0, 0, 0, 0, 3, 6})) == 0);
+  meanOverTimeForward(x, {}, y, context);
+  CHECK(test::maxError(y, Array({1, 2}, {3, 5})) == 0);
+  meanOverTimeBackward(gradY, {}, gradX, context);
+  CHECK(test::maxError(gradX, Array({1, 3, 2}, {1, 2, 1, 2, 1, 2})) == 0);
+}
+
+TEST_CASE("tensors that do not fit are refused by name") {
+  Context context;
+  Tensor y = Tensor::zeros({3, 2}), empty = Tensor::zeros({3, 0, 2});
+  CHECK_THROWS_WITH_AS(
+      lastStepForward(empty, {}, y, context),
+      "last step: expected float32 sequences [N, T, F] of at least one step, got float32 [3, 0, 2] "
+      "on cpu",
+      InvalidArgument);
+  CHECK_THROWS_WITH_AS(meanOverTimeForward(kX, Tensor::zeros({3, 2}), y, context),
+                       "mean over time: mask is float32 [3, 2] on cpu, expected float32 [3, 3] on cpu",
+                       InvalidArgument);
+  CHECK_THROWS_AS(maskSteps(kX, {}, y, context), InvalidArgument);
+  CHECK_THROWS_AS(lastStepBackward(kX, {}, y, context), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster
