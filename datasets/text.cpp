@@ -1,0 +1,170 @@
+#include "muster/datasets/text.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "muster/core/base/error.h"
+#include "muster/datasets/file_bytes.h"
+
+namespace muster {
+namespace {
+
+constexpr char32_t kByteOrderMark = 0xFEFF;
+
+/// A lead byte's form: how many bytes, the bits it gives, and the least code point that needs so many.
+struct Form {
+  int bytes;
+  unsigned bits;
+  char32_t least;
+};
+
+/// 0 bytes where no character begins so.
+Form formOf(unsigned lead) {
+  if (lead < 0x80) return {1, lead, 0};
+  if (lead >= 0xC0 && lead < 0xE0) return {2, lead & 0x1Fu, 0x80};
+  if (lead >= 0xE0 && lead < 0xF0) return {3, lead & 0x0Fu, 0x800};
+  if (lead >= 0xF0 && lead < 0xF8) return {4, lead & 0x07u, 0x10000};
+  return {0, 0, 0};
+}
+
+bool isCodePoint(char32_t c) {
+  return c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF);
+}
+
+unsigned byteAt(std::string_view bytes, std::size_t at) {
+  return static_cast<unsigned char>(bytes[at]);
+}
+
+[[noreturn]] void throwNotUtf8(std::string_view bytes, std::size_t at, const std::filesystem::path& origin) {
+  throw FileError(origin, fmt::format("is not UTF-8: the byte at offset {} is 0x{:02X}, which no character "
+                                      "there may begin with or go on with",
+                                      at, byteAt(bytes, at)));
+}
+
+/// The character at `at`, which moves behind it.
+char32_t decodeOne(std::string_view bytes, std::size_t& at, const std::filesystem::path& origin) {
+  const std::size_t begin = at;
+  const Form form = formOf(byteAt(bytes, at));
+  if (form.bytes == 0) throwNotUtf8(bytes, at, origin);
+  auto character = static_cast<char32_t>(form.bits);
+  for (++at; at < begin + static_cast<std::size_t>(form.bytes); ++at) {
+    if (at == bytes.size())
+      throw FileError(
+          origin, fmt::format("is not UTF-8: it ends within the character that begins at offset {}", begin));
+    if ((byteAt(bytes, at) & 0xC0) != 0x80) throwNotUtf8(bytes, at, origin);
+    character = character << 6 | (byteAt(bytes, at) & 0x3F);
+  }
+  if (character < form.least || !isCodePoint(character)) throwNotUtf8(bytes, begin, origin);
+  return character;
+}
+
+std::int64_t windowsOf(const std::shared_ptr<const CharacterText>& text, std::int64_t steps) {
+  require(text != nullptr, "character iterator: there is no text");
+  require(steps >= 1, "character iterator: a window needs at least 1 step, got {}", steps);
+  const auto characters = static_cast<std::int64_t>(text->indices.size());
+  if (characters < steps + 1)
+    throw FileError(
+        text->origin,
+        fmt::format("too short: it has {} characters, but a window of {} and the character behind "
+                    "it need {}",
+                    characters, steps, steps + 1));
+  return (characters - 1) / steps;
+}
+
+}  // namespace
+
+std::vector<char32_t> decodeUtf8(std::string_view bytes, const std::filesystem::path& origin) {
+  std::vector<char32_t> characters;
+  characters.reserve(bytes.size());
+  for (std::size_t at = 0; at < bytes.size();) characters.push_back(decodeOne(bytes, at, origin));
+  if (!characters.empty() && characters.front() == kByteOrderMark) characters.erase(characters.begin());
+  return characters;
+}
+
+std::string encodeUtf8(std::span<const char32_t> characters) {
+  std::string bytes;
+  const auto put = [&](char32_t byte) {
+    bytes.push_back(static_cast<char>(static_cast<unsigned char>(byte)));
+  };
+  for (const char32_t c : characters) {
+    require(isCodePoint(c), "utf-8: U+{:04X} is no character", static_cast<std::uint32_t>(c));
+    if (c < 0x80) {
+      put(c);
+      continue;
+    }
+    const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;  // continuation bytes
+    constexpr char32_t kLeads[] = {0, 0xC0, 0xE0, 0xF0};
+    put(kLeads[more] | c >> 6 * more);
+    for (int i = more; i-- > 0;) put(0x80 | (c >> 6 * i & 0x3F));
+  }
+  return bytes;
+}
+
+Vocabulary::Vocabulary(std::span<const char32_t> text) : characters_(text.begin(), text.end()) {
+  std::ranges::sort(characters_);
+  const auto repeated = std::ranges::unique(characters_);
+  characters_.erase(repeated.begin(), repeated.end());
+  characters_.shrink_to_fit();
+}
+
+char32_t Vocabulary::character(std::int64_t index) const {
+  require(index >= 0 && index < size(), "vocabulary: there is no character {}, only 0 to {}", index,
+          size() - 1);
+  return characters_[static_cast<std::size_t>(index)];
+}
+
+std::optional<std::int64_t> Vocabulary::find(char32_t character) const {
+  const auto found = std::ranges::lower_bound(characters_, character);
+  if (found == characters_.end() || *found != character) return std::nullopt;
+  return found - characters_.begin();
+}
+
+std::vector<std::int64_t> Vocabulary::indicesOf(std::span<const char32_t> text) const {
+  std::vector<std::int64_t> indices;
+  indices.reserve(text.size());
+  for (const char32_t character : text) {
+    const auto index = find(character);
+    if (!index)
+      throw InvalidArgument(fmt::format("vocabulary: it does not know the character \"{}\" at place {}",
+                                        encodeUtf8({&character, 1}), indices.size()));
+    indices.push_back(*index);
+  }
+  return indices;
+}
+
+std::shared_ptr<const CharacterText> readCharacterText(const std::filesystem::path& path) {
+  const auto file = readContents(path);
+  const auto characters =
+      decodeUtf8({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()}, path);
+  CharacterText text{.vocabulary = Vocabulary(characters), .indices = {}, .origin = path};
+  text.indices = text.vocabulary.indicesOf(characters);
+  return std::make_shared<const CharacterText>(std::move(text));
+}
+
+CharacterIterator::CharacterIterator(std::shared_ptr<const CharacterText> text, std::int64_t steps,
+                                     std::int64_t batch, std::optional<std::uint64_t> shuffleSeed)
+    : text_(std::move(text)), steps_(steps), batch_(batch), order_(windowsOf(text_, steps), shuffleSeed) {
+  require(batch >= 1, "character iterator: a batch needs at least 1 window, got {}", batch);
+}
+
+CharacterIterator::CharacterIterator(const std::filesystem::path& path, std::int64_t steps,
+                                     std::int64_t batch, std::optional<std::uint64_t> shuffleSeed)
+    : CharacterIterator(readCharacterText(path), steps, batch, shuffleSeed) {}
+
+bool CharacterIterator::next(Batch& batch) {
+  const auto windows = order_.take(batch_);
+  if (windows.empty()) return false;
+  const Shape shape{static_cast<std::int64_t>(windows.size()), steps_};
+  std::int64_t* feature =
+      Batch::ensureOnly(batch.features, "features", shape, DType::Int64).data<std::int64_t>();
+  std::int64_t* label = Batch::ensureOnly(batch.labels, "labels", shape, DType::Int64).data<std::int64_t>();
+  batch.masks.clear();
+  for (const auto window : windows) {
+    const auto* from = text_->indices.data() + window * steps_;
+    feature = std::copy_n(from, steps_, feature);
+    label = std::copy_n(from + 1, steps_, label);
+  }
+  return true;
+}
+
+}  // namespace muster

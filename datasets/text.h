@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/core/data/data_set_iterator.h"
+#include "muster/core/data/epoch_order.h"
+
+namespace muster {
+
+/// The code points of UTF-8 bytes. A byte order mark at the start is left out.
+/// @throws FileError naming `origin` and the offset of the first byte that is not UTF-8: a stray or missing
+///         continuation, an overlong form, a surrogate, or beyond U+10FFFF.
+std::vector<char32_t> decodeUtf8(std::string_view bytes, const std::filesystem::path& origin);
+
+/// @throws InvalidArgument for what is no code point.
+std::string encodeUtf8(std::span<const char32_t> characters);
+
+/// The characters that a model knows, numbered in the order of their code points. A value.
+class Vocabulary {
+ public:
+  Vocabulary() = default;
+  /// Of all characters that occur in `text`.
+  explicit Vocabulary(std::span<const char32_t> text);
+
+  std::int64_t size() const { return static_cast<std::int64_t>(characters_.size()); }
+  /// 0 <= index < size(). @throws InvalidArgument otherwise.
+  char32_t character(std::int64_t index) const;
+  /// Nothing where the character is not known.
+  std::optional<std::int64_t> find(char32_t character) const;
+  /// Indices of a text. @throws InvalidArgument naming the first character that is not known, and its place.
+  std::vector<std::int64_t> indicesOf(std::span<const char32_t> text) const;
+  /// All characters, in order: `Vocabulary(characters())` is this one.
+  const std::vector<char32_t>& characters() const { return characters_; }
+
+  bool operator==(const Vocabulary&) const = default;
+
+ private:
+  std::vector<char32_t> characters_;  // [index], ascending
+};
+
+/// A text as indices into the vocabulary of its own characters. Shared by the iterators that go over it.
+struct CharacterText {
+  Vocabulary vocabulary;
+  std::vector<std::int64_t> indices;
+  std::filesystem::path origin;
+};
+
+/// Reads a UTF-8 text, plain or packed by gzip. @throws FileError as decodeUtf8, and where it cannot be read.
+std::shared_ptr<const CharacterText> readCharacterText(const std::filesystem::path& path);
+
+/// Gives a text in windows of `steps` characters, one after the other without overlap: features int64 [B, T],
+/// and labels int64 [B, T], the character behind each. What does not fill a last window is left out; the last
+/// batch of an epoch holds what is left.
+class CharacterIterator : public DataSetIterator {
+ public:
+  /// @param steps        characters a window, at least 1.
+  /// @param batch        windows a batch, at least 1.
+  /// @param shuffleSeed  where given, each epoch has an order of its own, from (seed, epoch).
+  /// @throws InvalidArgument for numbers below 1; FileError naming the text where it is too short for one
+  ///         window and the character behind it.
+  CharacterIterator(std::shared_ptr<const CharacterText> text, std::int64_t steps, std::int64_t batch,
+                    std::optional<std::uint64_t> shuffleSeed = std::nullopt);
+  CharacterIterator(const std::filesystem::path& path, std::int64_t steps, std::int64_t batch,
+                    std::optional<std::uint64_t> shuffleSeed = std::nullopt);
+
+  void reset(std::int64_t epoch) override { order_.reset(epoch); }
+  bool next(Batch& batch) override;
+  std::optional<std::int64_t> examples() const override { return order_.count(); }
+  std::optional<std::int64_t> batchSize() const override { return batch_; }
+
+  const std::shared_ptr<const CharacterText>& text() const { return text_; }
+  const Vocabulary& vocabulary() const { return text_->vocabulary; }
+  std::int64_t steps() const { return steps_; }
+
+ private:
+  std::shared_ptr<const CharacterText> text_;
+  std::int64_t steps_, batch_;
+  EpochOrder order_;  // of the windows
+};
+
+}  // namespace muster

@@ -1,0 +1,131 @@
+#include "muster/datasets/text.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <set>
+
+#include "muster/core/base/error.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+std::filesystem::path write(const std::filesystem::path& path, std::string_view bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+std::u32string decoded(std::string_view bytes) {
+  const auto characters = decodeUtf8(bytes, "text");
+  return {characters.begin(), characters.end()};
+}
+
+/// All windows of an epoch, as text, with the labels behind a bar.
+std::vector<std::string> windowsOf(CharacterIterator& data, std::int64_t epoch) {
+  std::vector<std::string> windows;
+  Batch batch;
+  const auto text = [&](const Tensor& indices, std::int64_t row) {
+    std::vector<char32_t> characters;
+    for (std::int64_t t = 0; t < data.steps(); ++t)
+      characters.push_back(data.vocabulary().character(indices.data<std::int64_t>()[row * data.steps() + t]));
+    return encodeUtf8(characters);
+  };
+  data.reset(epoch);
+  while (data.next(batch))
+    for (std::int64_t n = 0; n < batch.examples(); ++n)
+      windows.push_back(text(batch.features.front().value, n) + "|" + text(batch.labels.front().value, n));
+  return windows;
+}
+
+}  // namespace
+
+TEST_CASE("UTF-8 of one to four bytes is decoded and encoded again") {
+  const std::string bytes = "aé€😀\n\x7F\xC2\x80\xEF\xBF\xBF\xF4\x8F\xBF\xBF";
+  const std::u32string characters = decoded(bytes);
+  CHECK(characters == U"aé€😀\n\x7F\x80\xFFFF\x10FFFF");
+  CHECK(encodeUtf8(characters) == bytes);
+  CHECK(decoded("\xEF\xBB\xBFx\xEF\xBB\xBF") == U"x\xFEFF");  // a byte order mark at the start alone
+  CHECK(decoded("").empty());
+  const char32_t surrogate[] = {0xD800};
+  CHECK_THROWS_WITH_AS(encodeUtf8(surrogate), "utf-8: U+D800 is no character", InvalidArgument);
+}
+
+TEST_CASE("what is not UTF-8 is refused with the offset of the byte") {
+  const auto problem = [](std::string_view bytes) {
+    return test::thrown<FileError>([&] { decodeUtf8(bytes, "book.txt"); });
+  };
+  const auto at = [](int offset, std::string_view byte) {
+    return fmt::format(
+        "book.txt: is not UTF-8: the byte at offset {} is {}, which no character there may "
+        "begin with or go on with",
+        offset, byte);
+  };
+  CHECK(problem("Gr\xFC\xDF") == at(2, "0xFC"));        // Latin-1
+  CHECK(problem("ab\x80") == at(2, "0x80"));            // a continuation without a beginning
+  CHECK(problem("ab\xC3(") == at(3, "0x28"));           // a beginning without its continuation
+  CHECK(problem("a\xC0\xAF") == at(1, "0xC0"));         // overlong
+  CHECK(problem("a\xE0\x80\xAF") == at(1, "0xE0"));     // overlong
+  CHECK(problem("\xED\xA0\x80") == at(0, "0xED"));      // a surrogate
+  CHECK(problem("\xF4\x90\x80\x80") == at(0, "0xF4"));  // beyond U+10FFFF
+  CHECK(problem("abc\xE2\x82") ==
+        "book.txt: is not UTF-8: it ends within the character that begins at offset 3");
+}
+
+TEST_CASE("a vocabulary is all characters in the order of their code points") {
+  const Vocabulary vocabulary(decodeUtf8("bananenöl", "text"));
+  CHECK(encodeUtf8(vocabulary.characters()) == "abelnö");
+  CHECK(vocabulary.size() == 6);
+  CHECK(vocabulary.find(U'l') == 3);
+  CHECK(vocabulary.find(U'x') == std::nullopt);
+  CHECK(vocabulary.character(5) == U'ö');
+  CHECK(Vocabulary(vocabulary.characters()) == vocabulary);
+  CHECK(vocabulary.indicesOf(decodeUtf8("ölbe", "text")) == std::vector<std::int64_t>{5, 3, 1, 2});
+  CHECK(test::thrown<InvalidArgument>([&] { vocabulary.indicesOf(decodeUtf8("bäh", "text")); }) ==
+        "vocabulary: it does not know the character \"ä\" at place 1");
+  CHECK_THROWS_AS(vocabulary.character(6), InvalidArgument);
+}
+
+TEST_CASE("a text comes in windows whose labels are shifted by one") {
+  const test::TemporaryDirectory directory;
+  CharacterIterator data(write(directory / "text", "abcdéfghijk"), 3, 2);
+  CHECK(data.vocabulary().size() == 11);
+  CHECK(data.examples() == 3);
+  CHECK(data.batchesPerEpoch() == 2);
+  const std::vector<std::string> inOrder{"abc|bcd", "déf|éfg", "ghi|hij"};
+  CHECK(windowsOf(data, 0) == inOrder);
+  CHECK(windowsOf(data, 1) == inOrder);
+
+  CharacterIterator shuffled(data.text(), 1, 4, 7);
+  const auto first = windowsOf(shuffled, 0), second = windowsOf(shuffled, 1);
+  CHECK(first.size() == 10);
+  CHECK(first != second);
+  CHECK(std::set(first.begin(), first.end()) == std::set(second.begin(), second.end()));
+  CHECK(windowsOf(shuffled, 0) == first);
+
+  // Batches keep nothing of another iterator's.
+  Batch batch;
+  batch.masks.push_back({"features", Tensor::zeros({1})});
+  batch.features.push_back({"pixels", Tensor::zeros({1})});
+  data.reset(0);
+  REQUIRE(data.next(batch));
+  CHECK(batch.features.size() == 1);
+  CHECK(batch.features.front().value.shape() == Shape{2, 3});
+  CHECK(batch.masks.empty());
+}
+
+TEST_CASE("a text that is too short, and numbers that cannot be, are refused") {
+  const test::TemporaryDirectory directory;
+  const auto path = write(directory / "text", "äöü");
+  CHECK(test::thrown<FileError>([&] { CharacterIterator(path, 3, 1); }) ==
+        path.string() +
+            ": too short: it has 3 characters, but a window of 3 and the character behind it need 4");
+  CHECK(CharacterIterator(path, 2, 1).examples() == 1);
+  CHECK_THROWS_AS(CharacterIterator(write(directory / "empty", ""), 1, 1), FileError);
+  CHECK_THROWS_AS(CharacterIterator(directory / "missing", 1, 1), FileError);
+  CHECK_THROWS_AS(CharacterIterator(path, 0, 1), InvalidArgument);
+  CHECK_THROWS_AS(CharacterIterator(path, 2, 0), InvalidArgument);
+}
+
+}  // namespace muster
