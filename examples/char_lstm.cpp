@@ -1,0 +1,108 @@
+// A model that learns a text character by character and writes text of its own, trained by several workers
+// whose parameters are averaged. `char_lstm --help` says how to use it.
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "examples/char_lstm/options.h"
+#include "examples/char_lstm/sampler.h"
+#include "examples/support/output_file.h"
+#include "examples/support/program.h"
+#include "muster/core/io/model_file.h"
+#include "muster/core/listeners/progress_listener.h"
+#include "muster/core/nn/models/char_lstm.h"
+#include "muster/datasets/text.h"
+#include "muster/parallel/parallel_wrapper.h"
+
+using namespace muster;
+
+namespace {
+
+/// The characters are kept in the model's file under this name.
+constexpr const char* kVocabularyNote = "char_lstm.vocabulary";
+
+void print(const std::vector<std::string>& samples, std::string_view title) {
+  for (const auto& sample : samples) fmt::print("--- {}\n{}\n", title, sample);
+  fmt::print("---\n");
+}
+
+/// Writes samples between epochs.
+class SampleListener final : public Listener {
+ public:
+  SampleListener(const example::Sampler& sampler, const example::CharLstmArguments& arguments)
+      : sampler_(sampler), arguments_(arguments) {}
+
+  void onEpochEnd(const EpochEvent& event) override {
+    const std::int64_t finished = event.epoch + 1;
+    fmt::print("epoch {}: loss {:.4f} a character\n", finished, event.score);
+    const bool last = finished == arguments_.epochs;  // what is saved then writes
+    if (last || arguments_.sampleEvery == 0 || finished % arguments_.sampleEvery != 0) return;
+    print(sampler_.draw(event.trainer.model(), arguments_.seed), fmt::format("after epoch {}", finished));
+  }
+
+ private:
+  const example::Sampler& sampler_;
+  const example::CharLstmArguments& arguments_;
+};
+
+int train(const example::CharLstmArguments& a) {
+  example::checkOutputFile(a.model);
+  const auto seed = static_cast<std::uint64_t>(a.seed);
+  CharacterIterator data(a.text, a.steps, a.batch, seed);
+  const auto& vocabulary = data.vocabulary();
+  const example::Sampler sampler(vocabulary, a.steps, a.sample);
+
+  auto configuration =
+      charLstm(vocabulary.size(),
+               {.units = a.units, .layers = a.layers, .embedding = a.embedding, .dropout = a.dropout});
+  configuration.seed = seed;
+  configuration.updater = Adam{.learningRate = a.learningRate};
+  configuration.clipNorm = a.clipNorm;
+  configuration.inputShape = {a.steps};
+  MultiLayerNetwork network(configuration);
+  network.init();
+
+  auto wrapper =
+      ParallelWrapper::Builder(network)
+          .workers(a.workers)
+          .averagingFrequency(a.averagingFrequency)
+          .threadsPerWorker(a.threadsPerWorker)
+          .pinThreads(a.pinThreads)
+          .listeners({std::make_shared<ProgressListener>(), std::make_shared<SampleListener>(sampler, a)})
+          .build();
+  fmt::print(
+      "text: {}, {} characters, {} different ones\n\n{}\nplan: {}; {} pieces of {} characters, {} a batch\n",
+      a.text.string(), data.text()->indices.size(), vocabulary.size(), network.summary(), wrapper.plan(),
+      *data.examples(), a.steps, a.batch);
+  wrapper.fit(data, a.epochs);  // network now holds the averaged parameters
+
+  saveModel(network, a.model, {{kVocabularyNote, encodeUtf8(vocabulary.characters())}});
+  print(sampler.draw(network, a.seed), "sample");
+  fmt::print("saved: {}; --load writes with it\n", a.model.string());
+  return 0;
+}
+
+int load(const example::CharLstmArguments& a) {
+  const auto notes = readModelNotes(a.load);
+  const auto found = notes.find(kVocabularyNote);
+  if (found == notes.end()) throw FileError(a.load, "holds no characters; it was not saved by char_lstm");
+  const Vocabulary vocabulary(decodeUtf8(found->second, a.load));
+  const auto network = MultiLayerNetwork::load(a.load);
+  const Shape& input = network->configuration().inputShape;
+  const example::Sampler sampler(vocabulary, input[0], a.sample);
+  print(sampler.draw(*network, a.seed), "sample");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return example::runProgram("char_lstm", [&] {
+    const auto arguments = example::readCharLstmArguments(argc, argv);
+    if (!arguments) return 0;
+    return arguments->load.empty() ? train(*arguments) : load(*arguments);
+  });
+}

@@ -1,0 +1,179 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/io/model_file.h"
+#include "muster/core/io/safetensors.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/examples/sandbox.h"
+#include "tests/support/arrays.h"
+
+namespace muster {
+namespace {
+
+using test::contains;
+
+/// The program char_lstm with a small text.
+class CharLstm : public test::Sandbox {
+ public:
+  CharLstm() : Sandbox(MUSTER_CHAR_LSTM) {
+    std::string text;
+    for (int i = 0; i < 60; ++i) text += "the quick brown fox jümps over the lazy dog\n";
+    write("text", text);
+  }
+
+  void write(const std::string& name, std::string_view bytes) const {
+    std::ofstream(directory / name, std::ios::binary) << bytes;
+  }
+
+  test::Outcome train(std::vector<std::string> more = {}) const {
+    std::vector<std::string> arguments{"--text",   "text", "--steps",  "20", "--units",   "24",
+                                       "--layers", "1",    "--batch",  "8",  "--epochs",  "4",
+                                       "--lr",     "0.02", "--length", "60", "--samples", "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(std::move(arguments));
+  }
+};
+
+/// The losses told at the ends of epochs.
+std::vector<double> lossesIn(const std::string& text) {
+  std::vector<double> losses;
+  const std::string label = ": loss ", unit = " a character";
+  for (auto at = text.find(unit); at != std::string::npos; at = text.find(unit, at + 1))
+    losses.push_back(std::stod(text.substr(text.rfind(label, at) + label.size())));
+  return losses;
+}
+
+/// What stands from the first final sample to the end of the samples.
+std::string samplesIn(const std::string& text) {
+  const auto begin = text.find("--- sample\n");
+  REQUIRE(begin != std::string::npos);
+  return text.substr(begin, text.rfind("---\n") - begin);
+}
+
+TEST_CASE("it learns, samples as it goes, and writes the same from the saved model") {
+  const CharLstm program;
+  const auto run = program.train();
+  CAPTURE(run.out);
+  CAPTURE(run.err);
+  REQUIRE(run.exit == 0);
+  CHECK(run.out.starts_with("text: text, 2640 characters, 29 different ones\n"));
+  CHECK(contains(run.out, "lstm1"));
+  CHECK(contains(run.out, "plan: "));
+  CHECK(contains(run.out, "--- after epoch 1\n"));
+  CHECK(run.out.ends_with("saved: char-lstm.safetensors; --load writes with it\n"));
+  const auto losses = lossesIn(run.out);
+  REQUIRE(losses.size() == 4);
+  CHECK(losses[0] < 3.5);  // ln 29 = 3.4
+  CHECK(losses[3] < 0.7 * losses[0]);
+
+  const std::vector<std::string> load{"--load", "char-lstm.safetensors", "--length", "60"};
+  const auto loaded = program.run(load);
+  REQUIRE(loaded.exit == 0);
+  CHECK(samplesIn(loaded.out) == samplesIn(run.out));
+  auto other = load;
+  other.insert(other.end(), {"--seed", "7", "--prompt", "the jü", "--samples", "1"});
+  const auto prompted = program.run(other);
+  CHECK(prompted.out.starts_with("--- sample\nthe jü"));
+  CHECK(samplesIn(prompted.out) != samplesIn(run.out));
+}
+
+TEST_CASE("the saved model loads again and gives the same outputs bit for bit, as does the same command") {
+  const CharLstm program;
+  for (const char* name : {"a.safetensors", "b.safetensors"})
+    REQUIRE(
+        program
+            .train({"--epochs", "1", "--layers", "2", "--dropout", "0.2", "--model", name, "--workers", "3"})
+            .exit == 0);
+  CHECK(test::readFile(program.directory / "a.safetensors") ==
+        test::readFile(program.directory / "b.safetensors"));
+
+  const auto path = program.directory / "a.safetensors";
+  const auto first = MultiLayerNetwork::load(path);
+  CHECK(readModelNotes(path).at("char_lstm.vocabulary").starts_with("\n abcdefg"));
+  Tensor window = Tensor::empty({2, 20}, DType::Int64);
+  for (std::int64_t i = 0; i < 40; ++i) window.data<std::int64_t>()[i] = 5 * i % 29;
+  saveModel(*first, program.directory / "again.safetensors");
+  const auto second = MultiLayerNetwork::load(program.directory / "again.safetensors");
+  const Tensor outputs = first->output(window);
+  CHECK(outputs.shape() == Shape{2, 20, 29});
+  CHECK(test::sameBits(outputs, second->output(window)));
+}
+
+TEST_CASE("a text that cannot be learned is refused with 1 and a sentence") {
+  const CharLstm program;
+  program.write("latin1",
+                "Gr\xFC\xDF"
+                "e aus dem letzten Jahrhundert");
+  program.write("short", "too short");
+  program.write("empty", "");
+  const std::vector<std::pair<std::string, std::string>> refused{
+      {"latin1", "latin1: is not UTF-8: the byte at offset 2 is 0xFC"},
+      {"missing", "missing: cannot be read: No such file or directory"},
+      {"short",
+       "short: too short: it has 9 characters, but a window of 20 and the character behind it need 21"},
+      {"empty", "empty: too short: it has 0 characters"}};
+  for (const auto& [text, sentence] : refused) {
+    const auto run = program.train({"--text", text});
+    CHECK(run.exit == 1);
+    CHECK(run.out.empty());
+    CHECK_MESSAGE(run.err.starts_with("char_lstm: " + sentence), run.err);
+  }
+  CHECK(program.train({"--model", "nowhere/model"})
+            .err.starts_with("char_lstm: nowhere/model: cannot be written"));
+  program.write("not a model", "x");
+  CHECK(program.run({"--load", "not a model"}).exit == 1);
+}
+
+TEST_CASE("help explains every option, and what cannot be is refused with 2") {
+  const CharLstm program;
+  const auto help = program.run({"--help"});
+  CHECK(help.exit == 0);
+  for (const char* option : {"text",
+                             "model",
+                             "load",
+                             "help",
+                             "steps",
+                             "units",
+                             "layers",
+                             "embedding",
+                             "dropout",
+                             "epochs",
+                             "batch",
+                             "lr",
+                             "clip-norm",
+                             "workers",
+                             "averaging-frequency",
+                             "threads-per-worker",
+                             "pin-threads",
+                             "seed",
+                             "samples",
+                             "length",
+                             "temperature",
+                             "prompt",
+                             "sample-every"})
+    CHECK_MESSAGE(contains(help.out, "\n  --" + std::string(option) + " "), option);
+
+  const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
+      {{}, "give the text to learn with --text, or a saved model with --load; --help says more"},
+      {{"--load", "m", "--text", "text"}, "--text is for training, and --load trains nothing"},
+      {{"--text", "text", "--temperature", "0"}, "--temperature must be a positive number, got 0"},
+      {{"--text", "text", "--steps", "0"}, "--steps must be between 1 and 65536, got 0"},
+      {{"--text", "text", "--prompt", "öl"},
+       "--prompt: the text that was learned lacks a character: vocabulary: it does not know the character "
+       "\"ö\" at "
+       "place 0"}};
+  for (const auto& [arguments, sentence] : refused) {
+    const auto run = program.run(arguments);
+    CHECK(run.exit == 2);
+    CHECK(run.out.empty());
+    CHECK(run.err == "char_lstm: " + sentence + "\n");
+  }
+}
+
+}  // namespace
+}  // namespace muster
