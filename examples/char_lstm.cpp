@@ -37,7 +37,6 @@ class SampleListener final : public Listener {
 
   void onEpochEnd(const EpochEvent& event) override {
     const std::int64_t finished = event.epoch + 1;
-    fmt::print("epoch {}: loss {:.4f} a character\n", finished, event.score);
     const bool last = finished == arguments_.epochs;  // what is saved then writes
     if (last || arguments_.sampleEvery == 0 || finished % arguments_.sampleEvery != 0) return;
     print(sampler_.draw(event.trainer.model(), arguments_.seed), fmt::format("after epoch {}", finished));

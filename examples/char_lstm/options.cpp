@@ -19,7 +19,7 @@ constexpr std::string_view kIntroduction =
                                                  write with a model that was trained before
 
 Any text in UTF-8 will do, plain or packed by gzip; a hundred thousand characters are little, a million are
-good. The loss starts near the logarithm of the number of characters: about 4 for English. Below 2 there are
+good. The score starts near the logarithm of the number of characters: about 4 for English. Below 2 there are
 words, below 1.5 mostly right ones. If it stays above 2: more epochs, more --units, a text of one kind. If it
 becomes very low and the samples recite the text: --dropout 0.2, or more text. The temperature is for reading:
 low ones repeat themselves, high ones misspell.

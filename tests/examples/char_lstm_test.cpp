@@ -39,13 +39,13 @@ class CharLstm : public test::Sandbox {
   }
 };
 
-/// The losses told at the ends of epochs.
-std::vector<double> lossesIn(const std::string& text) {
-  std::vector<double> losses;
-  const std::string label = ": loss ", unit = " a character";
-  for (auto at = text.find(unit); at != std::string::npos; at = text.find(unit, at + 1))
-    losses.push_back(std::stod(text.substr(text.rfind(label, at) + label.size())));
-  return losses;
+/// The scores told at the ends of epochs.
+std::vector<double> scoresIn(const std::string& text) {
+  std::vector<double> scores;
+  const std::string label = ": score ";
+  for (auto at = text.find(label); at != std::string::npos; at = text.find(label, at + 1))
+    scores.push_back(std::stod(text.substr(at + label.size())));
+  return scores;
 }
 
 /// What stands from the first final sample to the end of the samples.
@@ -66,10 +66,10 @@ TEST_CASE("it learns, samples as it goes, and writes the same from the saved mod
   CHECK(contains(run.out, "plan: "));
   CHECK(contains(run.out, "--- after epoch 1\n"));
   CHECK(run.out.ends_with("saved: char-lstm.safetensors; --load writes with it\n"));
-  const auto losses = lossesIn(run.out);
-  REQUIRE(losses.size() == 4);
-  CHECK(losses[0] < 3.5);  // ln 29 = 3.4
-  CHECK(losses[3] < 0.7 * losses[0]);
+  const auto scores = scoresIn(run.err);
+  REQUIRE(scores.size() == 4);
+  CHECK(scores[0] < 3.5);  // ln 29 = 3.4
+  CHECK(scores[3] < 0.7 * scores[0]);
 
   const std::vector<std::string> load{"--load", "char-lstm.safetensors", "--length", "60"};
   const auto loaded = program.run(load);
