@@ -43,6 +43,13 @@ class RandomStream {
   /// Uniform in 0 .. bound-1; bound >= 1.
   std::uint64_t below(std::uint64_t index, std::uint64_t bound) const;
 
+  /// The stream of the same seed and name in another epoch.
+  RandomStream inEpoch(std::int64_t epoch) const {
+    RandomStream other = *this;
+    other.epoch_ = static_cast<std::uint64_t>(epoch);
+    return other;
+  }
+
   const std::array<std::uint32_t, 2>& key() const { return key_; }
   std::uint64_t epoch() const { return epoch_; }
 

@@ -1,5 +1,6 @@
 #include "muster/core/ops/accumulate.h"
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 
 namespace muster {
@@ -32,6 +33,7 @@ void check(std::span<const Tensor> inputs, const Tensor& out) {
 void sum(std::span<const Tensor> inputs, Tensor& out, Context& context) {
   check(inputs, out);
   if (out.device().isCpu()) return cpu::sum(inputs, out, context);
+  if constexpr (kCudaBuilt) return cuda::sum(inputs, out, context);
   throw DeviceUnavailable("sum: this build has no CUDA");
 }
 

@@ -14,11 +14,15 @@ namespace muster {
 /// @param inputs  at least one; float32 or float64, alike in shape, element type, layout and device.
 /// @param out  like the inputs, and allocated; it may be the very memory of one of them, but must not overlap
 ///             them in part.
-/// @throws InvalidArgument naming the input that differs from inputs[0] or overlaps `out` in part.
+/// @throws InvalidArgument naming the input that differs from inputs[0] or overlaps `out` in part; on a GPU
+///         for more than 128 inputs.
 /// Uses the context's threads where that pays; allocates nothing.
 void sum(std::span<const Tensor> inputs, Tensor& out, Context& context);
 
 namespace cpu {
+void sum(std::span<const Tensor> inputs, Tensor& out, Context& context);
+}
+namespace cuda {
 void sum(std::span<const Tensor> inputs, Tensor& out, Context& context);
 }
 

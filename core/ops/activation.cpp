@@ -1,5 +1,6 @@
 #include "muster/core/ops/activation.h"
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
 
@@ -25,6 +26,7 @@ void activationForward(Activation activation, const Tensor& x, Tensor& y, Contex
   requireUsable(activation, x);
   detail::expectLike("activation", "y", y, x);
   if (x.device().isCpu()) return cpu::activationForward(activation, x, y, context);
+  if constexpr (kCudaBuilt) return cuda::activationForward(activation, x, y, context);
   throw DeviceUnavailable("activation: this build has no CUDA");
 }
 
@@ -37,6 +39,7 @@ void activationBackward(Activation activation, const Tensor& x, const Tensor& y,
   else if (activation != Activation::Identity)
     detail::expectLike("activation", "y", y, gradY);
   if (gradY.device().isCpu()) return cpu::activationBackward(activation, x, y, gradY, gradX, context);
+  if constexpr (kCudaBuilt) return cuda::activationBackward(activation, x, y, gradY, gradX, context);
   throw DeviceUnavailable("activation: this build has no CUDA");
 }
 

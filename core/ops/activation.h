@@ -46,5 +46,10 @@ void activationForward(Activation activation, const Tensor& x, Tensor& y, Contex
 void activationBackward(Activation activation, const Tensor& x, const Tensor& y, const Tensor& gradY,
                         Tensor& gradX, Context& context);
 }  // namespace cpu
+namespace cuda {
+void activationForward(Activation activation, const Tensor& x, Tensor& y, Context& context);
+void activationBackward(Activation activation, const Tensor& x, const Tensor& y, const Tensor& gradY,
+                        Tensor& gradX, Context& context);
+}  // namespace cuda
 
 }  // namespace muster

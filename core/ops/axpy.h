@@ -15,5 +15,8 @@ void axpy(double a, const Tensor& x, Tensor& y, Context& context);
 namespace cpu {
 void axpy(double a, const Tensor& x, Tensor& y, Context& context);
 }
+namespace cuda {
+void axpy(double a, const Tensor& x, Tensor& y, Context& context);
+}
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #include "muster/core/ops/conv2d.h"
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 
 namespace muster {
@@ -42,6 +43,7 @@ std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& contex
                                        Layout offered) {
   shape.validate();
   if (context.device().isCpu()) return cpu::planConv2d(shape, context, choice, offered);
+  if constexpr (kCudaBuilt) return cuda::planConv2d(shape, context, choice, offered);
   throw DeviceUnavailable("conv2d: this build has no CUDA");
 }
 

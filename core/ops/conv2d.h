@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "muster/core/device/context.h"
+#include "muster/core/ops/activation.h"
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
@@ -56,6 +57,10 @@ class Conv2dPlan {
   /// What was chosen, for reports.
   virtual std::string implementation() const = 0;
 
+  /// Takes an activation over, if the plan can: `forward` then gives activation(conv(x, weight) + bias).
+  /// Asked once, before the first run. @return whether it does so.
+  virtual bool fuse(Activation) { return false; }
+
   /// y = conv(x, weight) + bias. `bias` may be undefined. x in inputLayout(), y in outputLayout().
   virtual void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) = 0;
   /// gradX = d loss / d x; overwritten. gradX in inputLayout(), gradY in outputLayout().
@@ -76,5 +81,9 @@ namespace cpu {
 std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice,
                                        Layout offered);
 }  // namespace cpu
+namespace cuda {
+std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice,
+                                       Layout offered);
+}  // namespace cuda
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #include "muster/core/ops/dense.h"
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 
 namespace muster {
@@ -9,6 +10,7 @@ std::unique_ptr<DensePlan> planDense(const DenseShape& shape, Context& context) 
           "dense: expected positive sizes, got batch {}, {} inputs and {} outputs", shape.batch,
           shape.inFeatures, shape.outFeatures);
   if (context.device().isCpu()) return cpu::planDense(shape, context);
+  if constexpr (kCudaBuilt) return cuda::planDense(shape, context);
   throw DeviceUnavailable("dense: this build has no CUDA");
 }
 

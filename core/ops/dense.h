@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "muster/core/device/context.h"
+#include "muster/core/ops/activation.h"
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
@@ -17,6 +18,9 @@ struct DenseShape {
 class DensePlan {
  public:
   virtual ~DensePlan() = default;
+  /// Takes an activation over, if the plan can: `forward` then gives activation(x weight^T + bias). Asked
+  /// once, before the first run. @return whether it does so.
+  virtual bool fuse(Activation) { return false; }
   virtual void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) = 0;
   /// gradX = gradY weight; overwritten.
   virtual void backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) = 0;
@@ -29,6 +33,9 @@ class DensePlan {
 std::unique_ptr<DensePlan> planDense(const DenseShape& shape, Context& context);
 
 namespace cpu {
+std::unique_ptr<DensePlan> planDense(const DenseShape& shape, Context& context);
+}
+namespace cuda {
 std::unique_ptr<DensePlan> planDense(const DenseShape& shape, Context& context);
 }
 

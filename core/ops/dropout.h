@@ -16,9 +16,22 @@ namespace muster {
 void dropout(const Tensor& x, Tensor& y, double rate, const RandomStream& random, std::int64_t firstExample,
              Context& context);
 
+/// The same to the same bits, but the epoch and the first example's position are read where the tensors are
+/// when the work is done: for steps that are recorded once and run again and again. `random`'s own epoch is
+/// not looked at.
+/// @param position  int64 [2] on x's device: the epoch, and the first example's position in it.
+void dropout(const Tensor& x, Tensor& y, double rate, const RandomStream& random, const Tensor& position,
+             Context& context);
+
 namespace cpu {
 void dropout(const Tensor& x, Tensor& y, double rate, const RandomStream& random, std::int64_t firstExample,
              Context& context);
 }
+namespace cuda {
+void dropout(const Tensor& x, Tensor& y, double rate, const RandomStream& random, std::int64_t firstExample,
+             Context& context);
+void dropout(const Tensor& x, Tensor& y, double rate, const RandomStream& random, const Tensor& position,
+             Context& context);
+}  // namespace cuda
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #include "muster/core/ops/loss.h"
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
 
@@ -31,7 +32,48 @@ LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const
   requireUsable(kind, predictions, labels, mask, gradient);
   if (predictions.device().isCpu())
     return cpu::loss(kind, predictions, labels, mask, gradient, normaliser, context);
+  if constexpr (kCudaBuilt) return cuda::loss(kind, predictions, labels, mask, gradient, normaliser, context);
   throw DeviceUnavailable("loss: this build has no CUDA");
+}
+
+void lossInto(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+              Tensor& gradient, const Tensor& normaliser, Tensor& value, Context& context) {
+  requireUsable(kind, predictions, labels, mask, gradient);
+  const Device device = predictions.device();
+  if (normaliser.defined())
+    detail::expectTensor("loss", "normaliser", normaliser,
+                         {.shape = {1}, .dtype = DType::Float64, .device = device});
+  detail::expectTensor("loss", "value", value,
+                       {.shape = {kLossNumbers}, .dtype = DType::Float64, .device = device});
+  if (device.isCpu()) {
+    const double divisor = normaliser.defined() ? *normaliser.data<double>() : 0;
+    const auto result = cpu::loss(kind, predictions, labels, mask, gradient, divisor, context);
+    auto* const numbers = value.data<double>();
+    numbers[0] = result.sum;
+    numbers[1] = result.weight;
+    numbers[2] = -1;  // no row has a class out of range
+    numbers[3] = 0;
+    return;
+  }
+  if constexpr (kCudaBuilt)
+    return cuda::lossInto(kind, predictions, labels, mask, gradient, normaliser, value, context);
+  throw DeviceUnavailable("loss: this build has no CUDA");
+}
+
+LossValue lossValue(std::span<const double> numbers, const Shape& predictions) {
+  require(numbers.size() == kLossNumbers, "loss: a value has {} numbers, got {}", kLossNumbers,
+          numbers.size());
+  if (numbers[2] >= 0)
+    throw InvalidArgument(
+        fmt::format("loss: the label of {} is {}, expected 0 to {}",
+                    detail::placeOfRow(static_cast<std::int64_t>(numbers[2]), predictions.dropLast()),
+                    static_cast<std::int64_t>(numbers[3]), predictions[-1] - 1));
+  return {.sum = numbers[0], .weight = numbers[1]};
+}
+
+std::string detail::placeOfRow(std::int64_t row, const Shape& rows) {
+  if (rows.rank() == 1) return fmt::format("row {}", row);
+  return fmt::format("example {}, step {}", row / rows[1], row % rows[1]);
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -48,9 +49,37 @@ struct LossValue {
 LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
                Tensor& gradient, double normaliser, Context& context);
 
+/// How many numbers `lossInto` writes.
+inline constexpr std::size_t kLossNumbers = 4;
+
+/// As `loss`, but leaves what the loss came to where the predictions are, for `lossValue` to read once it has
+/// been copied: on a GPU nobody waits.
+/// @param normaliser  float64 [1] on the predictions' device, read when the work is done; undefined, or 0:
+/// the
+///                    batch's own weight.
+/// @param value  float64 [kLossNumbers] on the predictions' device.
+/// @throws InvalidArgument for shapes that do not fit; for a class out of range on the CPU alone.
+void lossInto(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+              Tensor& gradient, const Tensor& normaliser, Tensor& value, Context& context);
+
+/// Reads what `lossInto` wrote for predictions of this shape. @throws InvalidArgument as `loss` does for a
+/// class out of range; the gradient has NaN in such a row.
+LossValue lossValue(std::span<const double> numbers, const Shape& predictions);
+
 namespace cpu {
 LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
                Tensor& gradient, double normaliser, Context& context);
 }
+namespace cuda {
+LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+               Tensor& gradient, double normaliser, Context& context);
+void lossInto(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+              Tensor& gradient, const Tensor& normaliser, Tensor& value, Context& context);
+}  // namespace cuda
+
+namespace detail {
+/// As in `row 3`, for rows [N], or over time, [N, T], as in `example 2, step 5`.
+std::string placeOfRow(std::int64_t row, const Shape& rows);
+}  // namespace detail
 
 }  // namespace muster

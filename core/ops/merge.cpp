@@ -3,7 +3,9 @@
 #include <cmath>
 #include <string_view>
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
+#include "muster/core/ops/detail/expect.h"
 
 namespace muster {
 namespace {
@@ -31,6 +33,15 @@ void checkWeights(std::span<const double> weights, std::size_t replicas, std::st
   require(total > 0 && std::isfinite(total), "{}: the weights sum to {}, so there is no mean", op, total);
 }
 
+/// Merging across devices is a collective's work.
+void checkDevice(const Tensor& block, Device device, std::string_view op) {
+  if (!block.device().isCpu() && !kCudaBuilt)
+    throw DeviceUnavailable(fmt::format("{}: this build has no CUDA", op));
+  if (block.device() != device)
+    throw InvalidArgument(fmt::format("{}: all must lie on one device, got {} and {}", op, device.toString(),
+                                      block.device().toString()));
+}
+
 /// @param parts  numbers that an element has: 1, or 2 for moments.
 void check(std::span<const Tensor> replicas, std::span<const double> weights, const Tensor& shadow,
            std::int64_t begin, std::int64_t end, int parts, std::string_view op) {
@@ -42,9 +53,14 @@ void check(std::span<const Tensor> replicas, std::span<const double> weights, co
   require(elements % parts == 0, "{}: {} elements are not means and variances", op, elements);
   require(0 <= begin && begin <= end && end <= elements / parts, "{}: [{}, {}) does not lie in {} elements",
           op, begin, end, elements / parts);
-  for (const auto& replica : replicas)
-    if (!replica.device().isCpu()) throw DeviceUnavailable(fmt::format("{}: this build has no CUDA", op));
-  if (!shadow.device().isCpu()) throw DeviceUnavailable(fmt::format("{}: this build has no CUDA", op));
+  const Device device = replicas[0].device();
+  for (const auto& replica : replicas) checkDevice(replica, device, op);
+  if (shadow.defined()) checkDevice(shadow, device, op);
+}
+
+/// Work on the CPU needs no context.
+void requireCpu(const Tensor& tensor, std::string_view op) {
+  require(tensor.device().isCpu(), "{}: on {} it needs a context", op, tensor.device().toString());
 }
 
 }  // namespace
@@ -52,6 +68,11 @@ void check(std::span<const Tensor> replicas, std::span<const double> weights, co
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
                   std::int64_t begin, std::int64_t end, Context& context) {
   check(replicas, weights, shadow, begin, end, 1, "weightedMean");
+  if constexpr (kCudaBuilt) {
+    Tensor none;
+    if (!replicas[0].device().isCpu())
+      return cuda::weightedMean(replicas, weights, shadow, begin, end, none, context);
+  }
   cpu::weightedMean(replicas, weights, shadow, begin, end, context);
 }
 
@@ -67,18 +88,68 @@ double relativeDistance(std::span<const Spread> slices) {
 Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
                       std::int64_t end) {
   check(replicas, weights, Tensor(), begin, end, 1, "weightedSpread");
+  requireCpu(replicas[0], "weightedSpread");
   return cpu::weightedSpread(replicas, weights, begin, end);
+}
+
+Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
+                      std::int64_t end, Context& context) {
+  check(replicas, weights, Tensor(), begin, end, 1, "weightedSpread");
+  if constexpr (kCudaBuilt)
+    if (!replicas[0].device().isCpu()) return cuda::weightedSpread(replicas, weights, begin, end, context);
+  return cpu::weightedSpread(replicas, weights, begin, end);
+}
+
+void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+                  std::int64_t begin, std::int64_t end, Tensor& distances, Context& context) {
+  check(replicas, weights, shadow, begin, end, 1, "weightedMean");
+  detail::expectTensor("weightedMean", "distances", distances,
+                       {.shape = {static_cast<std::int64_t>(replicas.size()) + 1},
+                        .dtype = DType::Float64,
+                        .device = replicas[0].device()});
+  if constexpr (kCudaBuilt)
+    if (!replicas[0].device().isCpu())
+      return cuda::weightedMean(replicas, weights, shadow, begin, end, distances, context);
+  auto* const to = distances.data<double>();
+  for (std::size_t w = 0; w < replicas.size(); ++w) {
+    const Spread own = cpu::distanceOf(replicas[w], replicas, weights, begin, end);
+    to[w] = own.distance;
+    to[replicas.size()] = own.norm;
+  }
+  cpu::weightedMean(replicas, weights, shadow, begin, end, context);
+}
+
+Spread spreadOf(std::span<const double> distances, std::span<const double> weights) {
+  checkWeights(weights, distances.size() - 1, "spreadOf");
+  Spread spread{.distance = 0, .norm = distances.back()};
+  double total = 0;
+  for (const double weight : weights) total += weight;
+  for (std::size_t w = 0; w < weights.size(); ++w)
+    if (weights[w] != 0) spread.distance += weights[w] / total * distances[w];
+  return spread;
 }
 
 Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
                        std::int64_t end, Tensor& out) {
   check(vectors, weights, out, begin, end, 1, "addWeightedMean");
+  requireCpu(out, "addWeightedMean");
+  return cpu::addWeightedMean(vectors, weights, begin, end, out);
+}
+
+Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
+                       std::int64_t end, Tensor& out, Context& context) {
+  check(vectors, weights, out, begin, end, 1, "addWeightedMean");
+  if constexpr (kCudaBuilt)
+    if (!out.device().isCpu()) return cuda::addWeightedMean(vectors, weights, begin, end, out, context);
   return cpu::addWeightedMean(vectors, weights, begin, end, out);
 }
 
 void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
                      std::int64_t begin, std::int64_t end, Context& context) {
   check(replicas, weights, shadow, begin, end, 2, "weightedMoments");
+  if constexpr (kCudaBuilt)
+    if (!replicas[0].device().isCpu())
+      return cuda::weightedMoments(replicas, weights, shadow, begin, end, context);
   cpu::weightedMoments(replicas, weights, shadow, begin, end, context);
 }
 

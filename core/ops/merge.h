@@ -19,7 +19,8 @@ struct Spread {
 /// replicas. Replicas of weight 0 do not contribute but receive the mean. One contributor is copied, bit for
 /// bit. Equal float32 replicas stay as they are, equal float64 ones up to rounding.
 ///
-/// @param replicas  float32 or float64, all of one type and size, RowMajor, on the CPU.
+/// @param replicas  float32 or float64, all of one type and size, RowMajor, on one device; at most 32 on a
+/// GPU.
 /// @param weights   one each, >= 0, not all 0.
 /// @throws InvalidArgument if types or sizes differ. Elements outside [begin, end) are not touched, so
 /// several threads may each take a slice. Source: McDonald et al. 2010, "Distributed training strategies for
@@ -27,12 +28,26 @@ struct Spread {
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
                   std::int64_t begin, std::int64_t end, Context& context);
 
+/// `weightedMean`, which in the same pass over memory says how far apart the replicas were: distances[w]
+/// becomes |x_w - m|^2 over [begin, end) with the replica as it was and the mean not yet rounded,
+/// distances[W] becomes |m|^2; in float64 and in a fixed order. Replicas of weight 0 have a distance, too.
+/// @param distances  float64 [W + 1] on the replicas' device. On a GPU enqueued, as the mean.
+void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+                  std::int64_t begin, std::int64_t end, Tensor& distances, Context& context);
+
+/// What the distances say of all contributors: sum_w weights[w] distances[w] / sum_w weights[w], and |m|^2;
+/// as `weightedSpread`. @param distances  on the CPU.
+Spread spreadOf(std::span<const double> distances, std::span<const double> weights);
+
 /// out[i] += the weighted mean of the vectors, accumulated in float64 in their order, for i in [begin, end).
 /// @param vectors  float32 or float64, all of one type and size with `out`.
 /// @return the squares of what was added (distance) and of `out` before (norm), summed.
 /// @throws InvalidArgument as `weightedMean`. Several threads may each take a slice.
 Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
                        std::int64_t end, Tensor& out);
+/// The same on any device; on a GPU it waits for the spread.
+Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
+                       std::int64_t end, Tensor& out, Context& context);
 
 /// As `weightedMean`, for statistics blocks of Moments: element i of the first half is a mean, element i of
 /// the second half the variance that goes with it. mean = sum p m; variance = sum p (v + m^2) - mean^2, in
@@ -46,12 +61,31 @@ double relativeDistance(std::span<const Spread> slices);
 /// The spread of elements [begin, end) of the replicas about their weighted mean, in float64 and in a fixed
 /// order: sum_w weights[w] |x_w - m|^2 / sum_w weights[w], and |m|^2. Replicas of weight 0 do not count.
 /// Changes nothing.
-/// @param replicas  float32 or float64, all of one type and size, on the CPU.
+/// @param replicas  float32 or float64, all of one type and size, on one device; on a GPU with the context
+/// below.
 /// @throws InvalidArgument as `weightedMean`. Several threads may each take a slice.
 Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
                       std::int64_t end);
+/// The same on any device; on a GPU it waits for the spread.
+Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
+                      std::int64_t end, Context& context);
+
+namespace cuda {
+/// `distances` may be undefined.
+void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+                  std::int64_t begin, std::int64_t end, Tensor& distances, Context& context);
+void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+                     std::int64_t begin, std::int64_t end, Context& context);
+Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
+                       std::int64_t end, Tensor& out, Context& context);
+Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
+                      std::int64_t end, Context& context);
+}  // namespace cuda
 
 namespace cpu {
+/// Squared distance of one replica from the mean, and the mean's squared norm.
+Spread distanceOf(const Tensor& replica, std::span<const Tensor> replicas, std::span<const double> weights,
+                  std::int64_t begin, std::int64_t end);
 Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
                        std::int64_t end, Tensor& out);
 Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,

@@ -1,5 +1,6 @@
 #include "muster/core/ops/pool2d.h"
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 
 namespace muster {
@@ -27,6 +28,7 @@ void Pool2dShape::validate() const {
 std::unique_ptr<Pool2dPlan> planPool2d(const Pool2dShape& shape, Layout layout, Context& context) {
   shape.validate();
   if (context.device().isCpu()) return cpu::planPool2d(shape, layout, context);
+  if constexpr (kCudaBuilt) return cuda::planPool2d(shape, layout, context);
   throw DeviceUnavailable("pool2d: this build has no CUDA");
 }
 

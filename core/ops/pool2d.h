@@ -45,5 +45,8 @@ std::unique_ptr<Pool2dPlan> planPool2d(const Pool2dShape& shape, Layout layout, 
 namespace cpu {
 std::unique_ptr<Pool2dPlan> planPool2d(const Pool2dShape& shape, Layout layout, Context& context);
 }
+namespace cuda {
+std::unique_ptr<Pool2dPlan> planPool2d(const Pool2dShape& shape, Layout layout, Context& context);
+}
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #include "muster/core/ops/reorder.h"
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
 
@@ -21,6 +22,7 @@ void reorder(const Tensor& x, Tensor& y, Context& context) {
   requireFits("reorder", x, y);
   detail::expectLike("reorder", "x", x, x);
   if (x.device().isCpu()) return cpu::reorder(x, y, context);
+  if constexpr (kCudaBuilt) return cuda::reorder(x, y, context);
   throw DeviceUnavailable("reorder: this build has no CUDA");
 }
 
@@ -28,6 +30,7 @@ void loadFeatures(const Tensor& x, Tensor& y, Context& context) {
   requireFits("loadFeatures", x, y);
   if (x.dtype() != DType::UInt8) detail::expectLike("loadFeatures", "x", x, x);
   if (x.device().isCpu()) return cpu::loadFeatures(x, y, context);
+  if constexpr (kCudaBuilt) return cuda::loadFeatures(x, y, context);
   throw DeviceUnavailable("loadFeatures: this build has no CUDA");
 }
 

@@ -24,5 +24,10 @@ void reorder(const Tensor& x, Tensor& y, Context& context);
 void loadFeatures(const Tensor& x, Tensor& y, Context& context);
 void loadIndices(const Tensor& x, Tensor& y, Context& context);
 }  // namespace cpu
+namespace cuda {
+void reorder(const Tensor& x, Tensor& y, Context& context);
+void loadFeatures(const Tensor& x, Tensor& y, Context& context);
+void loadIndices(const Tensor& x, Tensor& y, Context& context);
+}  // namespace cuda
 
 }  // namespace muster

@@ -33,11 +33,16 @@ struct ThresholdMessage {
 
 /// residual += values - base: adds an update to what has not been sent yet. @return how many elements of the
 /// residual are then at least `threshold` in size.
-/// @param values, base, residual  float32 [P], RowMajor, on the CPU.
+/// @param values, base, residual  float32 [P], RowMajor, on one device: the context's, which on the CPU need
+/// not be
+///                                given. On a GPU each of these calls waits for what it gives back to the
+///                                host.
 /// @throws InvalidArgument if they differ in size, or unless threshold > 0; NonFiniteScore where an element
 /// of
 ///         the residual is no finite number any more.
 std::int64_t accumulateUpdate(const Tensor& values, const Tensor& base, float threshold, Tensor& residual);
+std::int64_t accumulateUpdate(const Tensor& values, const Tensor& base, float threshold, Tensor& residual,
+                              Context& context);
 
 /// Takes a threshold, with its sign, from each element of the residual that is at least as large, and writes
 /// down which these were. What is left stays for later. Allocates nothing.
@@ -45,24 +50,38 @@ std::int64_t accumulateUpdate(const Tensor& values, const Tensor& base, float th
 /// @param nonZero  how many elements that will be, as `accumulateUpdate` has counted them.
 /// @throws InvalidArgument as above.
 void encodeThreshold(Tensor& residual, float threshold, std::int64_t nonZero, ThresholdMessage& message);
+void encodeThreshold(Tensor& residual, float threshold, std::int64_t nonZero, ThresholdMessage& message,
+                     Context& context);
 
 /// out[i] += scale * message[i] for i in [begin, end). Several threads may each take a slice.
 /// @throws InvalidArgument if sizes differ or the range does not lie in them.
 void addDecoded(const ThresholdMessage& message, float scale, std::int64_t begin, std::int64_t end,
                 Tensor& out);
+void addDecoded(const ThresholdMessage& message, float scale, std::int64_t begin, std::int64_t end,
+                Tensor& out, Context& context);
 
 /// Clamps each element to [-limit, limit].
 void clampElements(Tensor& values, float limit);
+void clampElements(Tensor& values, float limit, Context& context);
 
-namespace cpu {
 struct ResidualCounts {
   std::int64_t reaching = 0, notFinite = 0;
 };
+
+namespace cpu {
 ResidualCounts accumulateUpdate(const Tensor& values, const Tensor& base, float threshold, Tensor& residual);
 void encodeThreshold(Tensor& residual, float threshold, std::int64_t nonZero, ThresholdMessage& message);
 void addDecoded(const ThresholdMessage& message, float scale, std::int64_t begin, std::int64_t end,
                 Tensor& out);
 void clampElements(Tensor& values, float limit);
 }  // namespace cpu
+namespace cuda {
+ResidualCounts accumulateUpdate(const Tensor& values, const Tensor& base, float threshold, Tensor& residual,
+                                Context& context);
+void encodeThreshold(Tensor& residual, float threshold, ThresholdMessage& message, Context& context);
+void addDecoded(const ThresholdMessage& message, float scale, std::int64_t begin, std::int64_t end,
+                Tensor& out, Context& context);
+void clampElements(Tensor& values, float limit, Context& context);
+}  // namespace cuda
 
 }  // namespace muster

@@ -1,15 +1,19 @@
 #include "muster/core/ops/update.h"
 
+#include <cmath>
 #include <string_view>
+#include <vector>
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
 
 namespace muster {
 namespace {
 
-void requireOnCpu(const Tensor& x, std::string_view op) {
-  if (!x.device().isCpu()) throw DeviceUnavailable(fmt::format("{}: this build has no CUDA", op));
+void requireBackend(const Tensor& x, std::string_view op) {
+  if (!x.device().isCpu() && !kCudaBuilt)
+    throw DeviceUnavailable(fmt::format("{}: this build has no CUDA", op));
 }
 
 // Sentences are composed only on failure: these checks stand in every step, which allocates nothing.
@@ -38,7 +42,7 @@ void check(const UpdateBlocks& blocks, int states, std::span<const UpdateRange> 
   checkRanges(blocks.parameters, ranges, op);
   if (clip.clipValue < 0)
     throw InvalidArgument(fmt::format("{}: clipValue must not be negative, got {}", op, clip.clipValue));
-  requireOnCpu(blocks.parameters, op);
+  requireBackend(blocks.parameters, op);
 }
 
 }  // namespace
@@ -46,6 +50,8 @@ void check(const UpdateBlocks& blocks, int states, std::span<const UpdateRange> 
 double updateSgd(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
                  Context& context) {
   check(blocks, 0, ranges, clip, "updateSgd");
+  if constexpr (kCudaBuilt)
+    if (!blocks.parameters.device().isCpu()) return cuda::updateSgd(blocks, ranges, clip, context);
   return cpu::updateSgd(blocks, ranges, clip, context);
 }
 
@@ -59,6 +65,9 @@ void updateSgd(Tensor& parameters, const Tensor& gradients, float learningRate, 
 double updateNesterovs(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
                        float momentum, Context& context) {
   check(blocks, 1, ranges, clip, "updateNesterovs");
+  if constexpr (kCudaBuilt)
+    if (!blocks.parameters.device().isCpu())
+      return cuda::updateNesterovs(blocks, ranges, clip, momentum, context);
   return cpu::updateNesterovs(blocks, ranges, clip, momentum, context);
 }
 
@@ -66,18 +75,26 @@ double updateAdam(const UpdateBlocks& blocks, std::span<const UpdateRange> range
                   const AdamScalars& scalars, Context& context) {
   check(blocks, 2, ranges, clip, "updateAdam");
   if (scalars.t < 1) throw InvalidArgument(fmt::format("updateAdam: t counts from 1, got {}", scalars.t));
+  if constexpr (kCudaBuilt)
+    if (!blocks.parameters.device().isCpu()) return cuda::updateAdam(blocks, ranges, clip, scalars, context);
   return cpu::updateAdam(blocks, ranges, clip, scalars, context);
 }
 
 double updateRmsProp(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
                      double decay, float epsilon, Context& context) {
   check(blocks, 1, ranges, clip, "updateRmsProp");
+  if constexpr (kCudaBuilt)
+    if (!blocks.parameters.device().isCpu())
+      return cuda::updateRmsProp(blocks, ranges, clip, decay, epsilon, context);
   return cpu::updateRmsProp(blocks, ranges, clip, decay, epsilon, context);
 }
 
 double updateAdaGrad(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
                      float epsilon, Context& context) {
   check(blocks, 1, ranges, clip, "updateAdaGrad");
+  if constexpr (kCudaBuilt)
+    if (!blocks.parameters.device().isCpu())
+      return cuda::updateAdaGrad(blocks, ranges, clip, epsilon, context);
   return cpu::updateAdaGrad(blocks, ranges, clip, epsilon, context);
 }
 
@@ -85,7 +102,9 @@ double squaredNorm(const Tensor& x, std::int64_t begin, std::int64_t end, Contex
   const UpdateRange range{.begin = begin, .end = end};
   checkBlock(x, x, "tensor", "squaredNorm");
   checkRanges(x, {&range, 1}, "squaredNorm");
-  requireOnCpu(x, "squaredNorm");
+  requireBackend(x, "squaredNorm");
+  if constexpr (kCudaBuilt)
+    if (!x.device().isCpu()) return cuda::squaredNorm(x, begin, end, context);
   return cpu::squaredNorm(x, begin, end, context);
 }
 
@@ -93,8 +112,92 @@ double regularisationPenalty(const Tensor& parameters, std::span<const UpdateRan
                              Context& context) {
   checkBlock(parameters, parameters, "parameters", "regularisationPenalty");
   checkRanges(parameters, ranges, "regularisationPenalty");
-  requireOnCpu(parameters, "regularisationPenalty");
+  requireBackend(parameters, "regularisationPenalty");
+  if constexpr (kCudaBuilt)
+    if (!parameters.device().isCpu()) return cuda::regularisationPenalty(parameters, ranges, context);
   return cpu::regularisationPenalty(parameters, ranges, context);
+}
+
+namespace {
+
+/// The functions above, called with each step's numbers.
+class CpuUpdatePlan final : public UpdatePlan {
+ public:
+  CpuUpdatePlan(const UpdateSettings& settings, std::span<const UpdateRange> ranges, Context& context)
+      : settings_(settings), factors_(ranges.begin(), ranges.end()), ranges_(factors_), context_(context) {}
+
+  void run(const UpdateBlocks& blocks, const Tensor& numbers, Tensor& penalty) override {
+    const auto* const step = numbers.data<double>();
+    for (std::size_t i = 0; i < ranges_.size(); ++i)
+      ranges_[i].learningRate = static_cast<float>(step[0] * factors_[i].learningRate);
+    const GradientClip clip{.scale = static_cast<float>(step[4] * normScale(blocks.gradients, step[4])),
+                            .clipValue = static_cast<float>(settings_.clipValue)};
+    *penalty.data<double>() = apply(blocks, clip, static_cast<std::int64_t>(step[1]));
+  }
+
+ private:
+  double normScale(const Tensor& gradients, double gradientScale) const {
+    if (settings_.clipNorm == 0) return 1;
+    double squares = 0;
+    for (const auto& range : ranges_) squares += squaredNorm(gradients, range.begin, range.end, context_);
+    const double norm = gradientScale * std::sqrt(squares);
+    return norm > settings_.clipNorm ? settings_.clipNorm / norm : 1;
+  }
+
+  double apply(const UpdateBlocks& blocks, GradientClip clip, std::int64_t t) {
+    const auto epsilon = static_cast<float>(settings_.epsilon);
+    switch (settings_.rule) {
+      case UpdateSettings::Rule::Sgd:
+        return updateSgd(blocks, ranges_, clip, context_);
+      case UpdateSettings::Rule::Nesterovs:
+        return updateNesterovs(blocks, ranges_, clip, static_cast<float>(settings_.momentum), context_);
+      case UpdateSettings::Rule::Adam:
+        return updateAdam(blocks, ranges_, clip,
+                          {.beta1 = settings_.beta1,
+                           .beta2 = settings_.beta2,
+                           .epsilon = settings_.epsilon,
+                           .t = t,
+                           .weightDecay = static_cast<float>(settings_.weightDecay)},
+                          context_);
+      case UpdateSettings::Rule::RmsProp:
+        return updateRmsProp(blocks, ranges_, clip, settings_.decay, epsilon, context_);
+      case UpdateSettings::Rule::AdaGrad:
+        return updateAdaGrad(blocks, ranges_, clip, epsilon, context_);
+    }
+    return 0;
+  }
+
+  UpdateSettings settings_;
+  std::vector<UpdateRange> factors_, ranges_;
+  Context& context_;
+};
+
+}  // namespace
+
+void writeUpdateNumbers(const UpdateSettings& settings, double learningRate, std::int64_t t,
+                        double gradientScale, Tensor& numbers) {
+  detail::expectTensor("updateNumbers", "numbers", numbers,
+                       {.shape = {kUpdateNumbers}, .dtype = DType::Float64});
+  if (t < 1) throw InvalidArgument(fmt::format("updateNumbers: t counts from 1, got {}", t));
+  auto* const to = numbers.data<double>();
+  to[0] = learningRate;
+  to[1] = static_cast<double>(t);
+  to[2] = 1 / (1 - std::pow(settings.beta1, to[1]));
+  to[3] = 1 / (1 - std::pow(settings.beta2, to[1]));
+  to[4] = gradientScale;
+}
+
+std::unique_ptr<UpdatePlan> planUpdate(const UpdateSettings& settings, std::int64_t elements,
+                                       std::span<const UpdateRange> ranges, Context& context) {
+  for (const auto& range : ranges)
+    require(range.begin >= 0 && range.begin <= range.end && range.end <= elements,
+            "planUpdate: the range [{}, {}) does not lie in {} elements", range.begin, range.end, elements);
+  for (const double setting : {settings.weightDecay, settings.clipNorm, settings.clipValue})
+    require(std::isfinite(setting) && setting >= 0,
+            "planUpdate: weight decay and clipping must be finite and not negative, got {}", setting);
+  if (context.device().isCpu()) return std::make_unique<CpuUpdatePlan>(settings, ranges, context);
+  if constexpr (kCudaBuilt) return cuda::planUpdate(settings, elements, ranges, context);
+  throw DeviceUnavailable("planUpdate: this build has no CUDA");
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "muster/core/device/context.h"
@@ -68,6 +69,47 @@ double updateRmsProp(const UpdateBlocks& blocks, std::span<const UpdateRange> ra
 double updateAdaGrad(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
                      float epsilon, Context& context);
 
+// On a GPU these wait for the penalty that they return, and make a plan each time. Steps use a plan of their
+// own.
+
+/// What an update does at each step alike.
+struct UpdateSettings {
+  enum class Rule { Sgd, Nesterovs, Adam, RmsProp, AdaGrad };
+  Rule rule = Rule::Sgd;
+  double momentum = 0;                ///< of Nesterovs
+  double beta1 = 0.9, beta2 = 0.999;  ///< of Adam
+  double decay = 0.95;                ///< of RmsProp
+  double epsilon = 1e-8;              ///< of Adam, RmsProp and AdaGrad
+  double weightDecay = 0;             ///< added to that of the regularised ranges (AdamW)
+  double clipNorm = 0;   ///< 0: off. Scales the gradient of all ranges together down to this Euclidean norm
+  double clipValue = 0;  ///< 0: off. Clamps each element after that
+};
+
+/// How many numbers a step's update is told, and their order: learning rate, t (iterations including this
+/// one), 1 / (1 - beta1^t), 1 / (1 - beta2^t), what gradients are multiplied by.
+inline constexpr std::size_t kUpdateNumbers = 5;
+
+/// Writes them. @param numbers  float64 [kUpdateNumbers] on the CPU.
+void writeUpdateNumbers(const UpdateSettings& settings, double learningRate, std::int64_t t,
+                        double gradientScale, Tensor& numbers);
+
+/// An update of one parameter block planned for one set of ranges: on a GPU one kernel for the whole block
+/// and every rule, two with clipping by norm, which may be recorded in a graph. Running it allocates nothing.
+/// Belongs to the context it was planned for; one thread at a time.
+class UpdatePlan {
+ public:
+  virtual ~UpdatePlan() = default;
+  /// Updates as the functions above do; each range's learning rate is the step's times the range's.
+  /// @param numbers  float64 [kUpdateNumbers] on the blocks' device, read when the work is done.
+  /// @param penalty  float64 [1] there: gets the penalty at the parameters from before.
+  virtual void run(const UpdateBlocks& blocks, const Tensor& numbers, Tensor& penalty) = 0;
+};
+
+/// @param elements  of the blocks.  @param ranges  whose learning rates are factors of the step's.
+/// @throws InvalidArgument where a range does not lie in the elements, or a setting is negative.
+std::unique_ptr<UpdatePlan> planUpdate(const UpdateSettings& settings, std::int64_t elements,
+                                       std::span<const UpdateRange> ranges, Context& context);
+
 // All updates: @throws InvalidArgument naming the op where a block is not float32 of the parameters' size, or
 // a range does not lie in it. One that succeeds allocates nothing.
 
@@ -91,5 +133,21 @@ double updateAdaGrad(const UpdateBlocks& blocks, std::span<const UpdateRange> ra
 double squaredNorm(const Tensor& x, std::int64_t begin, std::int64_t end, Context& context);
 double regularisationPenalty(const Tensor& parameters, std::span<const UpdateRange> ranges, Context& context);
 }  // namespace cpu
+namespace cuda {
+double updateSgd(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
+                 Context& context);
+double updateNesterovs(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
+                       float momentum, Context& context);
+double updateAdam(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
+                  const AdamScalars& scalars, Context& context);
+double updateRmsProp(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
+                     double decay, float epsilon, Context& context);
+double updateAdaGrad(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
+                     float epsilon, Context& context);
+double squaredNorm(const Tensor& x, std::int64_t begin, std::int64_t end, Context& context);
+double regularisationPenalty(const Tensor& parameters, std::span<const UpdateRange> ranges, Context& context);
+std::unique_ptr<UpdatePlan> planUpdate(const UpdateSettings& settings, std::int64_t elements,
+                                       std::span<const UpdateRange> ranges, Context& context);
+}  // namespace cuda
 
 }  // namespace muster

@@ -23,6 +23,11 @@ double elementOf(const Tensor& tensor, std::int64_t index) {
   return 0;
 }
 
+/// The tensor itself, or its copy on the CPU.
+Tensor onCpu(const Tensor& tensor) {
+  return tensor.device().isCpu() ? tensor : copyTo(tensor, Device::cpu());
+}
+
 /// Calls f(row-major index, storage index) for each element.
 void forEachElement(const Shape& shape, Layout layout,
                     const std::function<void(std::int64_t, std::int64_t)>& f) {
@@ -68,25 +73,26 @@ std::int64_t storageIndex(const Shape& shape, Layout layout, std::int64_t n, std
   return 0;
 }
 
-Array toArray(const Tensor& tensor) {
+Array toArray(const Tensor& anywhere) {
+  const Tensor tensor = onCpu(anywhere);
   Array array(tensor.shape());
   forEachElement(tensor.shape(), tensor.layout(),
                  [&](std::int64_t i, std::int64_t stored) { array.at(i) = elementOf(tensor, stored); });
   return array;
 }
 
-Tensor toTensor(const Array& array, Layout layout) {
+Tensor toTensor(const Array& array, Layout layout, Device device) {
   Tensor tensor = Tensor::zeros(array.shape, DType::Float32, Device::cpu(), layout);
   forEachElement(array.shape, layout, [&](std::int64_t i, std::int64_t stored) {
     tensor.data<float>()[stored] = static_cast<float>(array.at(i));
   });
-  return tensor;
+  return device.isCpu() ? tensor : copyTo(tensor, device);
 }
 
-Tensor nanTensor(const Shape& shape, Layout layout) {
+Tensor nanTensor(const Shape& shape, Layout layout, Device device) {
   Tensor tensor = Tensor::empty(shape, DType::Float32, Device::cpu(), layout);
   std::ranges::fill(tensor.span<float>(), std::numeric_limits<float>::quiet_NaN());
-  return tensor;
+  return device.isCpu() ? tensor : copyTo(tensor, device);
 }
 
 double maxError(const Array& array, const Array& expected) {
@@ -105,7 +111,8 @@ double maxError(const Tensor& tensor, const Array& expected) {
   return maxError(toArray(tensor), expected);
 }
 
-bool paddingIsZero(const Tensor& tensor) {
+bool paddingIsZero(const Tensor& anywhere) {
+  const Tensor tensor = onCpu(anywhere);
   std::vector<bool> used(static_cast<std::size_t>(tensor.storage()));
   forEachElement(tensor.shape(), tensor.layout(),
                  [&](std::int64_t, std::int64_t stored) { used[static_cast<std::size_t>(stored)] = true; });
@@ -116,7 +123,7 @@ bool paddingIsZero(const Tensor& tensor) {
 }
 
 bool sameBits(const Tensor& a, const Tensor& b) {
-  return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+  return a.bytes() == b.bytes() && std::memcmp(onCpu(a).raw(), onCpu(b).raw(), a.bytes()) == 0;
 }
 
 Array numericGradient(const std::function<Array(const Array&)>& f, const Array& x, const Array& weights,

@@ -33,12 +33,12 @@ std::uint64_t freshSeed();
 /// Uniform in [low, high), each a float32.
 Array randomArray(const Shape& shape, std::mt19937_64& random, double low = -1, double high = 1);
 
-/// Reads a tensor of any layout and element type.
+/// Reads a tensor of any layout and element type, on any device whose work is done (as all below).
 Array toArray(const Tensor& tensor);
 /// As float32, in any layout, padding zero.
-Tensor toTensor(const Array& array, Layout layout = Layout::RowMajor);
+Tensor toTensor(const Array& array, Layout layout = Layout::RowMajor, Device device = Device::cpu());
 /// Float32, every element and all padding NaN: what an output holds before it is written.
-Tensor nanTensor(const Shape& shape, Layout layout = Layout::RowMajor);
+Tensor nanTensor(const Shape& shape, Layout layout = Layout::RowMajor, Device device = Device::cpu());
 
 /// The index of element (n, c, h, w) in the storage of a layout.
 std::int64_t storageIndex(const Shape& shape, Layout layout, std::int64_t n, std::int64_t c, std::int64_t h,

@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <vector>
 
 #include "muster/core/device/context.h"
+#include "muster/core/tensor/layout.h"
 #include "tests/support/skip.h"
 
 namespace muster::test {
@@ -16,6 +18,10 @@ struct OnCpu {
   static Device device() { return Device::cpu(); }
   static ContextOptions options() { return {}; }
   static std::string whyNot() { return ""; }
+  /// Of activations inside a program.
+  static std::vector<Layout> layouts() {
+    return {Layout::RowMajor, Layout::ChannelsLast, Layout::ChannelBlocks, Layout::SampleBlocks};
+  }
   /// Of a sum of products of float32 numbers, against float32: what its products are rounded to.
   static constexpr double kProductError = 0;
 };
@@ -24,6 +30,7 @@ struct OnGpu {
   static Device device() { return Device::cuda(0); }
   static ContextOptions options() { return {.mathMode = MathMode::Float32}; }
   static std::string whyNot() { return whyNoCuda(); }
+  static std::vector<Layout> layouts() { return {Layout::RowMajor, Layout::ChannelsLast}; }
   static constexpr double kProductError = 0;
 };
 

@@ -89,20 +89,14 @@ double row(Loss kind, const float* z, const float* labels, float* gradient, std:
   return 0;
 }
 
-/// As in "row 3", or "example 1, step 5".
-std::string placeOf(std::int64_t row, const Shape& rows) {
-  if (rows.rank() == 1) return fmt::format("row {}", row);
-  return fmt::format("example {}, step {}", row / rows[1], row % rows[1]);
-}
-
 /// A row of weight 0 may hold any label.
 void requireClasses(const Tensor& labels, const Tensor& mask, std::int64_t classes) {
   const auto values = labels.span<std::int64_t>();
   for (std::size_t n = 0; n < values.size(); ++n) {
     if ((values[n] >= 0 && values[n] < classes) || (mask.defined() && mask.data<float>()[n] == 0)) continue;
-    throw InvalidArgument(fmt::format("loss: the label of {} is {}, expected 0 to {}",
-                                      placeOf(static_cast<std::int64_t>(n), labels.shape()), values[n],
-                                      classes - 1));
+    throw InvalidArgument(fmt::format(
+        "loss: the label of {} is {}, expected 0 to {}",
+        muster::detail::placeOfRow(static_cast<std::int64_t>(n), labels.shape()), values[n], classes - 1));
   }
 }
 

@@ -198,6 +198,21 @@ void addSpreadOfBlock(std::span<const Tensor> replicas, const Contributors& cont
 }
 
 template <typename T>
+Spread distanceFromMean(const Tensor& replica, std::span<const Tensor> replicas,
+                        const Contributors& contributors, std::int64_t begin, std::int64_t end) {
+  Spread spread;
+  for (std::int64_t i = begin; i < end; ++i) {
+    double mean = -0.0;
+    for (std::size_t w = contributors.first; w <= contributors.last; ++w)
+      if (contributors.weights[w] != 0) mean += contributors.share(w) * replicas[w].data<T>()[i];
+    const double difference = replica.data<T>()[i] - mean;
+    spread.distance += difference * difference;
+    spread.norm += mean * mean;
+  }
+  return spread;
+}
+
+template <typename T>
 Spread addMean(std::span<const Tensor> vectors, const Contributors& contributors, std::int64_t begin,
                std::int64_t end, Tensor& out) {
   Spread spread;
@@ -223,6 +238,14 @@ Spread addMean(std::span<const Tensor> vectors, const Contributors& contributors
 }
 
 }  // namespace
+
+Spread distanceOf(const Tensor& replica, std::span<const Tensor> replicas, std::span<const double> weights,
+                  std::int64_t begin, std::int64_t end) {
+  const Contributors contributors(weights);
+  const auto distance =
+      replica.dtype() == DType::Float64 ? distanceFromMean<double> : distanceFromMean<float>;
+  return distance(replica, replicas, contributors, begin, end);
+}
 
 Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
                        std::int64_t end, Tensor& out) {

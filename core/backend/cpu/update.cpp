@@ -5,81 +5,27 @@
 
 #include "muster/core/backend/cpu/reduce.h"
 #include "muster/core/backend/cpu/simd.h"
+#include "muster/core/backend/update_rules.h"
 
 namespace muster::cpu {
 namespace {
 
-/// What one range asks of each of its elements.
-struct Terms {
-  float scale, clipValue, l1, l2, learningRate;
-  float decay;  // learningRate * weightDecay
-};
+using update::AdaGradRule;
+using update::AdamRule;
+using update::NesterovsRule;
+using update::RmsPropRule;
+using update::SgdRule;
+using update::Terms;
 
-/// The gradient after clipping and regularisation. The comparisons let NaN through: a broken gradient must
-/// show in the score, not be clipped to a number.
-[[gnu::always_inline]] inline float regularised(float g, float w, const Terms& t) {
-  g *= t.scale;
-  g = g > t.clipValue ? t.clipValue : g;
-  g = g < -t.clipValue ? -t.clipValue : g;
-  const float subgradient = w > 0 ? t.l1 : (w < 0 ? -t.l1 : 0.0f);
-  return g + subgradient + t.l2 * w;
+AdamRule adamRule(const AdamScalars& s) {
+  return {static_cast<float>(s.beta1),
+          static_cast<float>(1 - s.beta1),
+          static_cast<float>(s.beta2),
+          static_cast<float>(1 - s.beta2),
+          static_cast<float>(1 / (1 - std::pow(s.beta1, s.t))),
+          static_cast<float>(1 / (1 - std::pow(s.beta2, s.t))),
+          static_cast<float>(s.epsilon)};
 }
-
-// A rule turns a gradient into what the parameter loses, and moves its state on.
-
-struct SgdRule {
-  static constexpr int kStates = 0;
-  [[gnu::always_inline]] float step(float g, float learningRate, float&, float&) const {
-    return learningRate * g;
-  }
-};
-
-struct NesterovsRule {
-  static constexpr int kStates = 1;
-  float momentum;
-  [[gnu::always_inline]] float step(float g, float learningRate, float& velocity, float&) const {
-    velocity = momentum * velocity + g;
-    return learningRate * (g + momentum * velocity);
-  }
-};
-
-struct AdamRule {
-  static constexpr int kStates = 2;
-  float beta1, rest1, beta2, rest2;  // rest: 1 - beta
-  float correction1, correction2;    // 1 / (1 - beta^t)
-  float epsilon;
-  explicit AdamRule(const AdamScalars& s)
-      : beta1(static_cast<float>(s.beta1)),
-        rest1(static_cast<float>(1 - s.beta1)),
-        beta2(static_cast<float>(s.beta2)),
-        rest2(static_cast<float>(1 - s.beta2)),
-        correction1(static_cast<float>(1 / (1 - std::pow(s.beta1, s.t)))),
-        correction2(static_cast<float>(1 / (1 - std::pow(s.beta2, s.t)))),
-        epsilon(static_cast<float>(s.epsilon)) {}
-  [[gnu::always_inline]] float step(float g, float learningRate, float& m, float& v) const {
-    m = beta1 * m + rest1 * g;
-    v = beta2 * v + rest2 * g * g;
-    return learningRate * correction1 * m / (std::sqrt(v * correction2) + epsilon);
-  }
-};
-
-struct RmsPropRule {
-  static constexpr int kStates = 1;
-  float decay, rest, epsilon;
-  [[gnu::always_inline]] float step(float g, float learningRate, float& meanSquare, float&) const {
-    meanSquare = decay * meanSquare + rest * g * g;
-    return learningRate * g / (std::sqrt(meanSquare) + epsilon);
-  }
-};
-
-struct AdaGradRule {
-  static constexpr int kStates = 1;
-  float epsilon;
-  [[gnu::always_inline]] float step(float g, float learningRate, float& sumOfSquares, float&) const {
-    sumOfSquares += g * g;
-    return learningRate * g / (std::sqrt(sumOfSquares) + epsilon);
-  }
-};
 
 template <typename Rule>
 [[gnu::always_inline]] inline void updateElements(Rule rule, Terms terms, float* __restrict w,
@@ -90,7 +36,7 @@ template <typename Rule>
     float a = 0, b = 0;
     if constexpr (Rule::kStates > 0) a = first[i];
     if constexpr (Rule::kStates > 1) b = second[i];
-    const float step = rule.step(regularised(g[i], before, terms), terms.learningRate, a, b);
+    const float step = rule.step(update::regularised(g[i], before, terms), terms.learningRate, a, b);
     if constexpr (Rule::kStates > 0) first[i] = a;
     if constexpr (Rule::kStates > 1) second[i] = b;
     w[i] = before - (step + terms.decay * before);
@@ -106,8 +52,8 @@ double chunkPenalty(const float* w, std::int64_t n, const UpdateRange& range) {
 
 /// @param ownDecay  weight decay of the rule itself, for the regularised ranges.
 template <typename Rule>
-double update(const Rule& rule, const UpdateBlocks& blocks, std::span<const UpdateRange> ranges,
-              GradientClip clip, Context& context, float ownDecay = 0) {
+double updateBy(const Rule& rule, const UpdateBlocks& blocks, std::span<const UpdateRange> ranges,
+                GradientClip clip, Context& context, float ownDecay = 0) {
   float* w = blocks.parameters.data<float>();
   const float* g = blocks.gradients.data<float>();
   float* first = Rule::kStates > 0 ? blocks.state[0].data<float>() : nullptr;
@@ -128,28 +74,28 @@ double update(const Rule& rule, const UpdateBlocks& blocks, std::span<const Upda
 
 double updateSgd(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
                  Context& context) {
-  return update(SgdRule{}, blocks, ranges, clip, context);
+  return updateBy(SgdRule{}, blocks, ranges, clip, context);
 }
 
 double updateNesterovs(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
                        float momentum, Context& context) {
-  return update(NesterovsRule{momentum}, blocks, ranges, clip, context);
+  return updateBy(NesterovsRule{momentum}, blocks, ranges, clip, context);
 }
 
 double updateAdam(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
                   const AdamScalars& scalars, Context& context) {
-  return update(AdamRule(scalars), blocks, ranges, clip, context, scalars.weightDecay);
+  return updateBy(adamRule(scalars), blocks, ranges, clip, context, scalars.weightDecay);
 }
 
 double updateRmsProp(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
                      double decay, float epsilon, Context& context) {
   const RmsPropRule rule{static_cast<float>(decay), static_cast<float>(1 - decay), epsilon};
-  return update(rule, blocks, ranges, clip, context);
+  return updateBy(rule, blocks, ranges, clip, context);
 }
 
 double updateAdaGrad(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
                      float epsilon, Context& context) {
-  return update(AdaGradRule{epsilon}, blocks, ranges, clip, context);
+  return updateBy(AdaGradRule{epsilon}, blocks, ranges, clip, context);
 }
 
 double regularisationPenalty(const Tensor& parameters, std::span<const UpdateRange> ranges,

@@ -102,6 +102,14 @@ const std::byte* State::readResult(std::size_t bytes) {
   return hostResult_.data();
 }
 
+std::byte* State::message(std::size_t bytes) {
+  if (bytes > message_.bytes()) {
+    message_ = Buffer();  // both at once would be too much
+    message_ = Buffer(bytes, device_);
+  }
+  return message_.data();
+}
+
 State& stateOf(Context& context) {
   auto& state = static_cast<State&>(context.backend());
   MUSTER_CUDA_CHECK(cudaSetDevice(state.device().index()));

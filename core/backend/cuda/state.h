@@ -44,6 +44,9 @@ class State final : public detail::BackendState {
   std::byte* deviceResult() const { return deviceResult_.data(); }
   /// Copies the first `bytes` of `deviceResult()` to the host and waits for them. Not while capturing.
   const std::byte* readResult(std::size_t bytes);
+  /// Memory for a threshold message on its way between device and host, at least `bytes`. Not while
+  /// capturing.
+  std::byte* message(std::size_t bytes);
 
  private:
   Device device_;
@@ -51,7 +54,7 @@ class State final : public detail::BackendState {
   StreamOwner compute_, copy_;
   BlasOwner blas_;
   DnnOwner dnn_;
-  Buffer workspace_, scratch_, counter_, deviceResult_, hostResult_;
+  Buffer workspace_, scratch_, counter_, deviceResult_, hostResult_, message_;
 };
 
 /// Of a context on a GPU, which becomes the calling thread's current device: contexts belong to a thread, so

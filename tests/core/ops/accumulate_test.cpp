@@ -10,6 +10,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "tests/support/arrays.h"
+#include "tests/support/devices.h"
 
 using namespace muster;
 using test::sameBits;
@@ -62,6 +63,22 @@ TEST_CASE_TEMPLATE("sum: over inputs, sizes and threads, always the same bits", 
         sum(inputs, out, context);
         CHECK(sameBits(out, expectedSum<T>(inputs)));
       }
+}
+
+TEST_CASE_TEMPLATE("sum: the same bits on each device", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  for (const int count : {1, 2, 5, 8})
+    for (const std::int64_t n : {1, 7, 256, 100003}) {
+      CAPTURE(count);
+      CAPTURE(n);
+      const auto inputs = randomTensors<float>(count, n);
+      const auto there = copyTo(inputs, Where::device());
+      Tensor out = copyTo(notANumber<float>(n), Where::device());
+      sum(there, out, context);
+      context.synchronize();
+      CHECK(sameBits(out, expectedSum<float>(inputs)));
+    }
 }
 
 TEST_CASE("sum: out may be any of the inputs") {

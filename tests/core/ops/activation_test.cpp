@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 
 namespace muster {
@@ -23,10 +24,12 @@ constexpr Layout kLayouts[] = {Layout::RowMajor, Layout::ChannelsLast, Layout::C
 /// Both passes against the reference, in place too.
 void checkAgainstReference(Activation kind, const Array& x, const Array& gradY, Layout layout,
                            Context& context) {
-  const Tensor input = test::toTensor(x, layout), grad = test::toTensor(gradY, layout);
-  Tensor y = test::nanTensor(x.shape, layout), gradX = test::nanTensor(x.shape, layout);
+  const Device device = context.device();
+  const Tensor input = test::toTensor(x, layout, device), grad = test::toTensor(gradY, layout, device);
+  Tensor y = test::nanTensor(x.shape, layout, device), gradX = test::nanTensor(x.shape, layout, device);
   activationForward(kind, input, y, context);
   activationBackward(kind, kind == Activation::GELU ? input : Tensor(), y, grad, gradX, context);
+  context.synchronize();
   CHECK(test::maxError(y, reference::activation(kind, x)) < kTolerance);
   CHECK(test::maxError(gradX, reference::activationBackward(kind, x, gradY)) < 2 * kTolerance);
   CHECK(test::paddingIsZero(y));
@@ -35,11 +38,14 @@ void checkAgainstReference(Activation kind, const Array& x, const Array& gradY, 
   Tensor inPlace = cloneTensor(input), gradInPlace = cloneTensor(grad);
   activationForward(kind, inPlace, inPlace, context);
   activationBackward(kind, input, y, gradInPlace, gradInPlace, context);
+  context.synchronize();
   CHECK(test::sameBits(inPlace, y));
   CHECK(test::sameBits(gradInPlace, gradX));
 }
 
-TEST_CASE("activations agree with the reference over layouts and threads") {
+TEST_CASE_TEMPLATE("activations agree with the reference over layouts and threads", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
@@ -47,14 +53,14 @@ TEST_CASE("activations agree with the reference over layouts and threads") {
   const Shape shapes[] = {{1, 1, 1, 1}, {17, 5, 3, 2}, {3, 20, 4, 4}, {33, 17, 5, 5}};
   for (const auto& [kind, name] : EnumNames<Activation>::kNames)
     for (const Shape& shape : shapes)
-      for (Layout layout : kLayouts)
+      for (Layout layout : Where::layouts())
         for (int threads : {1, 3}) {
           if (kind == Activation::Softmax && layout != Layout::RowMajor) continue;
           CAPTURE(name);
           CAPTURE(shape.toString());
           CAPTURE(nameOf(layout));
           CAPTURE(threads);
-          Context context(Device::cpu(), {.threads = threads});
+          Context context(Where::device(), {.threads = threads});
           checkAgainstReference(kind, test::randomArray(shape, random, -6, 6),
                                 test::randomArray(shape, random), layout, context);
         }

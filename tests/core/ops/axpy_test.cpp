@@ -8,6 +8,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "tests/support/arrays.h"
+#include "tests/support/devices.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -46,10 +47,30 @@ TEST_CASE_TEMPLATE("axpy: y + a x to one rounding, whatever the size and the thr
     }
 }
 
-TEST_CASE("axpy: x may be y") {
-  Context context;
-  Tensor y = Tensor::of({1, -2, 4}, {3});
+TEST_CASE_TEMPLATE("axpy: on each device to one rounding", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  for (const std::int64_t n : {1, 7, 1009, 100003}) {
+    CAPTURE(n);
+    const Tensor x = randomTensor<float>(n, "x"), before = randomTensor<float>(n, "y");
+    Tensor y = copyTo(before, Where::device());
+    axpy(-0.3, copyTo(x, Where::device()), y, context);
+    context.synchronize();
+    const Tensor got = copyTo(y, Device::cpu());
+    double worst = 0;
+    for (std::int64_t i = 0; i < n; ++i)
+      worst = std::max(
+          worst, std::abs(got.data<float>()[i] - (before.data<float>()[i] + -0.3 * x.data<float>()[i])));
+    CHECK(worst <= std::numeric_limits<float>::epsilon());
+  }
+}
+
+TEST_CASE_TEMPLATE("axpy: x may be y", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  Tensor y = copyTo(Tensor::of({1, -2, 4}, {3}), Where::device());
   axpy(0.5, y, y, context);
+  context.synchronize();
   CHECK(test::sameBits(y, Tensor::of({1.5f, -3, 6}, {3})));
 }
 

@@ -10,6 +10,7 @@
 #include "muster/core/backend/cpu/direct_conv2d.h"
 #include "muster/core/backend/cpu/onednn_conv2d.h"
 #include "muster/core/base/error.h"
+#include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/skip.h"
 
@@ -21,6 +22,11 @@ namespace reference = test::reference;
 
 /// Every choice that can do the shape on this machine.
 std::vector<Conv2dChoice> choicesFor(const Conv2dShape& shape, Context& context) {
+  if (!context.device().isCpu()) {
+    const bool plain = shape.groups == 1 && shape.dilation == std::array<std::int64_t, 2>{1, 1};
+    if (!plain) return {Conv2dChoice::Auto, Conv2dChoice::RowMajor};
+    return {Conv2dChoice::Auto, Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast};
+  }
   std::vector<Conv2dChoice> choices{Conv2dChoice::Auto, Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast,
                                     Conv2dChoice::ChannelBlocks};
   if (cpu::directConv2dSupports(shape)) choices.push_back(Conv2dChoice::Direct);
@@ -62,26 +68,30 @@ struct Case {
 struct Results {
   Tensor y, gradX, gradWeight, gradBias;
 
-  Results(Conv2dPlan& plan, const Case& c, bool withBias = true) {
-    const Tensor x = test::toTensor(c.x, plan.inputLayout());
-    const Tensor gradY = test::toTensor(c.gradY, plan.outputLayout());
-    const Tensor weight = test::toTensor(c.weight);
-    y = test::nanTensor(c.shape.output(), plan.outputLayout());
-    gradX = test::nanTensor(c.shape.input(), plan.inputLayout());
-    gradWeight = test::nanTensor(c.shape.weight());
-    if (withBias) gradBias = test::nanTensor({c.shape.outChannels});
-    plan.forward(x, weight, withBias ? test::toTensor(c.bias) : Tensor(), y);
+  Results(Conv2dPlan& plan, const Case& c, Context& context, bool withBias = true) {
+    const Device device = context.device();
+    constexpr auto kRow = Layout::RowMajor;
+    const Tensor x = test::toTensor(c.x, plan.inputLayout(), device);
+    const Tensor gradY = test::toTensor(c.gradY, plan.outputLayout(), device);
+    const Tensor weight = test::toTensor(c.weight, kRow, device);
+    y = test::nanTensor(c.shape.output(), plan.outputLayout(), device);
+    gradX = test::nanTensor(c.shape.input(), plan.inputLayout(), device);
+    gradWeight = test::nanTensor(c.shape.weight(), kRow, device);
+    if (withBias) gradBias = test::nanTensor({c.shape.outChannels}, kRow, device);
+    plan.forward(x, weight, withBias ? test::toTensor(c.bias, kRow, device) : Tensor(), y);
     plan.backwardData(gradY, weight, gradX);
     plan.backwardWeights(x, gradY, gradWeight, gradBias);
+    context.synchronize();
   }
 };
 
-void checkAgainstReference(const Case& c, Context& context, Conv2dChoice choice) {
+/// @param productError  what the products' factors are rounded to.
+void checkAgainstReference(const Case& c, Context& context, Conv2dChoice choice, double productError = 0) {
   auto plan = planConv2d(c.shape, context, choice);
   CAPTURE(plan->implementation());
-  const Results got(*plan, c);
+  const Results got(*plan, c, context);
   // Winograd's algorithm rounds its transformations, too.
-  const double more = choice == Conv2dChoice::Winograd ? 4 : 1;
+  const double more = (choice == Conv2dChoice::Winograd ? 4 : 1) + 4 * productError / 6e-7;
   CHECK(test::maxError(got.y, c.y) < more * c.forwardTolerance());
   CHECK(test::maxError(got.gradX, c.gradX) < more * c.dataTolerance());
   CHECK(test::maxError(got.gradWeight, c.gradWeight) < more * c.weightTolerance());
@@ -97,7 +107,9 @@ std::string describe(const Conv2dShape& s) {
       fmt::join(s.padding, ","), fmt::join(s.dilation, ","), s.groups);
 }
 
-TEST_CASE("convolutions agree with the reference over shapes, choices and threads") {
+TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices and threads", Where,
+                   MUSTER_TEST_MATH_MODES) {
+  MUSTER_NEEDS_DEVICE(Where);
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
@@ -181,12 +193,14 @@ TEST_CASE("convolutions agree with the reference over shapes, choices and thread
     const Case c(shape, random);
     INFO(describe(shape));
     for (int threads : {1, 2, 3}) {
-      Context context(Device::cpu(), {.threads = threads});
+      ContextOptions options = Where::options();
+      options.threads = threads;
+      Context context(Where::device(), options);
       ContextScope scope(context);
       for (auto choice : choicesFor(shape, context)) {
         CAPTURE(threads);
         CAPTURE(static_cast<int>(choice));
-        checkAgainstReference(c, context, choice);
+        checkAgainstReference(c, context, choice, Where::kProductError);
       }
     }
   }
@@ -203,7 +217,7 @@ TEST_CASE("a convolution without bias adds none and can be asked for no bias gra
   const Array none({4});
   for (auto choice : choicesFor(c.shape, context)) {
     auto plan = planConv2d(c.shape, context, choice);
-    const Results got(*plan, c, false);
+    const Results got(*plan, c, context, false);
     CHECK(test::maxError(got.y, reference::conv2d(c.shape, c.x, c.weight, none)) < c.forwardTolerance());
     CHECK(test::maxError(got.gradWeight, c.gradWeight) < c.weightTolerance());
   }
@@ -237,11 +251,11 @@ TEST_CASE("a planned convolution gives the same bits whenever it runs, and so do
         CAPTURE(threads);
         CAPTURE(static_cast<int>(choice));
         auto plan = planConv2d(c.shape, context, choice);
-        const Results first(*plan, c), second(*plan, c);
+        const Results first(*plan, c, context), second(*plan, c, context);
         auto spoiler = planConv2d(larger, context, choice);
-        const Results nothing(*spoiler, spoiled);
+        const Results nothing(*spoiler, spoiled, context);
         auto other = planConv2d(c.shape, context, choice);
-        const Results third(*other, c), fourth(*plan, c);
+        const Results third(*other, c, context), fourth(*plan, c, context);
         for (const Results* again : {&second, &third, &fourth}) {
           CHECK(test::sameBits(first.y, again->y));
           CHECK(test::sameBits(first.gradX, again->gradX));

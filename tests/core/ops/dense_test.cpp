@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 
 namespace muster {
@@ -12,12 +13,18 @@ namespace {
 
 namespace reference = test::reference;
 
-/// Float32 sums of `terms` numbers within [-1, 1] are off by about sqrt(terms) roundings; ten times that.
+/// Float32 sums of `terms` numbers within [-1, 1] are off by about sqrt(terms) roundings; ten times that, and
+/// four times what rounding the factors does.
+template <typename Where>
 double tolerance(std::int64_t terms) {
-  return 6e-7 * std::sqrt(static_cast<double>(terms + 10));
+  return (6e-7 + 4 * Where::kProductError) * std::sqrt(static_cast<double>(terms + 10));
 }
 
-TEST_CASE("dense layers agree with the reference over shapes and threads") {
+TEST_CASE_TEMPLATE("dense layers agree with the reference over shapes and threads", Where,
+                   MUSTER_TEST_MATH_MODES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  constexpr auto kRow = Layout::RowMajor;
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
@@ -30,7 +37,9 @@ TEST_CASE("dense layers agree with the reference over shapes and threads") {
         CAPTURE(s.outFeatures);
         CAPTURE(threads);
         CAPTURE(withBias);
-        Context context(Device::cpu(), {.threads = threads});
+        ContextOptions options = Where::options();
+        options.threads = threads;
+        Context context(device, options);
         ContextScope scope(context);
         const auto x = test::randomArray({s.batch, s.inFeatures}, random);
         const auto weight = test::randomArray({s.outFeatures, s.inFeatures}, random);
@@ -39,22 +48,49 @@ TEST_CASE("dense layers agree with the reference over shapes and threads") {
         const auto gradY = test::randomArray({s.batch, s.outFeatures}, random);
         auto plan = planDense(s, context);
 
-        Tensor y = test::nanTensor({s.batch, s.outFeatures});
-        plan->forward(test::toTensor(x), test::toTensor(weight), withBias ? test::toTensor(bias) : Tensor(),
-                      y);
-        CHECK(test::maxError(y, reference::dense(x, weight, bias)) < tolerance(s.inFeatures));
+        const auto there = [&](const test::Array& array) { return test::toTensor(array, kRow, device); };
+        Tensor y = test::nanTensor({s.batch, s.outFeatures}, kRow, device);
+        plan->forward(there(x), there(weight), withBias ? there(bias) : Tensor(), y);
+        context.synchronize();
+        CHECK(test::maxError(y, reference::dense(x, weight, bias)) < tolerance<Where>(s.inFeatures));
 
-        Tensor gradX = test::nanTensor({s.batch, s.inFeatures});
-        plan->backwardData(test::toTensor(gradY), test::toTensor(weight), gradX);
-        CHECK(test::maxError(gradX, reference::denseBackwardData(gradY, weight)) < tolerance(s.outFeatures));
+        Tensor gradX = test::nanTensor({s.batch, s.inFeatures}, kRow, device);
+        plan->backwardData(there(gradY), there(weight), gradX);
+        context.synchronize();
+        CHECK(test::maxError(gradX, reference::denseBackwardData(gradY, weight)) <
+              tolerance<Where>(s.outFeatures));
 
-        Tensor gradWeight = test::nanTensor({s.outFeatures, s.inFeatures}), gradBias;
-        if (withBias) gradBias = test::nanTensor({s.outFeatures});
-        plan->backwardWeights(test::toTensor(x), test::toTensor(gradY), gradWeight, gradBias);
+        Tensor gradWeight = test::nanTensor({s.outFeatures, s.inFeatures}, kRow, device), gradBias;
+        if (withBias) gradBias = test::nanTensor({s.outFeatures}, kRow, device);
+        plan->backwardWeights(there(x), there(gradY), gradWeight, gradBias);
+        context.synchronize();
         const auto [expectedWeight, expectedBias] = reference::denseBackwardWeights(x, gradY);
-        CHECK(test::maxError(gradWeight, expectedWeight) < tolerance(s.batch));
-        if (withBias) CHECK(test::maxError(gradBias, expectedBias) < tolerance(s.batch));
+        CHECK(test::maxError(gradWeight, expectedWeight) < tolerance<Where>(s.batch));
+        if (withBias) CHECK(test::maxError(gradBias, expectedBias) < tolerance<Where>(s.batch));
       }
+}
+
+TEST_CASE_TEMPLATE("a plan that takes ReLU over gives it, or refuses", Where, MUSTER_TEST_MATH_MODES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  Context context(Where::device(), Where::options());
+  auto plan = planDense({16, 24, 8}, context);
+  CHECK(!plan->fuse(Activation::Tanh));
+  const bool fused = plan->fuse(Activation::ReLU);
+  CHECK(fused == !Where::device().isCpu());
+  const auto x = test::randomArray({16, 24}, random), weight = test::randomArray({8, 24}, random),
+             bias = test::randomArray({8}, random);
+  const auto there = [](const test::Array& a) {
+    return test::toTensor(a, Layout::RowMajor, Where::device());
+  };
+  Tensor y = test::nanTensor({16, 8}, Layout::RowMajor, Where::device());
+  plan->forward(there(x), there(weight), there(bias), y);
+  context.synchronize();
+  auto expected = reference::dense(x, weight, bias);
+  if (fused) expected = reference::activation(Activation::ReLU, expected);
+  CHECK(test::maxError(y, expected) < tolerance<Where>(24));
 }
 
 TEST_CASE("a dense plan gives the same bits whenever it runs") {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 
 namespace muster {
@@ -18,7 +19,10 @@ bool keeps(const RandomStream& random, double rate, std::int64_t example, std::i
   return words[static_cast<std::size_t>(e % 4)] >= std::floor(rate * 4294967296.0);
 }
 
-TEST_CASE("dropout follows its rule over shapes, rates and threads") {
+TEST_CASE_TEMPLATE("dropout follows its rule over shapes, rates and threads", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  constexpr auto kRow = Layout::RowMajor;
+  const Device device = Where::device();
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 engine(seed);
@@ -27,18 +31,32 @@ TEST_CASE("dropout follows its rule over shapes, rates and threads") {
       for (int threads : {1, 3}) {
         CAPTURE(shape.toString());
         CAPTURE(rate);
-        Context context(Device::cpu(), {.threads = threads});
+        Context context(device, {.threads = threads});
         const RandomStream random(seed, "dropout", 3);
         const std::int64_t first = 1000, features = shape.dropFirst().elements();
         const auto x = test::randomArray(shape, engine);
         const auto expected = test::reference::dropout(x, rate, [&](std::int64_t n, std::int64_t e) {
           return keeps(random, rate, first + n, features, e);
         });
-        Tensor y = test::nanTensor(shape), inPlace = test::toTensor(x);
-        dropout(test::toTensor(x), y, rate, random, first, context);
+        Tensor y = test::nanTensor(shape, kRow, device), inPlace = test::toTensor(x, kRow, device);
+        dropout(test::toTensor(x, kRow, device), y, rate, random, first, context);
+        context.synchronize();
         CHECK(test::maxError(y, expected) < 2e-7);
         dropout(inPlace, inPlace, rate, random, first, context);
+        context.synchronize();
         CHECK(test::sameBits(inPlace, y));
+        // The CPU's bits, also where epoch and position are read on the device.
+        Context cpu;
+        Tensor onCpu = test::nanTensor(shape), read = test::nanTensor(shape, kRow, device);
+        dropout(test::toTensor(x), onCpu, rate, random, first, cpu);
+        CHECK(test::sameBits(y, onCpu));
+        Tensor position = Tensor::empty({2}, DType::Int64);
+        position.data<std::int64_t>()[0] = 3;
+        position.data<std::int64_t>()[1] = first;
+        dropout(test::toTensor(x, kRow, device), read, rate, RandomStream(seed, "dropout"),
+                copyTo(position, device), context);
+        context.synchronize();
+        CHECK(test::sameBits(read, onCpu));
       }
 }
 

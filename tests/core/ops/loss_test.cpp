@@ -7,7 +7,9 @@
 #include <numeric>
 
 #include "muster/core/base/error.h"
+#include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
+#include "tests/support/thrown.h"
 
 namespace muster {
 namespace {
@@ -24,17 +26,19 @@ Tensor classTensor(const Array& labels) {
 
 /// Value and gradient against the reference; in place too.
 void checkAgainstReference(Loss kind, const Array& predictions, const Array& labels, const Array& mask,
-                           bool masked, double normaliser) {
-  Context context;
-  const Tensor labelTensor = labels.shape.rank() == 1 ? classTensor(labels) : test::toTensor(labels);
-  const Tensor maskTensor = masked ? test::toTensor(mask) : Tensor();
+                           bool masked, double normaliser, Context& context) {
+  const Device device = context.device();
+  constexpr auto kRow = Layout::RowMajor;
+  const Tensor labelTensor =
+      copyTo(labels.shape.rank() == 1 ? classTensor(labels) : test::toTensor(labels), device);
+  const Tensor maskTensor = masked ? test::toTensor(mask, kRow, device) : Tensor();
   const double weight = std::accumulate(mask.values.begin(), mask.values.end(), 0.0);
   const Array each = reference::losses(kind, predictions, labels);
   double sum = 0;
   for (std::int64_t n = 0; n < mask.shape[0]; ++n) sum += mask.at(n) * each.at(n);
 
-  Tensor gradient = test::nanTensor(predictions.shape), none;
-  const Tensor input = test::toTensor(predictions);
+  Tensor gradient = test::nanTensor(predictions.shape, kRow, device), none;
+  const Tensor input = test::toTensor(predictions, kRow, device);
   const LossValue value = loss(kind, input, labelTensor, maskTensor, gradient, normaliser, context);
   CHECK(value.sum == doctest::Approx(sum).epsilon(1e-10));
   CHECK(value.weight == doctest::Approx(weight).epsilon(1e-12));
@@ -46,9 +50,23 @@ void checkAgainstReference(Loss kind, const Array& predictions, const Array& lab
   Tensor inPlace = cloneTensor(input);
   CHECK(loss(kind, inPlace, labelTensor, maskTensor, inPlace, normaliser, context).sum == value.sum);
   CHECK(test::sameBits(inPlace, gradient));
+
+  // Left on the device, and read there what it is divided by.
+  Tensor again = test::nanTensor(predictions.shape, kRow, device),
+         divisor = Tensor::empty({1}, DType::Float64);
+  Tensor numbers = copyTo(Tensor::zeros({kLossNumbers}, DType::Float64), device);
+  divisor.data<double>()[0] = normaliser;
+  lossInto(kind, input, labelTensor, maskTensor, again, copyTo(divisor, device), numbers, context);
+  context.synchronize();
+  const Tensor read = copyTo(numbers, Device::cpu());
+  CHECK(lossValue({read.data<double>(), kLossNumbers}, predictions.shape).sum == value.sum);
+  CHECK(lossValue({read.data<double>(), kLossNumbers}, predictions.shape).weight == value.weight);
+  CHECK(test::sameBits(again, gradient));
 }
 
-TEST_CASE("losses and gradients agree with the reference") {
+TEST_CASE_TEMPLATE("losses and gradients agree with the reference", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
@@ -64,12 +82,12 @@ TEST_CASE("losses and gradients agree with the reference") {
           for (double& weight : mask.values) weight = masked ? random() % 3 / 2.0 : 1.0;
           mask.values[0] = 1;
           checkAgainstReference(kind, predictions, test::randomArray(shape, random, 0, 1), mask, masked,
-                                normaliser);
+                                normaliser, context);
           if (kind != Loss::NegativeLogLikelihood) continue;
           Array classes({shape[0]});
           for (double& label : classes.values)
             label = static_cast<double>(random() % static_cast<std::uint64_t>(shape[1]));
-          checkAgainstReference(kind, predictions, classes, mask, masked, normaliser);
+          checkAgainstReference(kind, predictions, classes, mask, masked, normaliser, context);
         }
 }
 
@@ -156,6 +174,26 @@ TEST_CASE("a score that is not finite is told, not hidden") {
   const Tensor logits = Tensor::of({std::numeric_limits<float>::quiet_NaN(), 1}, {1, 2});
   CHECK(std::isnan(
       loss(Loss::NegativeLogLikelihood, logits, classTensor({{1}, {1}}), {}, none, 0, context).sum));
+}
+
+TEST_CASE_TEMPLATE("a class out of range is told with its row, also where it is found later", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  Tensor none;
+  const Tensor logits = Tensor::zeros({3, 4}, DType::Float32, Where::device());
+  const auto sentence = [&](const Array& classes) {
+    return test::thrown<InvalidArgument>([&] {
+      loss(Loss::NegativeLogLikelihood, logits, copyTo(classTensor(classes), Where::device()), {}, none, 0,
+           context);
+    });
+  };
+  CHECK(sentence({{3}, {0, 4, -7}}) == "loss: the label of row 1 is 4, expected 0 to 3");
+  CHECK(sentence({{3}, {3, 0, -7}}) == "loss: the label of row 2 is -7, expected 0 to 3");
+  CHECK(sentence({{3}, {3, 0, 2}}) == "");
+  const double late[] = {std::nan(""), 6, 4, 9};
+  CHECK_THROWS_WITH_AS(lossValue(late, {2, 3, 5}),
+                       "loss: the label of example 1, step 1 is 9, expected 0 to 4", InvalidArgument);
 }
 
 TEST_CASE("labels and tensors that do not fit are refused by name") {

@@ -12,6 +12,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
+#include "tests/support/devices.h"
 
 using namespace muster;
 
@@ -57,8 +58,10 @@ Tensor peculiarNumbers() {
 
 }  // namespace
 
-TEST_CASE("weightedMean: means known in closed form, over workers and sizes") {
-  Context context;
+TEST_CASE_TEMPLATE("weightedMean: means known in closed form, over workers and sizes", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
   for (const int workers : {1, 2, 3, 4, 5, 6, 7, 8, 11})
     for (const std::int64_t n : kSizes) {
       CAPTURE(workers);
@@ -72,13 +75,28 @@ TEST_CASE("weightedMean: means known in closed form, over workers and sizes") {
           replicas[w].data<float>()[i] = static_cast<float>(i % 97 + 3 * w);
         weights.push_back(w + 1);
       }
-      Tensor shadow = filled(n, std::nanf(""));
-      weightedMean(replicas, weights, shadow, 0, n, context);
+      const auto there = copyTo(replicas, Where::device());
+      Tensor shadow = copyTo(filled(n, std::nanf("")), Where::device());
+      Tensor distances = copyTo(Tensor::zeros({workers + 1}, DType::Float64), Where::device());
+      weightedMean(there, weights, shadow, 0, n, distances, context);
+      context.synchronize();
       Tensor expected = Tensor::empty({n});
       for (std::int64_t i = 0; i < n; ++i)
         expected.data<float>()[i] = static_cast<float>(i % 97 + 2 * (workers - 1));
-      CHECK(sameBits(shadow, expected));
-      for (const auto& replica : replicas) CHECK(sameBits(replica, expected));
+      CHECK(sameBits(copyTo(shadow, Device::cpu()), expected));
+      for (const auto& replica : there) CHECK(sameBits(copyTo(replica, Device::cpu()), expected));
+      const Tensor far = copyTo(distances, Device::cpu());
+      double norm = 0;
+      for (const float mean : expected.span<float>()) norm += static_cast<double>(mean) * mean;
+      for (int w = 0; w < workers; ++w) {
+        const double difference = 3.0 * w - 2 * (workers - 1);
+        CHECK(far.data<double>()[w] == doctest::Approx(static_cast<double>(n) * difference * difference));
+      }
+      CHECK(far.data<double>()[workers] == doctest::Approx(norm));
+      const Spread before = weightedSpread(replicas, weights, 0, n);
+      const Spread told = spreadOf({far.data<double>(), static_cast<std::size_t>(workers) + 1}, weights);
+      CHECK(told.distance == doctest::Approx(before.distance));
+      CHECK(told.norm == doctest::Approx(before.norm));
     }
 }
 
@@ -365,4 +383,57 @@ TEST_CASE("addWeightedMean adds the mean, and tells the squares") {
     CHECK(spread.distance == doctest::Approx(800 * 16));
     CHECK(spread.norm == doctest::Approx(800 * 4));
   }
+}
+
+TEST_CASE_TEMPLATE("moments, spread and an added mean are the CPU's on each device", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device), cpu;
+  const std::int64_t n = 3000;
+  const double weights[] = {3, 0, 2, 1};
+  const auto before = randomReplicas(4, n);
+
+  const auto onCpu = cloneAll(before);
+  const auto there = copyTo(before, device);
+  Tensor shadow = filled(n, 0), shadowThere = copyTo(shadow, device);
+  weightedMoments(onCpu, weights, shadow, 0, n / 2, cpu);
+  weightedMoments(there, weights, shadowThere, 0, n / 2, context);
+  context.synchronize();
+  const Tensor merged = copyTo(shadowThere, Device::cpu());
+  double worst = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    worst = std::max(worst, std::abs(double{merged.data<float>()[i]} - shadow.data<float>()[i]));
+  CHECK(worst < 2e-7);
+  for (const auto& replica : there) CHECK(sameBits(copyTo(replica, Device::cpu()), merged));
+
+  const Spread expected = weightedSpread(before, weights, 5, n - 7);
+  const Spread spread = weightedSpread(copyTo(before, device), weights, 5, n - 7, context);
+  CHECK(spread.distance == doctest::Approx(expected.distance).epsilon(1e-12));
+  CHECK(spread.norm == doctest::Approx(expected.norm).epsilon(1e-12));
+
+  Tensor sum = filled(n, 0.5f), sumThere = copyTo(sum, device);
+  const Spread added = addWeightedMean(before, weights, 5, n - 7, sum);
+  const Spread addedThere = addWeightedMean(copyTo(before, device), weights, 5, n - 7, sumThere, context);
+  CHECK(addedThere.distance == doctest::Approx(added.distance).epsilon(1e-12));
+  CHECK(addedThere.norm == doctest::Approx(added.norm).epsilon(1e-12));
+  const Tensor got = copyTo(sumThere, Device::cpu());
+  worst = 0;
+  for (std::int64_t i = 0; i < n; ++i)
+    worst = std::max(worst, std::abs(double{got.data<float>()[i]} - sum.data<float>()[i]));
+  CHECK(worst < 2e-7);
+}
+
+TEST_CASE_TEMPLATE("one contributor is copied bit for bit on each device", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  Tensor source = peculiarNumbers();
+  source.data<float>()[3] = std::bit_cast<float>(0x7F812345u);  // a signalling NaN with a payload
+  const auto there = copyTo(std::vector<Tensor>{filled(19, 1), source, filled(19, 3)}, Where::device());
+  const double weights[] = {0, 0.3, 0};
+  Tensor shadow = copyTo(filled(19, 4), Where::device());
+  weightedMean(there, weights, shadow, 0, 19, context);
+  context.synchronize();
+  for (const auto& replica : there) CHECK(sameBits(copyTo(replica, Device::cpu()), source));
+  CHECK(sameBits(copyTo(shadow, Device::cpu()), source));
 }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "muster/core/base/error.h"
+#include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 
 namespace muster {
@@ -19,11 +20,14 @@ constexpr Layout kLayouts[] = {Layout::RowMajor, Layout::ChannelsLast, Layout::C
 
 void checkAgainstReference(const Pool2dShape& shape, const Array& x, const Array& gradY, Layout layout,
                            Context& context) {
+  const Device device = context.device();
   auto plan = planPool2d(shape, layout, context);
   CHECK(plan->layout() == layout);
-  Tensor y = test::nanTensor(shape.output(), layout), gradX = test::nanTensor(shape.input(), layout);
-  plan->forward(test::toTensor(x, layout), y);
-  plan->backward(test::toTensor(gradY, layout), gradX);
+  Tensor y = test::nanTensor(shape.output(), layout, device),
+         gradX = test::nanTensor(shape.input(), layout, device);
+  plan->forward(test::toTensor(x, layout, device), y);
+  plan->backward(test::toTensor(gradY, layout, device), gradX);
+  context.synchronize();
   // A maximum is one of its inputs; its gradient a sum of as many as windows overlap.
   CHECK(test::maxError(y, reference::pool2d(shape, x)) < (shape.kind == PoolKind::Max ? 1e-30 : 2e-6));
   CHECK(test::maxError(gradX, reference::pool2dBackward(shape, x, gradY)) < 2e-6);
@@ -31,7 +35,9 @@ void checkAgainstReference(const Pool2dShape& shape, const Array& x, const Array
   CHECK(test::paddingIsZero(gradX));
 }
 
-TEST_CASE("pooling agrees with the reference over shapes, layouts and threads") {
+TEST_CASE_TEMPLATE("pooling agrees with the reference over shapes, layouts and threads", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
@@ -61,13 +67,13 @@ TEST_CASE("pooling agrees with the reference over shapes, layouts and threads") 
       shape.kind = kind;
       const auto x = test::randomArray(shape.input(), random);
       const auto gradY = test::randomArray(shape.output(), random);
-      for (Layout layout : kLayouts)
+      for (Layout layout : Where::layouts())
         for (int threads : {1, 3}) {
           CAPTURE(shape.input().toString());
           CAPTURE(shape.output().toString());
           CAPTURE(static_cast<int>(kind));
           CAPTURE(nameOf(layout));
-          Context context(Device::cpu(), {.threads = threads});
+          Context context(Where::device(), {.threads = threads});
           checkAgainstReference(shape, x, gradY, layout, context);
         }
     }

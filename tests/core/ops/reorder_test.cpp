@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
+#include "tests/support/devices.h"
 
 namespace muster {
 namespace {
@@ -15,7 +16,10 @@ constexpr Layout kLayouts[] = {Layout::RowMajor, Layout::ChannelsLast, Layout::C
 const Shape kShapes[] = {{1, 1, 1, 1},  {16, 16, 2, 3}, {17, 20, 5, 4},
                          {3, 33, 1, 7}, {40, 1, 6, 6},  {5, 3, 9, 8}};
 
-TEST_CASE("reordering moves every element from any layout to any other, padding zero") {
+TEST_CASE_TEMPLATE("reordering moves every element from any layout to any other, padding zero", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
@@ -26,37 +30,42 @@ TEST_CASE("reordering moves every element from any layout to any other, padding 
           CAPTURE(shape.toString());
           CAPTURE(nameOf(from));
           CAPTURE(nameOf(to));
-          Context context(Device::cpu(), {.threads = threads});
+          Context context(device, {.threads = threads});
           const auto x = test::randomArray(shape, random);
-          Tensor y = test::nanTensor(shape, to);
-          reorder(test::toTensor(x, from), y, context);
+          Tensor y = test::nanTensor(shape, to, device);
+          reorder(test::toTensor(x, from, device), y, context);
+          context.synchronize();
           CHECK(test::maxError(y, x) == 0);
           CHECK(test::paddingIsZero(y));
         }
 }
 
-TEST_CASE("features are loaded as float32, bytes as value/255") {
+TEST_CASE_TEMPLATE("features are loaded as float32, bytes as value/255", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
-  Context context(Device::cpu(), {.threads = 2});
+  Context context(device, {.threads = 2});
   for (const Shape& shape : kShapes)
     for (Layout to : kLayouts) {
       CAPTURE(shape.toString());
       CAPTURE(nameOf(to));
-      Tensor bytes = Tensor::empty(shape, DType::UInt8), y = test::nanTensor(shape, to);
+      Tensor bytes = Tensor::empty(shape, DType::UInt8), y = test::nanTensor(shape, to, device);
       test::Array expected(shape);
       for (std::int64_t i = 0; i < shape.elements(); ++i) {
         bytes.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(random() % 256);
         expected.at(i) = static_cast<float>(bytes.data<std::uint8_t>()[i] / 255.0);
       }
-      loadFeatures(bytes, y, context);
+      loadFeatures(copyTo(bytes, device), y, context);
+      context.synchronize();
       CHECK(test::maxError(y, expected) == 0);  // one correctly rounded division
       CHECK(test::paddingIsZero(y));
 
       const auto x = test::randomArray(shape, random);
-      y = test::nanTensor(shape, to);
-      loadFeatures(test::toTensor(x), y, context);
+      y = test::nanTensor(shape, to, device);
+      loadFeatures(test::toTensor(x, Layout::RowMajor, device), y, context);
+      context.synchronize();
       CHECK(test::maxError(y, x) == 0);
       CHECK(test::paddingIsZero(y));
     }

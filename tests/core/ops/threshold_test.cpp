@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
+#include "tests/support/devices.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -145,4 +147,39 @@ TEST_CASE("what cannot be is refused") {
         "encodeThreshold: 6 of 5 elements cannot be");
   CHECK(thrown<InvalidArgument>([&] { addDecoded(message, 1, 2, 6, five); }) ==
         "addDecoded: [2, 6) does not lie in 5 elements");
+}
+
+TEST_CASE_TEMPLATE("messages and residuals are the CPU's, bit for bit, on each device", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
+  for (const std::int64_t n : {1, 16, 17, 1000, 40009})
+    for (const float threshold : {0.01f, 1.5f, 3.5f, 50.0f}) {
+      CAPTURE(n);
+      CAPTURE(threshold);
+      const Tensor values = randomVector(n, 1), base = randomVector(n, 2);
+      Tensor residual = randomVector(n, 3), residualThere = copyTo(residual, device);
+      const auto count = accumulateUpdate(values, base, threshold, residual);
+      CHECK(accumulateUpdate(copyTo(values, device), copyTo(base, device), threshold, residualThere,
+                             context) == count);
+      ThresholdMessage message(n), messageThere(n);
+      encodeThreshold(residual, threshold, count, message);
+      encodeThreshold(residualThere, threshold, count, messageThere, context);
+      REQUIRE(messageThere.wordCount() == message.wordCount());
+      for (std::int64_t w = 0; w < message.wordCount(); ++w)
+        CHECK(messageThere.words[static_cast<std::size_t>(w)] == message.words[static_cast<std::size_t>(w)]);
+      clampElements(residual, 0.5f);
+      clampElements(residualThere, 0.5f, context);
+      Tensor out = randomVector(n, 4), outThere = copyTo(out, device);
+      addDecoded(message, 0.25f, n / 3, n, out);
+      addDecoded(messageThere, 0.25f, n / 3, n, outThere, context);
+      context.synchronize();
+      const auto same = [&](const Tensor& there, const Tensor& here) {
+        const Tensor copied = copyTo(there, Device::cpu());
+        return std::memcmp(copied.raw(), here.raw(), here.bytes()) == 0;
+      };
+      CHECK(same(residualThere, residual));
+      CHECK(same(outThere, out));
+    }
 }

@@ -11,6 +11,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
+#include "tests/support/devices.h"
 
 using namespace muster;
 
@@ -34,10 +35,10 @@ UpdateBlocks randomBlocks(std::int64_t n, bool squaresFirst) {
            randomTensor(n, "squares", 0, 1)}};
 }
 
-UpdateBlocks clone(const UpdateBlocks& blocks) {
-  return {cloneTensor(blocks.parameters),
-          cloneTensor(blocks.gradients),
-          {cloneTensor(blocks.state[0]), cloneTensor(blocks.state[1])}};
+UpdateBlocks clone(const UpdateBlocks& blocks, Device device = Device::cpu()) {
+  return {copyTo(blocks.parameters, device),
+          copyTo(blocks.gradients, device),
+          {copyTo(blocks.state[0], device), copyTo(blocks.state[1], device)}};
 }
 
 struct RuleCase {
@@ -122,16 +123,20 @@ bool sameBits(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-TEST_CASE("every rule agrees with a plain float64 loop, and touches nothing outside its ranges") {
+TEST_CASE_TEMPLATE("every rule agrees with a plain float64 loop, and touches nothing outside its ranges",
+                   Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
   std::int64_t elements = 0;
   const auto ranges = awkwardRanges(elements);
   const GradientClip clip{.scale = 0.875f, .clipValue = 0.5f};
-  Context context;
+  Context context(Where::device());
   for (const auto& rule : kRules) {
     CAPTURE(rule.name);
     const UpdateBlocks before = randomBlocks(elements, rule.squaresFirst);
-    const UpdateBlocks blocks = clone(before);
-    const double penalty = rule.update(blocks, ranges, clip, context);
+    const UpdateBlocks there = clone(before, Where::device());
+    const double penalty = rule.update(there, ranges, clip, context);
+    context.synchronize();
+    const UpdateBlocks blocks = clone(there, Device::cpu());
 
     UpdateBlocks expected = clone(before);
     double expectedPenalty = 0;
@@ -197,6 +202,101 @@ TEST_CASE("the number of threads changes no bit") {
     CHECK(sameBits(blocks.parameters, parameters));
     CHECK(squaredNorm(blocks.parameters, 5, elements, context) == norm);
   }
+}
+
+namespace {
+
+struct PlanCase {
+  std::string_view rule;
+  UpdateSettings settings;
+};
+
+/// As kRules, with their numbers as settings.
+const std::vector<PlanCase> kPlans{
+    {"sgd", {.rule = UpdateSettings::Rule::Sgd}},
+    {"nesterovs", {.rule = UpdateSettings::Rule::Nesterovs, .momentum = 0.75}},
+    {"adam",
+     {.rule = UpdateSettings::Rule::Adam,
+      .beta1 = 0.75,
+      .beta2 = 0.875,
+      .epsilon = 0.125,
+      .weightDecay = 0.25}},
+    {"rmsprop", {.rule = UpdateSettings::Rule::RmsProp, .decay = 0.75, .epsilon = 0.125}},
+    {"adagrad", {.rule = UpdateSettings::Rule::AdaGrad, .epsilon = 0.125}},
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("a planned update does what the update of its rule does, clipping by norm included", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  std::int64_t elements = 0;
+  auto ranges = awkwardRanges(elements);
+  Context context(device), cpu;
+  for (std::size_t r = 0; r < kPlans.size(); ++r)
+    for (const double clipNorm : {0.0, 2.0}) {
+      CAPTURE(kPlans[r].rule);
+      CAPTURE(clipNorm);
+      REQUIRE(kPlans[r].rule == kRules[r].name);
+      UpdateSettings settings = kPlans[r].settings;
+      settings.clipNorm = clipNorm;
+      settings.clipValue = 0.5;
+      const UpdateBlocks before = randomBlocks(elements, kRules[r].squaresFirst);
+      const UpdateBlocks there = clone(before, device);
+      auto plan = planUpdate(settings, elements, ranges, context);
+      Tensor numbers = Tensor::zeros({kUpdateNumbers}, DType::Float64);
+      writeUpdateNumbers(settings, 0.5, 3, 0.875, numbers);
+      Tensor penalty = copyTo(Tensor::zeros({1}, DType::Float64), device);
+      plan->run(there, copyTo(numbers, device), penalty);
+      context.synchronize();
+
+      auto scaled = ranges;
+      double squares = 0;
+      for (auto& range : scaled) {
+        range.learningRate = static_cast<float>(0.5 * range.learningRate);
+        squares += squaredNorm(before.gradients, range.begin, range.end, cpu);
+      }
+      const double norm = 0.875 * std::sqrt(squares);
+      const double scale = clipNorm > 0 && norm > clipNorm ? 0.875 * clipNorm / norm : 0.875;
+      const UpdateBlocks expected = clone(before);
+      const double expectedPenalty =
+          kRules[r].update(expected, scaled, {.scale = static_cast<float>(scale), .clipValue = 0.5f}, cpu);
+      CHECK(std::abs(copyTo(penalty, Device::cpu()).data<double>()[0] - expectedPenalty) <=
+            1e-9 * expectedPenalty);
+      const UpdateBlocks got = clone(there);
+      double worst = 0;
+      for (std::int64_t i = 0; i < elements; ++i)
+        worst = std::max(
+            {worst, std::abs(double{got.parameters.data<float>()[i]} - expected.parameters.data<float>()[i]),
+             std::abs(double{got.state[0].data<float>()[i]} - expected.state[0].data<float>()[i]),
+             std::abs(double{got.state[1].data<float>()[i]} - expected.state[1].data<float>()[i])});
+      CHECK(worst <= 1e-6);
+    }
+}
+
+TEST_CASE("a plan's ranges and settings are checked") {
+  Context context;
+  const UpdateRange range{.begin = 0, .end = 5};
+  CHECK_THROWS_WITH_AS(planUpdate({}, 4, {&range, 1}, context),
+                       "planUpdate: the range [0, 5) does not lie in 4 elements", InvalidArgument);
+  CHECK_THROWS_AS(planUpdate({.clipNorm = -1}, 5, {&range, 1}, context), InvalidArgument);
+  Tensor numbers = Tensor::zeros({kUpdateNumbers}, DType::Float64);
+  CHECK_THROWS_AS(writeUpdateNumbers({}, 0.1, 0, 1, numbers), InvalidArgument);
+}
+
+TEST_CASE_TEMPLATE("squaredNorm and the penalty are those of the update, on each device", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  std::int64_t elements = 0;
+  const auto ranges = awkwardRanges(elements);
+  const UpdateBlocks blocks = clone(randomBlocks(elements, false), Where::device());
+  const double penalty = regularisationPenalty(blocks.parameters, ranges, context);
+  CHECK(penalty == updateSgd(blocks, ranges, {}, context));
+  Tensor x = Tensor::empty({10000});
+  for (int i = 0; i < 10000; ++i) x.data<float>()[i] = static_cast<float>(i);
+  CHECK(squaredNorm(copyTo(x, Where::device()), 1, 9999, context) == 9998.0 * 9999 * 19997 / 6);
 }
 
 TEST_CASE("blocks of millions: every element once, whatever the threads") {

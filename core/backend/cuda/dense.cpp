@@ -1,0 +1,117 @@
+#include "muster/core/ops/dense.h"
+
+#include <array>
+
+#include "muster/core/backend/cuda/kernels/elementwise.h"
+#include "muster/core/backend/cuda/matmul.h"
+#include "muster/core/ops/detail/expect.h"
+
+namespace muster::cuda {
+namespace {
+
+/// A factor of a product as the math mode takes it: itself, or rounded to bfloat16 in memory planned for it.
+class Factor {
+ public:
+  Factor(std::int64_t elements, const State& state)
+      : elements_(elements),
+        rounded_(state.mathMode() == MathMode::BFloat16 ? static_cast<std::size_t>(elements) * 2 : 0,
+                 state.device()) {}
+
+  const void* of(const Tensor& tensor, cudaStream_t stream) const {
+    if (rounded_.bytes() == 0) return tensor.raw();
+    MUSTER_CUDA_CHECK(launchToBFloat16(tensor.data<float>(), rounded_.data(), elements_, stream));
+    return rounded_.data();
+  }
+
+ private:
+  std::int64_t elements_;
+  Buffer rounded_;
+};
+
+class MatmulDense final : public DensePlan {
+ public:
+  MatmulDense(const DenseShape& s, Context& context)
+      : batch_(s.batch),
+        in_(s.inFeatures),
+        out_(s.outFeatures),
+        context_(context),
+        x_(s.batch * s.inFeatures, stateOf(context)),
+        weight_(s.outFeatures * s.inFeatures, stateOf(context)),
+        gradY_(s.batch * s.outFeatures, stateOf(context)),
+        plain_(stateOf(context), forwardShape(), Epilogue::None),
+        withBias_(stateOf(context), forwardShape(), Epilogue::Bias),
+        data_(stateOf(context), {.rows = batch_, .columns = in_, .inner = out_}, Epilogue::None),
+        weights_(stateOf(context), {.rows = out_, .columns = in_, .inner = batch_, .transposeA = true},
+                 Epilogue::None) {}
+
+  bool fuse(Activation activation) override {
+    if (activation != Activation::ReLU) return false;
+    relu_ = true;
+    plain_ = Matmul(stateOf(context_), forwardShape(), Epilogue::Relu);
+    withBias_ = Matmul(stateOf(context_), forwardShape(), Epilogue::ReluBias);
+    if (!plain_.supported() || !withBias_.supported()) {
+      relu_ = false;
+      plain_ = Matmul(stateOf(context_), forwardShape(), Epilogue::None);
+      withBias_ = Matmul(stateOf(context_), forwardShape(), Epilogue::Bias);
+    }
+    return relu_;
+  }
+
+  void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) override {
+    expect("x", x, {batch_, in_});
+    expect("weight", weight, {out_, in_});
+    expect("y", y, {batch_, out_});
+    if (bias.defined()) expect("bias", bias, {out_});
+    const cudaStream_t stream = stateOf(context_).stream();
+    const void* const a = x_.of(x, stream);
+    const void* const b = weight_.of(weight, stream);
+    if (bias.defined() && withBias_.supported())
+      return withBias_.run(a, b, bias.data<float>(), y.data<float>());
+    plain_.run(a, b, nullptr, y.data<float>());
+    if (bias.defined())
+      MUSTER_CUDA_CHECK(
+          launchAddBias(bias.data<float>(), y.data<float>(), y.elements(), out_, 1, /*relu=*/false, stream));
+  }
+
+  void backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) override {
+    expect("gradY", gradY, {batch_, out_});
+    expect("weight", weight, {out_, in_});
+    expect("gradX", gradX, {batch_, in_});
+    const cudaStream_t stream = stateOf(context_).stream();
+    data_.run(gradY_.of(gradY, stream), weight_.of(weight, stream), nullptr, gradX.data<float>());
+  }
+
+  void backwardWeights(const Tensor& x, const Tensor& gradY, Tensor& gradWeight, Tensor& gradBias) override {
+    expect("x", x, {batch_, in_});
+    expect("gradY", gradY, {batch_, out_});
+    expect("gradWeight", gradWeight, {out_, in_});
+    const cudaStream_t stream = stateOf(context_).stream();
+    weights_.run(gradY_.of(gradY, stream), x_.of(x, stream), nullptr, gradWeight.data<float>());
+    if (!gradBias.defined()) return;
+    expect("gradBias", gradBias, {out_});
+    MUSTER_CUDA_CHECK(launchColumnSums(gradY.data<float>(), gradBias.data<float>(), batch_, out_, stream));
+  }
+
+ private:
+  MatmulShape forwardShape() const {
+    return {.rows = batch_, .columns = out_, .inner = in_, .transposeB = true};
+  }
+  void expect(const char* name, const Tensor& tensor, const Shape& shape) const {
+    muster::detail::expectTensor("dense", name, tensor,
+                                 {shape, Layout::RowMajor, DType::Float32, context_.device()});
+  }
+
+  std::int64_t batch_, in_, out_;
+  Context& context_;
+  Factor x_, weight_, gradY_;
+  Matmul plain_, withBias_, data_, weights_;
+  bool relu_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<DensePlan> planDense(const DenseShape& shape, Context& context) {
+  return std::make_unique<MatmulDense>(shape, context);
+}
+
+}  // namespace muster::cuda

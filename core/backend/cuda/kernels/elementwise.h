@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "muster/core/backend/cuda/kernels/launch.h"
+
+namespace muster::cuda {
+
+enum class Function { Relu, LeakyRelu, Tanh, Sigmoid, Gelu };
+
+/// y = f(x); x and y may be the same memory.
+cudaError_t launchForward(Function function, const float* x, float* y, std::int64_t n, float slope,
+                          cudaStream_t stream);
+/// gradX = gradY f'; `kept` is y, for Gelu x.
+cudaError_t launchBackward(Function function, const float* kept, const float* gradY, float* gradX,
+                           std::int64_t n, float slope, cudaStream_t stream);
+
+/// Places of `classes` numbers that lie `pixels` apart; place p starts at p / pixels * classes * pixels + p %
+/// pixels.
+struct SoftmaxShape {
+  std::int64_t places, classes, pixels;
+};
+cudaError_t launchSoftmax(const float* x, float* y, SoftmaxShape shape, cudaStream_t stream);
+cudaError_t launchSoftmaxBackward(const float* y, const float* gradY, float* gradX, SoftmaxShape shape,
+                                  cudaStream_t stream);
+
+struct DropoutRule {
+  std::uint64_t threshold;  // a word below it zeroes its element
+  float scale;              // of the elements that stay
+  std::array<std::uint32_t, 2> key;
+  std::int64_t rows, features;
+  std::int64_t epoch, firstExample;
+  const std::int64_t* position;  // {epoch, first example} on the device; null: those above
+};
+cudaError_t launchDropout(const float* x, float* y, const DropoutRule& rule, cudaStream_t stream);
+
+/// y = y + a x, in float64.
+template <typename T>
+cudaError_t launchAxpy(double a, const T* x, T* y, std::int64_t n, cudaStream_t stream);
+
+inline constexpr int kMostInputs = 128;
+template <typename T>
+struct Inputs {
+  const T* at[kMostInputs];
+  int count;
+};
+template <typename T>
+cudaError_t launchSum(const Inputs<T>& inputs, T* out, std::int64_t n, cudaStream_t stream);
+
+cudaError_t launchClamp(float* x, float limit, std::int64_t n, cudaStream_t stream);
+
+/// An activation [N, C, pixels]; layouts are numbered as `Layout` is.
+struct ReorderShape {
+  std::int64_t samples, channels, pixels;
+  int from, to;
+  std::int64_t storage;  // elements of the target, padding included
+};
+/// T is float, or std::uint8_t, which becomes value/255.
+template <typename T>
+cudaError_t launchReorder(const T* x, float* y, const ReorderShape& shape, cudaStream_t stream);
+/// Bytes as value/255.
+cudaError_t launchLoadBytes(const std::uint8_t* x, float* y, std::int64_t n, cudaStream_t stream);
+
+/// Rounds to bfloat16, to nearest even; and back.
+cudaError_t launchToBFloat16(const float* x, void* y, std::int64_t n, cudaStream_t stream);
+cudaError_t launchFromBFloat16(const void* x, float* y, std::int64_t n, cudaStream_t stream);
+
+/// out[c] = the sum over the rows of x [rows, columns], in float64, rounded once.
+cudaError_t launchColumnSums(const float* x, float* out, std::int64_t rows, std::int64_t columns,
+                             cudaStream_t stream);
+/// The same over samples and pixels of x [samples, channels, pixels].
+cudaError_t launchChannelSums(const float* x, float* out, std::int64_t samples, std::int64_t channels,
+                              std::int64_t pixels, cudaStream_t stream);
+/// Adds bias[c] to each element of channel c, then ReLU where asked for. Element i is of channel
+/// i / pixels % channels (row-major; channels-last and dense outputs have 1 pixel).
+cudaError_t launchAddBias(const float* bias, float* y, std::int64_t n, std::int64_t channels,
+                          std::int64_t pixels, bool relu, cudaStream_t stream);
+
+}  // namespace muster::cuda

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+
+#include "muster/core/backend/cuda/kernels/launch.h"
+
+namespace muster::cuda {
+
+inline constexpr int kMostReplicas = 32;
+
+/// Replicas on one device, and what they weigh in the mean: shares sum to 1.
+template <typename T>
+struct ReplicaTable {
+  T* at[kMostReplicas];
+  double share[kMostReplicas];
+  int count;
+};
+
+/// Elements [begin, end) of all replicas become their mean, and of `shadow` where that is not null. Where
+/// `distances` is not null it gets count + 1 numbers: the squared distance of each replica, as it was, from
+/// the mean, and the mean's squared norm. Where `write` is false, only those. `scratch` has
+/// mergeScratch(count) numbers.
+template <typename T>
+cudaError_t launchMean(const ReplicaTable<T>& replicas, T* shadow, std::int64_t begin, std::int64_t end,
+                       bool write, double* distances, double* scratch, std::uint32_t* counter,
+                       cudaStream_t stream);
+inline constexpr std::int64_t kMergeBlocks = 1056;  // eight for each multiprocessor of an H100
+constexpr std::int64_t mergeScratch(int replicas) {
+  return kMergeBlocks * (replicas + 1);
+}
+
+/// Moments about a shift, as on the CPU: means in [begin, end), variances `half` behind them. `origin` is the
+/// first replica with a share.
+template <typename T>
+cudaError_t launchMoments(const ReplicaTable<T>& replicas, T* shadow, std::int64_t begin, std::int64_t end,
+                          std::int64_t half, int origin, cudaStream_t stream);
+
+/// out += mean over [begin, end); result = {sum of squares of what was added, of out before}.
+template <typename T>
+cudaError_t launchAddMean(const ReplicaTable<T>& vectors, T* out, std::int64_t begin, std::int64_t end,
+                          double* result, double* scratch, std::uint32_t* counter, cudaStream_t stream);
+
+}  // namespace muster::cuda

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+
+#include "muster/core/backend/cuda/kernels/launch.h"
+
+// Sums in a fixed order: a tree over a block's threads, then the blocks' parts in their order, added by the
+// block that finishes last. All blocks have kBlockThreads threads.
+
+namespace muster::cuda {
+
+/// Sums each of `parts` numbers over the block; thread 0 has the result.
+template <int parts>
+__device__ void sumOverBlock(double (&sums)[parts]) {
+  __shared__ double warpSums[kBlockThreads / 32][parts];
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int part = 0; part < parts; ++part)
+    for (int offset = 16; offset > 0; offset /= 2)
+      sums[part] += __shfl_down_sync(0xffffffffu, sums[part], offset);
+  __syncthreads();  // the memory may still be read from the sum before
+  if (lane == 0)
+    for (int part = 0; part < parts; ++part) warpSums[warp][part] = sums[part];
+  __syncthreads();
+  if (threadIdx.x == 0)
+    for (int part = 0; part < parts; ++part) {
+      sums[part] = warpSums[0][part];
+      for (unsigned w = 1; w < kBlockThreads / 32; ++w) sums[part] += warpSums[w][part];
+    }
+}
+
+/// Whether this block is the last of its grid to come here, in all its threads. What every block's thread 0
+/// wrote before is then visible. Sets the counter back to 0.
+__device__ inline bool isLastBlock(std::uint32_t* counter) {
+  __shared__ bool last;
+  if (threadIdx.x == 0) {
+    __threadfence();
+    last = atomicInc(counter, gridDim.x - 1) == gridDim.x - 1;
+    __threadfence();
+  }
+  __syncthreads();
+  return last;
+}
+
+/// Sums over the grid what each block's thread 0 holds after `sumOverBlock`: true in one block, in whose
+/// thread 0 `sums` then are the totals. `scratch` has gridDim.x * parts numbers.
+template <int parts>
+__device__ bool sumOverGrid(double (&sums)[parts], double* scratch, std::uint32_t* counter) {
+  sumOverBlock(sums);
+  if (threadIdx.x == 0)
+    for (int part = 0; part < parts; ++part) scratch[blockIdx.x * parts + part] = sums[part];
+  if (!isLastBlock(counter)) return false;
+  for (int part = 0; part < parts; ++part) sums[part] = 0;
+  for (unsigned block = threadIdx.x; block < gridDim.x; block += kBlockThreads)
+    for (int part = 0; part < parts; ++part) sums[part] += __ldcg(scratch + block * parts + part);
+  sumOverBlock(sums);
+  return true;
+}
+
+}  // namespace muster::cuda

@@ -1,0 +1,151 @@
+#include "muster/core/backend/cuda/kernels/update.h"
+
+#include <cuda_runtime.h>
+
+#include "muster/core/backend/cuda/kernels/reduce.cuh"
+
+namespace muster::cuda {
+namespace {
+
+/// Changes nothing: for the penalty alone.
+struct NoRule {};
+
+template <typename Rule>
+inline constexpr int kStatesOf = Rule::kStates;
+template <>
+inline constexpr int kStatesOf<NoRule> = 0;
+
+__device__ float4 load(const float* from, bool whole, std::int64_t left) {
+  if (whole) return *reinterpret_cast<const float4*>(from);
+  return {left > 0 ? from[0] : 0, left > 1 ? from[1] : 0, left > 2 ? from[2] : 0, left > 3 ? from[3] : 0};
+}
+
+__device__ void store(float* to, const float4& values, bool whole, std::int64_t left) {
+  if (whole) {
+    *reinterpret_cast<float4*>(to) = values;
+    return;
+  }
+  if (left > 0) to[0] = values.x;
+  if (left > 1) to[1] = values.y;
+  if (left > 2) to[2] = values.z;
+  if (left > 3) to[3] = values.w;
+}
+
+__device__ bool aligned(const void* p) {
+  return reinterpret_cast<std::uintptr_t>(p) % sizeof(float4) == 0;
+}
+
+__device__ double penaltyOf(float w, const DeviceRange& range) {
+  const auto value = static_cast<double>(w);
+  return range.l1 * fabs(value) + 0.5 * range.l2 * value * value;
+}
+
+template <typename Rule>
+__device__ void updateOne(float& w, float g, float& first, float& second, const Rule& rule,
+                          const update::Terms& terms) {
+  const float before = w;
+  const float step = rule.step(update::regularised(g, before, terms), terms.learningRate, first, second);
+  w = before - (step + terms.decay * before);
+}
+
+template <typename Rule>
+__device__ void updateFour(const UpdateCall& call, const DeviceRange& range, const Rule& rule,
+                           std::int64_t at, std::int64_t left, float4 w) {
+  const auto learningRate = static_cast<float>(call.numbers->learningRate * range.learningScale);
+  const auto scale =
+      static_cast<float>(call.numbers->gradientScale * (call.clipScale ? *call.clipScale : 1.0));
+  const update::Terms terms{scale,    call.clipValue, range.l1,
+                            range.l2, learningRate,   learningRate * range.weightDecay};
+  const bool whole = left >= 4;
+  float4 states[2] = {};
+  const float4 g = load(call.gradients + at, whole && aligned(call.gradients + at), left);
+#pragma unroll
+  for (int s = 0; s < kStatesOf<Rule>; ++s)
+    states[s] = load(call.state[s] + at, whole && aligned(call.state[s] + at), left);
+  updateOne(w.x, g.x, states[0].x, states[1].x, rule, terms);
+  updateOne(w.y, g.y, states[0].y, states[1].y, rule, terms);
+  updateOne(w.z, g.z, states[0].z, states[1].z, rule, terms);
+  updateOne(w.w, g.w, states[0].w, states[1].w, rule, terms);
+#pragma unroll
+  for (int s = 0; s < kStatesOf<Rule>; ++s)
+    store(call.state[s] + at, states[s], whole && aligned(call.state[s] + at), left);
+  store(call.parameters + at, w, whole && aligned(call.parameters + at), left);
+}
+
+template <typename Rule>
+__device__ Rule withCorrections(Rule rule, const StepNumbers*) {
+  return rule;
+}
+__device__ update::AdamRule withCorrections(update::AdamRule rule, const StepNumbers* numbers) {
+  rule.correction1 = static_cast<float>(numbers->correction1);
+  rule.correction2 = static_cast<float>(numbers->correction2);
+  return rule;
+}
+
+template <typename Rule>
+__global__ void __launch_bounds__(kBlockThreads) updateKernel(UpdateCall call, Rule given) {
+  const Rule rule = withCorrections(given, call.numbers);
+  double sums[1] = {0};
+  for (std::int64_t chunk = blockIdx.x; chunk < call.chunkCount; chunk += gridDim.x) {
+    const Chunk part = call.chunks[chunk];
+    const DeviceRange range = call.ranges[part.range];
+    const std::int64_t offset = 4 * static_cast<std::int64_t>(threadIdx.x), left = part.count - offset;
+    if (left <= 0) continue;
+    const std::int64_t at = part.begin + offset;
+    const float4 w = load(call.parameters + at, left >= 4 && aligned(call.parameters + at), left);
+    if (range.l1 != 0 || range.l2 != 0)
+      sums[0] +=
+          (penaltyOf(w.x, range) + penaltyOf(w.y, range)) + (penaltyOf(w.z, range) + penaltyOf(w.w, range));
+    if constexpr (!std::is_same_v<Rule, NoRule>) updateFour(call, range, rule, at, left, w);
+  }
+  if (sumOverGrid(sums, call.scratch, call.counter) && threadIdx.x == 0) *call.penalty = sums[0];
+}
+
+__global__ void __launch_bounds__(kBlockThreads)
+    normKernel(UpdateCall call, double clipNorm, double* result) {
+  double sums[1] = {0};
+  for (std::int64_t chunk = blockIdx.x; chunk < call.chunkCount; chunk += gridDim.x) {
+    const Chunk part = call.chunks[chunk];
+    const std::int64_t offset = 4 * static_cast<std::int64_t>(threadIdx.x), left = part.count - offset;
+    if (left <= 0) continue;
+    const float* at = call.gradients + part.begin + offset;
+    const float4 g = load(at, left >= 4 && aligned(at), left);
+    const double x = g.x, y = g.y, z = g.z, w = g.w;
+    sums[0] += (x * x + y * y) + (z * z + w * w);
+  }
+  if (!sumOverGrid(sums, call.scratch, call.counter) || threadIdx.x != 0) return;
+  const double scale = call.numbers ? call.numbers->gradientScale : 1.0;
+  const double squares = scale * scale * sums[0];
+  const double norm = sqrt(squares);
+  result[0] = squares;
+  result[1] = norm > clipNorm ? clipNorm / norm : 1.0;
+}
+
+template <typename Rule>
+cudaError_t launch(const UpdateCall& call, const Rule& rule, cudaStream_t stream) {
+  updateKernel<<<blocksFor(call.chunkCount, 1), kBlockThreads, 0, stream>>>(call, rule);
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+template <typename Rule>
+cudaError_t launchUpdate(const UpdateCall& call, const Rule& rule, cudaStream_t stream) {
+  return launch(call, rule, stream);
+}
+template cudaError_t launchUpdate(const UpdateCall&, const update::SgdRule&, cudaStream_t);
+template cudaError_t launchUpdate(const UpdateCall&, const update::NesterovsRule&, cudaStream_t);
+template cudaError_t launchUpdate(const UpdateCall&, const update::AdamRule&, cudaStream_t);
+template cudaError_t launchUpdate(const UpdateCall&, const update::RmsPropRule&, cudaStream_t);
+template cudaError_t launchUpdate(const UpdateCall&, const update::AdaGradRule&, cudaStream_t);
+
+cudaError_t launchPenalty(const UpdateCall& call, cudaStream_t stream) {
+  return launch(call, NoRule{}, stream);
+}
+
+cudaError_t launchSquaredNorm(const UpdateCall& call, double clipNorm, double* result, cudaStream_t stream) {
+  normKernel<<<blocksFor(call.chunkCount, 1), kBlockThreads, 0, stream>>>(call, clipNorm, result);
+  return cudaGetLastError();
+}
+
+}  // namespace muster::cuda

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+
+#include "muster/core/backend/cuda/kernels/launch.h"
+#include "muster/core/backend/update_rules.h"
+
+namespace muster::cuda {
+
+/// A run of parameters with the same settings, on the device.
+struct DeviceRange {
+  double learningScale;
+  float l1, l2, weightDecay;
+};
+/// What one block updates at a time: at most kChunkElements of one range.
+struct Chunk {
+  std::int64_t begin;
+  std::int32_t count, range;
+};
+inline constexpr std::int64_t kChunkElements = 4 * kBlockThreads;
+
+/// The numbers of a step, on the device: what a captured update reads anew at each launch.
+struct StepNumbers {
+  double learningRate, t;
+  double correction1, correction2;  // Adam's, 1 / (1 - beta^t)
+  double gradientScale;
+};
+
+struct UpdateCall {
+  float* parameters;
+  const float* gradients;
+  float* state[2];
+  const DeviceRange* ranges;
+  const Chunk* chunks;
+  std::int64_t chunkCount;
+  const StepNumbers* numbers;
+  const double* clipScale;  // of clipping by norm; null: 1
+  float clipValue;          // infinity: none
+  double* scratch;          // blocksFor(chunkCount, 1) numbers
+  std::uint32_t* counter;
+  double* penalty;  // sum(l1 |w| + l2/2 w^2) at the parameters from before
+};
+
+/// One kernel for the whole block. The rule's corrections, where it has some, are read from the numbers.
+template <typename Rule>
+cudaError_t launchUpdate(const UpdateCall& call, const Rule& rule, cudaStream_t stream);
+/// The penalty alone, to the same bits. Reads parameters, ranges and chunks.
+cudaError_t launchPenalty(const UpdateCall& call, cudaStream_t stream);
+
+/// squares = sum of (gradientScale g)^2 over the chunks, and scale = clipNorm / sqrt(squares) where that is
+/// below 1. `numbers` may be null: gradientScale 1. `result` is {squares, scale}.
+cudaError_t launchSquaredNorm(const UpdateCall& call, double clipNorm, double* result, cudaStream_t stream);
+
+}  // namespace muster::cuda

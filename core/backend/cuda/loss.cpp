@@ -1,0 +1,63 @@
+#include "muster/core/ops/loss.h"
+
+#include "muster/core/backend/cuda/kernels/loss.h"
+
+#include "muster/core/backend/cuda/state.h"
+#include "muster/core/base/error.h"
+
+namespace muster::cuda {
+namespace {
+
+LossKind kindOf(Loss kind, const Tensor& labels) {
+  if (labels.dtype() == DType::Int64) return LossKind::Classes;
+  switch (kind) {
+    case Loss::NegativeLogLikelihood:
+      return LossKind::SoftLabels;
+    case Loss::MeanSquaredError:
+      return LossKind::Squared;
+    case Loss::BinaryCrossEntropy:
+      return LossKind::Binary;
+  }
+  return LossKind::SoftLabels;
+}
+
+void run(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask, Tensor& gradient,
+         const double* normaliserAt, double normaliser, double* value, State& state) {
+  LossCall call{};
+  call.kind = kindOf(kind, labels);
+  call.predictions = predictions.data<float>();
+  if (call.kind == LossKind::Classes)
+    call.classes = labels.data<std::int64_t>();
+  else
+    call.labels = labels.data<float>();
+  if (mask.defined()) call.mask = mask.data<float>();
+  if (gradient.defined()) call.gradient = gradient.data<float>();
+  call.normaliserAt = normaliserAt;
+  call.normaliser = normaliser;
+  call.value = value;
+  call.features = predictions.shape()[-1];
+  call.rows = predictions.elements() / call.features;
+  const auto needed = static_cast<std::size_t>(lossScratch(call.rows)) * sizeof(double);
+  require(needed <= kWorkspaceBytes, "loss: {} rows are more than the {} that a GPU takes at once", call.rows,
+          kWorkspaceBytes / sizeof(double) / 2);
+  MUSTER_CUDA_CHECK(launchLoss(call, static_cast<double*>(state.workspace()), state.stream()));
+}
+
+}  // namespace
+
+LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+               Tensor& gradient, double normaliser, Context& context) {
+  State& state = stateOf(context);
+  run(kind, predictions, labels, mask, gradient, nullptr, normaliser,
+      reinterpret_cast<double*>(state.deviceResult()), state);
+  const auto* const value = reinterpret_cast<const double*>(state.readResult(kLossNumbers * sizeof(double)));
+  return lossValue({value, kLossNumbers}, predictions.shape());
+}
+
+void lossInto(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+              Tensor& gradient, const Tensor& normaliser, Tensor& value, Context& context) {
+  run(kind, predictions, labels, mask, gradient, normaliser.defined() ? normaliser.data<double>() : nullptr,
+      0, value.data<double>(), stateOf(context));
+}
+
+}  // namespace muster::cuda

@@ -1,0 +1,128 @@
+#include "muster/core/ops/merge.h"
+
+#include <algorithm>
+
+#include "muster/core/backend/cuda/kernels/merge.h"
+
+#include "muster/core/backend/cuda/state.h"
+#include "muster/core/base/error.h"
+
+namespace muster::cuda {
+namespace {
+
+static_assert(mergeScratch(8) * sizeof(double) <= kScratchBytes);
+
+template <typename T>
+ReplicaTable<T> tableOf(std::span<const Tensor> replicas, std::span<const double> weights) {
+  require(replicas.size() <= kMostReplicas, "merge: {} replicas are more than the {} that one GPU merges",
+          replicas.size(), kMostReplicas);
+  ReplicaTable<T> table{};
+  table.count = static_cast<int>(replicas.size());
+  double total = 0;
+  for (const double weight : weights) total += weight;
+  for (std::size_t w = 0; w < replicas.size(); ++w) {
+    table.at[w] = replicas[w].data<T>();
+    table.share[w] = weights[w] / total;
+  }
+  return table;
+}
+
+/// Calls f(T{}) for the replicas' element type.
+template <typename F>
+auto withType(const Tensor& tensor, F f) {
+  return tensor.dtype() == DType::Float64 ? f(double{}) : f(float{});
+}
+
+/// A null pointer for an undefined tensor.
+template <typename T>
+T* dataOf(const Tensor& tensor) {
+  return tensor.defined() ? tensor.data<T>() : nullptr;
+}
+
+void mean(std::span<const Tensor> replicas, std::span<const double> weights, const Tensor& shadow,
+          std::int64_t begin, std::int64_t end, bool write, double* distances, State& state) {
+  MUSTER_CUDA_CHECK(withType(replicas[0], [&](auto type) {
+    using T = decltype(type);
+    return launchMean(tableOf<T>(replicas, weights), dataOf<T>(shadow), begin, end, write, distances,
+                      state.scratch(), state.counter(), state.stream());
+  }));
+}
+
+/// Copies elements [begin, end) of the one contributor to all others, bit for bit.
+void copyToOthers(std::span<const Tensor> replicas, std::size_t source, const Tensor& shadow,
+                  std::int64_t begin, std::int64_t end, State& state) {
+  const std::size_t size = sizeOf(replicas[source].dtype());
+  const auto place = [&](const Tensor& tensor) {
+    return static_cast<std::byte*>(tensor.raw()) + static_cast<std::size_t>(begin) * size;
+  };
+  const auto copyTo = [&](const Tensor& target) {
+    MUSTER_CUDA_CHECK(cudaMemcpyAsync(place(target), place(replicas[source]),
+                                      static_cast<std::size_t>(end - begin) * size, cudaMemcpyDeviceToDevice,
+                                      state.stream()));
+  };
+  if (begin == end) return;
+  for (std::size_t w = 0; w < replicas.size(); ++w)
+    if (w != source) copyTo(replicas[w]);
+  if (shadow.defined()) copyTo(shadow);
+}
+
+/// The one replica that has a weight, or as many as there are replicas where several have.
+std::size_t onlyContributor(std::span<const double> weights) {
+  const auto has = [](double weight) { return weight != 0; };
+  if (std::ranges::count_if(weights, has) != 1) return weights.size();
+  return static_cast<std::size_t>(std::ranges::find_if(weights, has) - weights.begin());
+}
+
+}  // namespace
+
+void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+                  std::int64_t begin, std::int64_t end, Tensor& distances, Context& context) {
+  State& state = stateOf(context);
+  const std::size_t only = onlyContributor(weights);
+  const bool several = only == replicas.size();
+  if (several || distances.defined())
+    mean(replicas, weights, shadow, begin, end, several, dataOf<double>(distances), state);
+  if (!several) copyToOthers(replicas, only, shadow, begin, end, state);
+}
+
+void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+                     std::int64_t begin, std::int64_t end, Context& context) {
+  State& state = stateOf(context);
+  const std::int64_t half = replicas[0].elements() / 2;
+  if (const std::size_t only = onlyContributor(weights); only != replicas.size()) {
+    copyToOthers(replicas, only, shadow, begin, end, state);
+    return copyToOthers(replicas, only, shadow, half + begin, half + end, state);
+  }
+  int origin = 0;
+  while (weights[static_cast<std::size_t>(origin)] == 0) ++origin;
+  MUSTER_CUDA_CHECK(withType(replicas[0], [&](auto type) {
+    using T = decltype(type);
+    return launchMoments(tableOf<T>(replicas, weights), dataOf<T>(shadow), begin, end, half, origin,
+                         state.stream());
+  }));
+}
+
+Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
+                       std::int64_t end, Tensor& out, Context& context) {
+  State& state = stateOf(context);
+  auto* const result = reinterpret_cast<double*>(state.deviceResult());
+  MUSTER_CUDA_CHECK(withType(out, [&](auto type) {
+    using T = decltype(type);
+    return launchAddMean(tableOf<T>(vectors, weights), out.data<T>(), begin, end, result, state.scratch(),
+                         state.counter(), state.stream());
+  }));
+  const auto* const read = reinterpret_cast<const double*>(state.readResult(2 * sizeof(double)));
+  return {.distance = read[0], .norm = read[1]};
+}
+
+Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
+                      std::int64_t end, Context& context) {
+  State& state = stateOf(context);
+  auto* const distances = reinterpret_cast<double*>(state.deviceResult());
+  mean(replicas, weights, Tensor(), begin, end, /*write=*/false, distances, state);
+  const std::size_t count = replicas.size() + 1;
+  const auto* const read = reinterpret_cast<const double*>(state.readResult(count * sizeof(double)));
+  return spreadOf({read, count}, weights);
+}
+
+}  // namespace muster::cuda
