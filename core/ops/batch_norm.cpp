@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/ops/detail/expect.h"
 
 namespace muster {
 
@@ -20,7 +21,7 @@ std::unique_ptr<BatchNormPlan> planBatchNorm(const BatchNormShape& shape, Layout
   require(shape.input.rank() == 4 || layout == Layout::RowMajor, "batch_norm: {} cannot be {}",
           shape.input.toString(), nameOf(layout));
   if (context.device().isCpu()) return cpu::planBatchNorm(shape, layout, context);
-  throw DeviceUnavailable("batch_norm: this build has no CUDA");
+  detail::refuseGpu("batch_norm");
 }
 
 }  // namespace muster

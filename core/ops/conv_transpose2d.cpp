@@ -1,6 +1,7 @@
 #include "muster/core/ops/conv_transpose2d.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/ops/detail/expect.h"
 
 namespace muster {
 
@@ -53,7 +54,7 @@ std::unique_ptr<Conv2dPlan> planConvTranspose2d(const ConvTranspose2dShape& shap
                                                 Layout offered) {
   shape.validate();
   if (context.device().isCpu()) return cpu::planConvTranspose2d(shape, context, offered);
-  throw DeviceUnavailable("conv_transpose2d: this build has no CUDA");
+  detail::refuseGpu("conv_transpose2d");
 }
 
 }  // namespace muster

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "muster/core/device/context.h"
-#include "muster/core/ops/activation.h"
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
@@ -18,9 +17,6 @@ struct DenseShape {
 class DensePlan {
  public:
   virtual ~DensePlan() = default;
-  /// Takes an activation over, if the plan can: `forward` then gives activation(x weight^T + bias). Asked
-  /// once, before the first run. @return whether it does so.
-  virtual bool fuse(Activation) { return false; }
   virtual void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) = 0;
   /// gradX = gradY weight; overwritten.
   virtual void backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) = 0;

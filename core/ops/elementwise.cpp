@@ -21,7 +21,7 @@ void expectInputs(std::string_view op, Combination combination, std::span<const 
 void combine(Combination combination, std::span<const Tensor> x, Tensor& y, Context& context) {
   expectInputs("combine", combination, x, y);
   if (y.device().isCpu()) return cpu::combine(combination, x, y, context);
-  throw DeviceUnavailable("combine: this build has no CUDA");
+  detail::refuseGpu("combine");
 }
 
 void combineBackward(Combination combination, std::span<const Tensor> x, std::size_t input,
@@ -30,7 +30,7 @@ void combineBackward(Combination combination, std::span<const Tensor> x, std::si
   require(input < x.size(), "combineBackward: there is no input {}, only {}", input, x.size());
   detail::expectLike("combineBackward", "gradX", gradX, gradY);
   if (gradX.device().isCpu()) return cpu::combineBackward(combination, x, input, gradY, gradX, context);
-  throw DeviceUnavailable("combineBackward: this build has no CUDA");
+  detail::refuseGpu("combineBackward");
 }
 
 void addTo(const Tensor& x, Tensor& y, Context& context) {
@@ -42,7 +42,7 @@ void scale(double factor, const Tensor& x, Tensor& y, Context& context) {
   detail::expectLike("scale", "x", x, x);
   detail::expectLike("scale", "y", y, x);
   if (y.device().isCpu()) return cpu::scale(factor, x, y, context);
-  throw DeviceUnavailable("scale: this build has no CUDA");
+  detail::refuseGpu("scale");
 }
 
 void copyRange(const Tensor& x, std::int64_t from, Tensor& y, std::int64_t to, std::int64_t count, int axis,
@@ -62,7 +62,7 @@ void copyRange(const Tensor& x, std::int64_t from, Tensor& y, std::int64_t to, s
         fmt::format("copyRange: elements {} to {} of dimension {} of {} do not fit at {} into {}", from,
                     from + count, axis, x.toString(), to, y.toString()));
   if (y.device().isCpu()) return cpu::copyRange(x, from, y, to, count, axis, context);
-  throw DeviceUnavailable("copyRange: this build has no CUDA");
+  detail::refuseGpu("copyRange");
 }
 
 }  // namespace muster

@@ -42,14 +42,14 @@ void embeddingForward(const Tensor& indices, const Tensor& table, const Tensor& 
                       Context& context) {
   requireUsable(indices, table, "table", mask, y, "y");
   if (y.device().isCpu()) return cpu::embeddingForward(indices, table, mask, y, context);
-  throw DeviceUnavailable("embedding: this build has no CUDA");
+  detail::refuseGpu("embedding");
 }
 
 void embeddingBackward(const Tensor& indices, const Tensor& gradY, const Tensor& mask, Tensor& gradTable,
                        Context& context) {
   requireUsable(indices, gradTable, "gradTable", mask, gradY, "gradY");
   if (gradY.device().isCpu()) return cpu::embeddingBackward(indices, gradY, mask, gradTable, context);
-  throw DeviceUnavailable("embedding: this build has no CUDA");
+  detail::refuseGpu("embedding");
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/ops/detail/expect.h"
 
 namespace muster {
 
@@ -15,7 +16,7 @@ void LayerNormShape::validate() const {
 std::unique_ptr<LayerNormPlan> planLayerNorm(const LayerNormShape& shape, Context& context) {
   shape.validate();
   if (context.device().isCpu()) return cpu::planLayerNorm(shape, context);
-  throw DeviceUnavailable("layer_norm: this build has no CUDA");
+  detail::refuseGpu("layer_norm");
 }
 
 }  // namespace muster

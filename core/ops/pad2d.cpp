@@ -21,7 +21,7 @@ void pad2d(const Tensor& x, const Padding2d& padding, Tensor& y, Context& contex
                        {padded2d(x.shape(), padding), x.layout(), DType::Float32, x.device()});
   detail::expectLike("pad2d", "x", x, x);
   if (x.device().isCpu()) return cpu::pad2d(x, padding, y, context);
-  throw DeviceUnavailable("pad2d: this build has no CUDA");
+  detail::refuseGpu("pad2d");
 }
 
 void pad2dBackward(const Tensor& gradY, const Padding2d& padding, Tensor& gradX, Context& context) {
@@ -29,7 +29,7 @@ void pad2dBackward(const Tensor& gradY, const Padding2d& padding, Tensor& gradX,
                        {padded2d(gradX.shape(), padding), gradX.layout(), DType::Float32, gradX.device()});
   detail::expectLike("pad2d", "gradX", gradX, gradX);
   if (gradX.device().isCpu()) return cpu::pad2dBackward(gradY, padding, gradX, context);
-  throw DeviceUnavailable("pad2d: this build has no CUDA");
+  detail::refuseGpu("pad2d");
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #include "muster/core/ops/recurrent.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/ops/detail/expect.h"
 
 namespace muster {
 
@@ -14,7 +15,7 @@ void RecurrentShape::validate() const {
 std::unique_ptr<RecurrentPlan> planRecurrent(const RecurrentShape& shape, bool training, Context& context) {
   shape.validate();
   if (context.device().isCpu()) return cpu::planRecurrent(shape, training, context);
-  throw DeviceUnavailable("recurrent: this build has no CUDA");
+  detail::refuseGpu("recurrent");
 }
 
 }  // namespace muster

@@ -42,7 +42,7 @@ void loadIndices(const Tensor& x, Tensor& y, Context& context) {
     throw InvalidArgument(fmt::format("loadIndices: expected indices {} as int64 or uint8, got {}",
                                       y.shape().toString(), x.toString()));
   if (x.device().isCpu()) return cpu::loadIndices(x, y, context);
-  throw DeviceUnavailable("loadIndices: this build has no CUDA");
+  detail::refuseGpu("loadIndices");
 }
 
 }  // namespace muster

@@ -22,13 +22,13 @@ void requireMultiple(const Tensor& small, const Tensor& large) {
 void upsample2d(UpsampleMode mode, const Tensor& x, Tensor& y, Context& context) {
   requireMultiple(x, y);
   if (x.device().isCpu()) return cpu::upsample2d(mode, x, y, context);
-  throw DeviceUnavailable("upsample2d: this build has no CUDA");
+  detail::refuseGpu("upsample2d");
 }
 
 void upsample2dBackward(UpsampleMode mode, const Tensor& gradY, Tensor& gradX, Context& context) {
   requireMultiple(gradX, gradY);
   if (gradX.device().isCpu()) return cpu::upsample2dBackward(mode, gradY, gradX, context);
-  throw DeviceUnavailable("upsample2d: this build has no CUDA");
+  detail::refuseGpu("upsample2d");
 }
 
 }  // namespace muster

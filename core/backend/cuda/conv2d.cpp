@@ -262,7 +262,8 @@ class DnnConv2d final : public Conv2dPlan {
         handle(), &one, x_.get(), x, w_.get(), filter, forwardConvolution_.get(), forward_,
         state().workspace(), kWorkspaceBytes, &zero, y_.get(), y, biasShape_.get(), bias, activation_.get(),
         y_.get(), y);
-    fusedWorks_ = CUDNN_STATUS_CATEGORY(static_cast<int>(status)) != CUDNN_STATUS_NOT_SUPPORTED;
+    const int category = CUDNN_STATUS_CATEGORY(static_cast<int>(status));
+    fusedWorks_ = category != CUDNN_STATUS_NOT_SUPPORTED && category != CUDNN_STATUS_BAD_PARAM;
     if (fusedWorks_) check(status, "cudnnConvolutionBiasActivationForward");
     return fusedWorks_;
   }

@@ -44,19 +44,6 @@ class MatmulDense final : public DensePlan {
         weights_(stateOf(context), {.rows = out_, .columns = in_, .inner = batch_, .transposeA = true},
                  Epilogue::None) {}
 
-  bool fuse(Activation activation) override {
-    if (activation != Activation::ReLU) return false;
-    relu_ = true;
-    plain_ = Matmul(stateOf(context_), forwardShape(), Epilogue::Relu);
-    withBias_ = Matmul(stateOf(context_), forwardShape(), Epilogue::ReluBias);
-    if (!plain_.supported() || !withBias_.supported()) {
-      relu_ = false;
-      plain_ = Matmul(stateOf(context_), forwardShape(), Epilogue::None);
-      withBias_ = Matmul(stateOf(context_), forwardShape(), Epilogue::Bias);
-    }
-    return relu_;
-  }
-
   void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) override {
     expect("x", x, {batch_, in_});
     expect("weight", weight, {out_, in_});
@@ -105,7 +92,6 @@ class MatmulDense final : public DensePlan {
   Context& context_;
   Factor x_, weight_, gradY_;
   Matmul plain_, withBias_, data_, weights_;
-  bool relu_ = false;
 };
 
 }  // namespace

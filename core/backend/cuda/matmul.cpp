@@ -38,20 +38,6 @@ PreferenceOwner makePreference() {
   return preference;
 }
 
-cublasLtEpilogue_t epilogueOf(Epilogue epilogue) {
-  switch (epilogue) {
-    case Epilogue::None:
-      return CUBLASLT_EPILOGUE_DEFAULT;
-    case Epilogue::Relu:
-      return CUBLASLT_EPILOGUE_RELU;
-    case Epilogue::Bias:
-      return CUBLASLT_EPILOGUE_BIAS;
-    case Epilogue::ReluBias:
-      return CUBLASLT_EPILOGUE_RELU_BIAS;
-  }
-  return CUBLASLT_EPILOGUE_DEFAULT;
-}
-
 void requireAligned(const void* data, const char* name) {
   require(reinterpret_cast<std::uintptr_t>(data) % Matmul::kAlignment == 0,
           "matrix product: {} must begin at a multiple of {} bytes on a GPU", name, Matmul::kAlignment);
@@ -68,9 +54,9 @@ Matmul::Matmul(State& state, const MatmulShape& s, Epilogue epilogue) : state_(&
       [&](auto* made) { MUSTER_CUDA_CHECK(blas().cublasLtMatmulDescCreate(made, compute, CUDA_R_32F)); });
   set(description_.get(), CUBLASLT_MATMUL_DESC_TRANSA, s.transposeB ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(description_.get(), CUBLASLT_MATMUL_DESC_TRANSB, s.transposeA ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(description_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, epilogueOf(epilogue));
-  if (epilogue == Epilogue::Bias || epilogue == Epilogue::ReluBias)
-    set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
+  set(description_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE,
+      epilogue == Epilogue::Bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
+  if (epilogue == Epilogue::Bias) set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
   first_ = s.transposeB ? makeMatrix(factors, s.inner, s.columns) : makeMatrix(factors, s.columns, s.inner);
   second_ = s.transposeA ? makeMatrix(factors, s.rows, s.inner) : makeMatrix(factors, s.inner, s.rows);
   result_ = makeMatrix(CUDA_R_32F, s.columns, s.rows);

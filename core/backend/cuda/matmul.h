@@ -15,9 +15,7 @@ struct MatmulShape {
 
 enum class Epilogue {
   None,
-  Relu,
   Bias,  ///< adds bias[columns]
-  ReluBias,
 };
 
 /// A matrix product by cuBLASLt, planned: the algorithm is the first that its heuristics give for the shape,

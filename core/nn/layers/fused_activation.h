@@ -14,11 +14,18 @@ class FusedActivation {
       input_ = Tensor::zeros(shape, DType::Float32, Device::cpu(), layout);
   }
 
+  /// Lets a plan that can (`fuse`) compute the activation behind its own result: `forward` then does nothing.
+  template <typename Plan>
+  void offerTo(Plan& plan) {
+    if constexpr (requires { plan.fuse(activation_); })
+      withPlan_ = activation_ != Activation::Identity && !input_.defined() && plan.fuse(activation_);
+  }
+
   /// Whether `backward` reads what `forward` left.
   bool readsOutput() const { return activation_ != Activation::Identity && activation_ != Activation::GELU; }
 
   void forward(Tensor& y, Context& context) {
-    if (activation_ == Activation::Identity) return;
+    if (activation_ == Activation::Identity || withPlan_) return;
     if (input_.defined()) copy(y, input_, context);
     activationForward(activation_, y, y, context);
   }
@@ -30,6 +37,7 @@ class FusedActivation {
 
  private:
   Activation activation_;
+  bool withPlan_ = false;
   Tensor input_;  // before the activation; GELU in training only
 };
 

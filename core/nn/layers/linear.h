@@ -31,6 +31,7 @@ class LinearProgram : public ModuleProgram {
         context_(context),
         activation_(std::move(activation)),
         weight_(binding.parameters[0]) {
+    activation_.offerTo(*plan_);
     if (binding.parameters.size() > 1) bias_ = binding.parameters[1];
     if (binding.training) gradWeight_ = binding.gradients[0];
     if (binding.gradients.size() > 1) gradBias_ = binding.gradients[1];

@@ -206,6 +206,29 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
   }
 }
 
+TEST_CASE_TEMPLATE("a plan that takes ReLU over gives it and lets NaN through, or refuses", Where,
+                   MUSTER_TEST_MATH_MODES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  Context context(Where::device(), Where::options());
+  Case c({.batch = 2, .inChannels = 8, .height = 6, .width = 6, .outChannels = 16, .kernel = {3, 3}}, random);
+  for (auto choice : {Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast}) {
+    CAPTURE(static_cast<int>(choice));
+    auto plan = planConv2d(c.shape, context, choice);
+    CHECK(!plan->fuse(Activation::Tanh));
+    const bool fused = plan->fuse(Activation::ReLU);
+    CHECK(fused == !Where::device().isCpu());
+    const Array expected = fused ? reference::activation(Activation::ReLU, c.y) : c.y;
+    const double more = 1 + 4 * Where::kProductError / 6e-7;
+    CHECK(test::maxError(Results(*plan, c, context).y, expected) < more * c.forwardTolerance());
+    Case broken = c;
+    broken.x.at(0) = std::nan("");
+    CHECK(std::isnan(test::toArray(Results(*plan, broken, context).y).at(0)));
+  }
+}
+
 TEST_CASE("a convolution without bias adds none and can be asked for no bias gradient") {
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);

@@ -70,29 +70,6 @@ TEST_CASE_TEMPLATE("dense layers agree with the reference over shapes and thread
       }
 }
 
-TEST_CASE_TEMPLATE("a plan that takes ReLU over gives it, or refuses", Where, MUSTER_TEST_MATH_MODES) {
-  MUSTER_NEEDS_DEVICE(Where);
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
-  Context context(Where::device(), Where::options());
-  auto plan = planDense({16, 24, 8}, context);
-  CHECK(!plan->fuse(Activation::Tanh));
-  const bool fused = plan->fuse(Activation::ReLU);
-  CHECK(fused == !Where::device().isCpu());
-  const auto x = test::randomArray({16, 24}, random), weight = test::randomArray({8, 24}, random),
-             bias = test::randomArray({8}, random);
-  const auto there = [](const test::Array& a) {
-    return test::toTensor(a, Layout::RowMajor, Where::device());
-  };
-  Tensor y = test::nanTensor({16, 8}, Layout::RowMajor, Where::device());
-  plan->forward(there(x), there(weight), there(bias), y);
-  context.synchronize();
-  auto expected = reference::dense(x, weight, bias);
-  if (fused) expected = reference::activation(Activation::ReLU, expected);
-  CHECK(test::maxError(y, expected) < tolerance<Where>(24));
-}
-
 TEST_CASE("a dense plan gives the same bits whenever it runs") {
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
