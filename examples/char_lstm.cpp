@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "examples/char_lstm/sampler.h"
 #include "examples/support/output_file.h"
 #include "examples/support/program.h"
+#include "examples/support/same_outputs.h"
+#include "examples/support/training_interrupt.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/progress_listener.h"
 #include "muster/core/nn/models/char_lstm.h"
@@ -47,8 +50,20 @@ class SampleListener final : public Listener {
   const example::CharLstmArguments& arguments_;
 };
 
+/// Saves the network and its characters, and loads it again to see that it came out whole.
+void save(Network& network, const CharacterIterator& data, const example::CharLstmArguments& a) {
+  saveModel(network, a.model, {{kVocabularyNote, encodeUtf8(data.vocabulary().characters())}});
+  const auto loaded = Network::load(a.model);
+  CharacterIterator text(data.text(), a.steps, a.batch);
+  if (!example::sameOutputs(network, *loaded, text))
+    throw FileError(a.model, "was saved, but what was loaded from it predicts something else");
+  fmt::print("saved: {}; loaded again, it gives the same outputs, bit for bit. --load writes with it\n",
+             a.model.string());
+}
+
 int train(const example::CharLstmArguments& a) {
   example::checkOutputFile(a.model);
+  example::handleInterrupts();
   const auto seed = static_cast<std::uint64_t>(a.seed);
   CharacterIterator data(a.text, a.steps, a.batch, seed);
   const auto& vocabulary = data.vocabulary();
@@ -70,18 +85,34 @@ int train(const example::CharLstmArguments& a) {
           .averagingFrequency(a.averagingFrequency)
           .threadsPerWorker(a.threadsPerWorker)
           .pinThreads(a.pinThreads)
-          .listeners({std::make_shared<ProgressListener>(), std::make_shared<SampleListener>(sampler, a)})
+          .listeners({std::make_shared<ProgressListener>(), std::make_shared<example::InterruptListener>(),
+                      std::make_shared<SampleListener>(sampler, a)})
           .build();
   fmt::print(
       "text: {}, {} characters, {} different ones\n\n{}\nplan: {}; {} pieces of {} characters, {} a batch\n",
       a.text.string(), data.text()->indices.size(), vocabulary.size(), network.summary(), wrapper.plan(),
       *data.examples(), a.steps, a.batch);
+  const example::InterruptGuard interruptible(wrapper);
   wrapper.fit(data, a.epochs);  // network now holds the averaged parameters
 
-  saveModel(network, a.model, {{kVocabularyNote, encodeUtf8(vocabulary.characters())}});
-  print(sampler.draw(network, a.seed), "sample");
-  fmt::print("saved: {}; --load writes with it\n", a.model.string());
-  return 0;
+  if (example::interrupted())
+    fmt::print("interrupted, with {} of {} epochs finished\n", network.epoch(), a.epochs);
+  else
+    print(sampler.draw(network, a.seed), "sample");
+  save(network, data, a);
+  return example::interrupted() ? example::kInterruptedExit : 0;
+}
+
+/// The network of a file that this program saved. @throws FileError where it is another.
+std::unique_ptr<MultiLayerNetwork> loadNetwork(const std::filesystem::path& path,
+                                               const Vocabulary& vocabulary) {
+  auto network = MultiLayerNetwork::load(path);
+  const Shape& input = network->configuration().inputShape;
+  if (input.rank() != 1 || network->outputShapes().back().second != Shape{input[0], vocabulary.size()})
+    throw FileError(path,
+                    fmt::format("holds {} characters, but its network makes {} of {}", vocabulary.size(),
+                                network->outputShapes().back().second.toString(), input.toString()));
+  return network;
 }
 
 int load(const example::CharLstmArguments& a) {
@@ -89,9 +120,8 @@ int load(const example::CharLstmArguments& a) {
   const auto found = notes.find(kVocabularyNote);
   if (found == notes.end()) throw FileError(a.load, "holds no characters; it was not saved by char_lstm");
   const Vocabulary vocabulary(decodeUtf8(found->second, a.load));
-  const auto network = MultiLayerNetwork::load(a.load);
-  const Shape& input = network->configuration().inputShape;
-  const example::Sampler sampler(vocabulary, input[0], a.sample);
+  const auto network = loadNetwork(a.load, vocabulary);
+  const example::Sampler sampler(vocabulary, network->configuration().inputShape[0], a.sample);
   print(sampler.draw(*network, a.seed), "sample");
   return 0;
 }

@@ -45,7 +45,10 @@ void checkBeforehand(const Options& options) {
 std::unique_ptr<Network> loadNetwork(const Options& options, const Shape& image) {
   const auto saved = ComputationGraph::load(options.load);
   auto configuration = saved->configuration();
-  if (configuration.inputs.size() != 1 || configuration.inputs[0].shape != image)
+  if (configuration.inputs.size() != 1)
+    throw FileError(options.load,
+                    fmt::format("is of a network with {} inputs, not of one", configuration.inputs.size()));
+  if (configuration.inputs[0].shape != image)
     throw FileError(options.load, fmt::format("is of a network for {}, but the images are {}",
                                               configuration.inputs[0].shape.toString(), image.toString()));
   configuration.seed = static_cast<std::uint64_t>(options.seed);

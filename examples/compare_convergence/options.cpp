@@ -28,9 +28,15 @@ the lists below make together, with several seeds, and one worker at the batch B
   compare_convergence --grid readme --link 10Gbit,50us   the README's grid, also projected on a network
 
 In the directory --out: results.jsonl (every finished run), points.csv, summary.csv and merges/*.csv (the
-numbers), table.md (arms beside one worker on the joined batch), report.html (tables and plots) and, with --link, projection.csv. Ctrl-C stops it, and the same
-command goes on from there: a run that is finished is not trained again. Then --target and --link may be
-others, all else may not.
+numbers), table.md (arms beside one worker on the joined batch), report.html (tables and plots) and, with
+--link, projection.csv. Ctrl-C stops it, and the same command goes on from there: a run that is finished is
+not trained again. Then --target and --link may be others, all else may not.
+
+--grid names a set of options, and what else is said replaces its own:
+  small     the defaults below
+  readme    --workers 2,4 --frequency 1,3,10,30 --epochs 3 --data mnist
+  resnet18  --model resnet18 --data mnist --updater sgd:0.1 --lr-scaling linear --l2 0 --mode averaging
+            --frequency 1,4 --batch 8 --train-examples 4000 --test-examples 2000, tested at the end
 
 Every arm sees the same samples: --epochs passes over the images, in an order that depends on the seed only.
 The merged model is tested at the first merge at or after each multiple of --test-every samples; the time that
@@ -58,10 +64,7 @@ po::options_description describeGrid(Texts& t) {
   po::options_description grid("The grid (lists, as in 1,3,10)", example::kLineLength);
   grid.add_options()  //
       ("grid", withDefault(t.grid, "NAME"),
-       "small; readme: --workers 2,4 --frequency 1,3,10,30 --epochs 3 --data mnist; or resnet18: --model "
-       "resnet18 --data mnist --updater sgd:0.1 --lr-scaling linear --l2 0 --mode averaging --frequency 1,4 "
-       "--batch 8 --train-examples 4000 --test-examples 2000, tested at the end. What else is said replaces "
-       "it")  //
+       "small, readme or resnet18, as above")  //
       ("mode", withDefault(t.mode, "LIST"),
        "averaging (of parameters), synchronous (gradients averaged every iteration) and shared (encoded "
        "gradients)")                                                                                 //
