@@ -2,17 +2,20 @@
 
 #include <dlfcn.h>
 
+#include "muster/core/backend/cuda/library_places.h"
 #include "muster/core/base/error.h"
 
 namespace muster::cuda {
 namespace {
 
-/// Where the loader looks first, then where the library was when muster was built.
+/// Where the loader looks first, then where the library was when muster was built, then the usual places.
 void* openLibrary(const char* name, const char* builtBeside) {
   if (void* library = ::dlopen(name, RTLD_NOW | RTLD_GLOBAL)) return library;
   const std::string first = ::dlerror();
-  const std::string path = fmt::format("{}/{}", builtBeside, name);
-  if (void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return library;
+  auto places = usualPlaces(name);
+  places.insert(places.begin(), fmt::format("{}/{}", builtBeside, name));
+  for (const auto& path : places)
+    if (void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return library;
   throw DeviceUnavailable(fmt::format(
       "CUDA: {} cannot be loaded ({}); set LD_LIBRARY_PATH to the folder that it lies in", name, first));
 }
