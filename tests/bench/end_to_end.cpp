@@ -3,10 +3,8 @@
 // run again with --arm, or the libtorch program beside it; they take turns, so that a machine that changes
 // its pace changes it for all. Prints tables of medians and ratios.
 #include <fmt/format.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
 #include <boost/program_options.hpp>
 #include <chrono>
 #include <cstdio>
@@ -17,18 +15,18 @@
 #include <string>
 #include <vector>
 
-#include "muster/core/base/random.h"
-#include "muster/core/data/in_memory.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/bench/arms.h"
+#include "tests/bench/networks.h"
 #include "tests/bench/peak_memory.h"
+#include "tests/bench/timing.h"
 
 namespace {
 
-namespace json = boost::json;
 using namespace muster;
-using Clock = std::chrono::steady_clock;
+using namespace muster::bench;
 
 struct Options {
   int workers = 1, threads = 1;
@@ -38,30 +36,6 @@ struct Options {
   int rounds = 5;
   std::string arm, jsonFile;
 };
-
-MultiLayerConfiguration convnet() {
-  return {.seed = 123,
-          .updater = Nesterovs{.learningRate = 0.01, .momentum = 0.9},
-          .l2 = 5e-4,
-          .inputShape = {1, 28, 28},
-          .layers = {Conv2d{.outChannels = 20, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
-                     Conv2d{.outChannels = 50, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
-                     Dense{.units = 500, .activation = Activation::ReLU}, Output{.classes = 10}}};
-}
-
-/// Random images that stay in memory, as the baseline has them: this measures training, not reading files.
-InMemoryDataSetIterator randomImages(std::int64_t examples, std::int64_t batch) {
-  Tensor features = Tensor::empty({examples, 1, 28, 28}), labels = Tensor::empty({examples}, DType::Int64);
-  const RandomStream random(1, "images");
-  for (std::int64_t i = 0; i < features.elements(); ++i)
-    features.data<float>()[i] = static_cast<float>(random.uniform(static_cast<std::uint64_t>(i)));
-  for (std::int64_t i = 0; i < examples; ++i) labels.data<std::int64_t>()[i] = i % 10;
-  return {features, labels, batch, 1};
-}
-
-double secondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 /// One measurement of our own, as a line of JSON.
 void measure(const Options& options) {
@@ -123,43 +97,6 @@ void measureResnet18(const Options& options) {
              peakMemoryBytes());
 }
 
-/// What a command prints, as JSON. @throws std::runtime_error if it fails.
-json::object run(const std::string& command) {
-  FILE* pipe = popen(command.c_str(), "r");
-  if (!pipe) throw std::runtime_error("cannot run " + command);
-  std::string text;
-  char part[4096];
-  while (const std::size_t n = std::fread(part, 1, sizeof part, pipe)) text.append(part, n);
-  if (const int status = pclose(pipe); status != 0)
-    throw std::runtime_error(fmt::format("{} ended with status {}", command, WEXITSTATUS(status)));
-  return json::parse(text).as_object();
-}
-
-struct Arm {
-  std::string name, command;
-  std::string baseline;  // the arm it is compared with; empty: none
-  std::vector<json::object> results = {};
-
-  double median(const char* field) const {
-    std::vector<double> values;
-    for (const auto& result : results)
-      if (const auto* value = result.if_contains(field)) values.push_back(value->to_number<double>());
-    if (values.empty()) return -1;
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-  }
-};
-
-/// The medians of ratios taken round by round: a slow round is slow for both.
-double ratio(const Arm& arm, const Arm& baseline) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < arm.results.size(); ++i)
-    ratios.push_back(arm.results[i].at("samplesPerSecond").to_number<double>() /
-                     baseline.results[i].at("samplesPerSecond").to_number<double>());
-  std::ranges::sort(ratios);
-  return ratios[ratios.size() / 2];
-}
-
 std::vector<Arm> makeArms(const Options& options, const std::filesystem::path& self) {
   const auto ours = [&](std::string_view arm) {
     return fmt::format("'{}' --arm {} --batch {} --averaging-frequency {} --seconds {}", self.string(), arm,
@@ -204,12 +141,8 @@ std::vector<Arm> makeResnet18Arms(const Options& options, const std::filesystem:
   return arms;
 }
 
-const Arm& find(const std::vector<Arm>& arms, std::string_view name) {
-  return *std::ranges::find(arms, name, &Arm::name);
-}
-
 std::string ratioText(const Arm& arm, const std::vector<Arm>& arms) {
-  return arm.baseline.empty() ? "-" : fmt::format("{:.2f} x", ratio(arm, find(arms, arm.baseline)));
+  return arm.baseline.empty() ? "-" : fmt::format("{:.2f} x", ratio(arm, find(arms, arm.baseline)).value());
 }
 
 void printResnet18(const std::vector<Arm>& arms, const Options& options) {
@@ -217,8 +150,8 @@ void printResnet18(const std::vector<Arm>& arms, const Options& options) {
              options.resnetBatch, options.rounds, options.seconds);
   fmt::print("{:<30} {:>10} {:>12} {:>9}\n", "", "samples/s", "vs libtorch", "memory");
   for (const auto& arm : arms)
-    fmt::print("{:<30} {:>10.1f} {:>12} {:>5.0f} MiB\n", arm.name, arm.median("samplesPerSecond"),
-               ratioText(arm, arms), arm.median("peakMemoryBytes") / (1 << 20));
+    fmt::print("{:<30} {:>10.1f} {:>12} {:>5.0f} MiB\n", arm.name, arm.median("samplesPerSecond").value(),
+               ratioText(arm, arms), arm.median("peakMemoryBytes").value() / (1 << 20));
 }
 
 void print(const std::vector<Arm>& arms, const Options& options) {
@@ -228,39 +161,16 @@ void print(const std::vector<Arm>& arms, const Options& options) {
              "data wait", "peers wait", "memory");
   for (const auto& arm : arms) {
     const auto percent = [&](const char* field) {
-      const double value = arm.median(field);
-      return value < 0 ? std::string("-") : fmt::format("{:.2f} %", 100 * value);
+      const auto value = arm.median(field);
+      return value ? fmt::format("{:.2f} %", 100 * *value) : std::string("-");
     };
     fmt::print("{:<30} {:>10.0f} {:>12} {:>9} {:>11} {:>11} {:>5.0f} MiB\n", arm.name,
-               arm.median("samplesPerSecond"), ratioText(arm, arms), percent("mergeShare"),
+               arm.median("samplesPerSecond").value(), ratioText(arm, arms), percent("mergeShare"),
                percent("dataWaitShare"), percent("barrierWaitShare"),
-               arm.median("peakMemoryBytes") / (1 << 20));
+               arm.median("peakMemoryBytes").value() / (1 << 20));
   }
   fmt::print("\nmuster, 2 workers / 1 worker: {:.2f}\n",
-             ratio(find(arms, "muster, 2 workers"), find(arms, "muster, 1 worker")));
-}
-
-/// @param tables  [network] its arms
-void writeJson(const std::map<std::string, std::vector<Arm>>& tables, const std::string& file) {
-  json::object all;
-  for (const auto& [network, arms] : tables) {
-    json::object measurements;
-    for (const auto& arm : arms) measurements[arm.name] = json::array(arm.results.begin(), arm.results.end());
-    all[network] = std::move(measurements);
-  }
-  std::FILE* out = std::fopen(file.c_str(), "w");
-  if (!out) throw std::runtime_error("cannot write " + file);
-  fmt::print(out, "{}\n", json::serialize(all));
-  std::fclose(out);
-}
-
-void measureInTurns(std::vector<Arm>& arms, const Options& options) {
-  for (int round = 0; round < options.rounds; ++round)
-    for (auto& arm : arms) {
-      arm.results.push_back(run(arm.command));
-      fmt::print(stderr, "round {}/{}  {:<30} {:>8.0f} samples/s\n", round + 1, options.rounds, arm.name,
-                 arm.results.back().at("samplesPerSecond").to_number<double>());
-    }
+             ratio(find(arms, "muster, 2 workers"), find(arms, "muster, 1 worker")).value());
 }
 
 void compareAll(const Options& options, const char* program) {
@@ -268,12 +178,14 @@ void compareAll(const Options& options, const char* program) {
   std::map<std::string, std::vector<Arm>> tables;
   if (options.network != "resnet18") {
     auto& arms = tables["convnet"] = makeArms(options, self);
-    measureInTurns(arms, options);
+    measureInTurns(arms, options.rounds);
+    requireAll(arms);
     print(arms, options);
   }
   if (options.network != "convnet") {
     auto& arms = tables["resnet18"] = makeResnet18Arms(options, self);
-    measureInTurns(arms, options);
+    measureInTurns(arms, options.rounds);
+    requireAll(arms);
     printResnet18(arms, options);
   }
   if (!options.jsonFile.empty()) writeJson(tables, options.jsonFile);

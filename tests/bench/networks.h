@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "muster/core/base/random.h"
+#include "muster/core/data/in_memory.h"
+#include "muster/core/nn/multi_layer_network.h"
+
+// What the programs that measure training train.
+
+namespace muster::bench {
+
+/// The convnet of the MNIST example.
+inline MultiLayerConfiguration convnet() {
+  return {.seed = 123,
+          .updater = Nesterovs{.learningRate = 0.01, .momentum = 0.9},
+          .l2 = 5e-4,
+          .inputShape = {1, 28, 28},
+          .layers = {Conv2d{.outChannels = 20, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
+                     Conv2d{.outChannels = 50, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
+                     Dense{.units = 500, .activation = Activation::ReLU}, Output{.classes = 10}}};
+}
+
+/// Random images that stay in memory, as the baseline has them: this measures training, not reading files.
+/// @param dtype  Float32, or UInt8 as in the files.
+inline InMemoryDataSetIterator randomImages(std::int64_t examples, std::int64_t batch,
+                                            DType dtype = DType::Float32) {
+  Tensor features = Tensor::empty({examples, 1, 28, 28}, dtype),
+         labels = Tensor::empty({examples}, DType::Int64);
+  const RandomStream random(1, "images");
+  for (std::int64_t i = 0; i < features.elements(); ++i) {
+    const double value = random.uniform(static_cast<std::uint64_t>(i));
+    if (dtype == DType::UInt8)
+      features.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(255 * value);
+    else
+      features.data<float>()[i] = static_cast<float>(value);
+  }
+  for (std::int64_t i = 0; i < examples; ++i) labels.data<std::int64_t>()[i] = i % 10;
+  return {features, labels, batch, 1};
+}
+
+}  // namespace muster::bench
