@@ -13,6 +13,8 @@ namespace muster::test {
 
 // Where a test body runs: TEST_CASE_TEMPLATE("...", Where, MUSTER_TEST_DEVICES) { MUSTER_NEEDS_DEVICE(Where);
 // ... } Each is a type with a device, how it multiplies, and why it is not to be had ("" where it is).
+// `./run gpu` runs the cases with "gpu", "cuda" or "pinned" in their names: those of OnGpu, and others that
+// need a GPU and say so.
 
 struct OnCpu {
   static Device device() { return Device::cpu(); }

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Makes the directory that is brought along to a machine with a GPU which cannot build: the test programs with cases for
+# GPUs and the benchmarks, stripped, the shared libraries that they need beside the C library, and report.sh. Then packs
+# it. Called by `./run gpu pack`; arguments: the build directory, and the directory to make.
+set -euo pipefail
+
+here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
+build=$1 to=$2
+[[ ! -e $to && ! -e $to.tar.xz ]] || { echo "pack: $to or $to.tar.xz is there already" >&2; exit 1; }
+
+mapfile -t programs < <("$here/report.sh" --build "$build" --list)
+programs+=(tests/bench/device_speed tests/bench/gpu_end_to_end)
+for program in "${programs[@]}"; do install -D -s "$build/$program" "$to/$program"; done
+cp "$build/tests/bench/torch_training.py" "$to/tests/bench/"
+cp "$here/report.sh" "$to/gpu-report.sh"
+git -C "$here" describe --always --dirty >"$to/revision" 2>/dev/null || rm -f "$to/revision"
+
+# The C library and its parts are the other machine's: they must be as new as this one's.
+mkdir "$to/lib"
+(cd "$build" && ldd "${programs[@]}") | awk '$2 == "=>" && $3 ~ "^/" { print $3 }' | sort -u |
+  grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|libanl|libutil)\.so' |
+  while IFS= read -r library; do cp -L "$library" "$to/lib/"; done
+
+XZ_OPT=--lzma2=preset=4,dict=96MiB tar -C "$to" -cJf "$to.tar.xz" .
+echo "$to: ${#programs[@]} programs, $(du -sm "$to" | cut -f 1) MiB; $to.tar.xz: $(du -m "$to.tar.xz" | cut -f 1) MiB," \
+  "for x86-64 with glibc $(ldd --version | awk 'NR == 1 { print $NF }') or newer. There, call" \
+  "bash gpu-report.sh in the directory, or ./run gpu --build with either."
