@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
 #include <future>
@@ -148,7 +149,32 @@ void save(const Replica& replica, const std::filesystem::path& path) {
     file.add(std::string(example::kParameterNames[p]), copyTo(replica.parameters[p], Device::cpu()));
   file.metadata["format"] = "pt";  // what PyTorch's loader asks for
   writeSafetensors(path, file);
-  fmt::print("saved: {}\n", path.string());
+}
+
+std::vector<Tensor> load(const std::filesystem::path& path) {
+  const Safetensors file = readSafetensors(path);
+  std::vector<Tensor> parameters;  // [Parameter]
+  for (const auto name : example::kParameterNames) {
+    const Tensor* const parameter = file.find(std::string(name));
+    if (!parameter) throw FileError(path, fmt::format("holds no {}", name));
+    parameters.push_back(*parameter);
+  }
+  return parameters;
+}
+
+/// Saves the parameters, and loads them again to see that they came out whole: a network with those of the
+/// file gives the same outputs for a first batch of the images to validate with.
+void saveAndCheck(Replica& trained, DataSetIterator& images, const std::filesystem::path& path) {
+  save(trained, path);
+  Replica loaded(load(path), trained.context.device());
+  Batch batch;
+  images.reset(0);
+  images.next(batch);
+  const Tensor& expected = trained.forward(batch);
+  const Tensor& outputs = loaded.forward(batch);
+  if (!std::ranges::equal(expected.span<float>(), outputs.span<float>()))
+    throw FileError(path, "was saved, but what was loaded from it predicts something else");
+  fmt::print("saved: {}; loaded again, it gives the same outputs, bit for bit\n", path.string());
 }
 
 int run(const Options& options) {
@@ -166,7 +192,7 @@ int run(const Options& options) {
     fmt::print("epoch {}/{}: loss {:.4f}, {:.2f} s, validation accuracy {:.4f}\n", epoch + 1, options.epochs,
                result.loss, result.seconds, validate(*data.test, replicas.front()));
   }
-  if (!options.model.empty()) save(replicas.front(), options.model);
+  if (!options.model.empty()) saveAndCheck(replicas.front(), *data.test, options.model);
   return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "examples/mnist_convnet/run_file.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/program.h"
+#include "examples/support/same_outputs.h"
 #include "examples/support/training_interrupt.h"
 #include "muster/core/base/log.h"
 #include "muster/core/listeners/checkpoint_listener.h"
@@ -146,7 +147,9 @@ bool saveTrained(MultiLayerNetwork& network, const Options& options, const examp
 void conclude(const example::Results& results, const Options& options, example::DataSets& data,
               MultiLayerNetwork& network, const std::string& plan) {
   fmt::print("{}\n", example::describe(results));
-  if (!results.interrupted) say(options, "saved: {}\n", options.model.string());
+  if (!results.interrupted)
+    say(options, "saved: {}; {}\n", options.model.string(),
+        example::checkSaved(network, options.model, data, options.batch));
   if (!options.report.empty())
     say(options, "report: {}\n",
         example::writeReport(options.report, results.test, network, data,

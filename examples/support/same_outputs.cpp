@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "muster/core/base/error.h"
+
 namespace example {
 
 bool sameOutputs(muster::Model& one, muster::Model& other, muster::DataSetIterator& data) {
@@ -13,6 +15,15 @@ bool sameOutputs(muster::Model& one, muster::Model& other, muster::DataSetIterat
     if (a.shape() != b.shape() || std::memcmp(a.raw(), b.raw(), a.bytes()) != 0) return false;
   }
   return true;
+}
+
+std::string checkSaved(muster::Network& network, const std::filesystem::path& path, const DataSets& data,
+                       std::int64_t batch) {
+  const auto loaded = muster::Network::load(path);
+  muster::ImageSetIterator first(data.test->set(), batch, std::nullopt, batch);
+  if (!sameOutputs(network, *loaded, first))
+    throw muster::FileError(path, "was saved, but what was loaded from it predicts something else");
+  return "loaded again, it gives the same outputs, bit for bit";
 }
 
 }  // namespace example

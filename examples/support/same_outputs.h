@@ -1,12 +1,23 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "examples/support/data_sets.h"
 #include "muster/core/data/data_set_iterator.h"
-#include "muster/core/nn/model.h"
+#include "muster/core/nn/network.h"
 
 namespace example {
 
 /// Whether two models predict the same for all batches of an epoch, bit for bit: one that was saved, and what
 /// was loaded from its file.
 bool sameOutputs(muster::Model& one, muster::Model& other, muster::DataSetIterator& data);
+
+/// Loads a network that was saved, and asks both about a first batch of the images to test with.
+/// @return what to say of it: that the outputs are the same.
+/// @throws muster::FileError where the file cannot be read, or the outputs are others.
+std::string checkSaved(muster::Network& network, const std::filesystem::path& path, const DataSets& data,
+                       std::int64_t batch);
 
 }  // namespace example

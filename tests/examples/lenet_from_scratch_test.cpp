@@ -3,7 +3,11 @@
 
 #include <cmath>
 
+#include "examples/support/data_sets.h"
+#include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/datasets/generated_digits.h"
 #include "tests/examples/sandbox.h"
 
 namespace muster {
@@ -69,13 +73,42 @@ TEST_CASE("it trains, says what it does, and saves the parameters") {
       "loss "));
   CHECK(contains(run.out, "\nepoch 2/2: loss "));
   CHECK(contains(run.out, " s, validation accuracy 0."));
-  CHECK(run.out.ends_with("\nsaved: lenet.safetensors\n"));
+  CHECK(run.out.ends_with(
+      "\nsaved: lenet.safetensors; loaded again, it gives the same outputs, bit for bit\n"));
   const auto file = readSafetensors(lenet.directory / "lenet.safetensors");
   CHECK(file.tensors.size() == 8);
   CHECK(file.find("conv1.weight")->shape() == Shape{20, 1, 3, 3});
   CHECK(file.find("conv2.weight")->shape() == Shape{50, 20, 5, 5});
   CHECK(file.find("dense1.weight")->shape() == Shape{128, 800});
   CHECK(file.find("dense2.bias")->shape() == Shape{10});
+}
+
+// The file's names and shapes are those of the same network made of the library's layers, so another program
+// can go on with it.
+TEST_CASE("the file holds what was trained: the library's layers read as many digits right with it") {
+  const LenetFromScratch lenet;
+  const auto run = lenet.train({"--examples", "600", "--epochs", "2", "--model", "lenet.safetensors"});
+  CAPTURE(run.err);
+  REQUIRE(run.exit == 0);
+  MultiLayerNetwork network(
+      {.inputShape = {1, 28, 28},
+       .layers = {
+           Conv2d{.outChannels = 20, .kernel = {3, 3}, .activation = Activation::ReLU, .name = "conv1"},
+           AveragePool2d{},
+           Conv2d{.outChannels = 50, .kernel = {5, 5}, .activation = Activation::ReLU, .name = "conv2"},
+           AveragePool2d{}, Dense{.units = 128, .activation = Activation::ReLU, .name = "dense1"},
+           Output{.classes = 10, .name = "dense2"}}});
+  network.init();
+  const auto file = readSafetensors(lenet.directory / "lenet.safetensors");
+  for (const auto& [name, values] : file.tensors) {
+    Tensor parameter = network.block(BlockKind::Parameters).segment(name);
+    REQUIRE(parameter.shape() == values.shape());
+    copy(values, parameter, network.context());
+  }
+  GeneratedDigitsIterator digits(100, 600, example::kDrawingSeed, false);
+  CHECK(lastNumber(run.out, "validation accuracy ") ==
+        doctest::Approx(network.evaluate(digits).accuracy()).epsilon(1e-4));
+  CHECK(lastNumber(run.out, "validation accuracy ") > 0.15);
 }
 
 // A number that ReLU cuts at 0 may lie a rounding error above it for one split of the batch and below for

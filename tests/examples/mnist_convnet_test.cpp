@@ -66,7 +66,9 @@ TEST_CASE("it trains, says what it does, saves the model and writes the results"
                  "\nplan: 2 workers on cpu (1 thread each, not pinned), averaging every 3 iterations: 6 "
                  "batches a round; 128 examples a batch, 2 epochs\n"));
   CHECK(contains(run.out, "\ntest: accuracy 0."));
-  CHECK(contains(run.out, "\nsaved: mnist-convnet.safetensors\njson: run.json\n"));
+  CHECK(contains(run.out,
+                 "\nsaved: mnist-convnet.safetensors; loaded again, it gives the same outputs, bit for bit\n"
+                 "json: run.json\n"));
   CHECK(contains(run.err, "epoch 1/2: score "));
   CHECK(contains(run.err, "epoch 2/2: score "));
 
