@@ -31,12 +31,13 @@ struct GradientCheckResult {
 
 /// Compares a model's gradient with central differences of its loss, element by element. For layers and
 /// models of one's own, with blocks of float32 or float64 (which bear tighter tolerances). The parameters
-/// come back unchanged; the model's updater is not used.
+/// come back unchanged; the model's updater is not used. Frozen parameters are left out: nothing reads their
+/// gradients, and a network does not compute those in front of everything that learns.
 ///
 /// Where the two differ, the slopes on both sides are taken once more with a quarter of epsilon. If these
 /// disagree with each other or with the wider difference, the loss has a kink there (ReLU, a maximum), and
 /// the element is left out. A check of which a quarter is left out has failed.
-/// @throws InvalidArgument for a model without parameters.
+/// @throws InvalidArgument for a model without parameters, or with frozen ones only.
 GradientCheckResult checkGradients(Model& model, const Batch& batch,
                                    const GradientCheckOptions& options = {});
 

@@ -1,11 +1,16 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "muster/core/base/error.h"
+#include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/gradient_check.h"
+#include "muster/core/nn/models/char_lstm.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
+#include "tests/core/nn/elsewhere.h"
 
 // Every layer and every loss goes through the central-difference check, at the end of a chain whose first
 // layers have parameters, so that the gradient with respect to a layer's input is checked with its own.
@@ -178,6 +183,89 @@ TEST_CASE("dense layers over each step of a sequence, with a loss at each") {
   auto flat = layers;
   flat.back() = Output{.classes = 4};  // one loss a sequence
   check(flat, input, test::classBatch(input, 7, 4, 5));
+}
+
+// What lies in front of a frozen layer learns through it; what is frozen at the bottom has no gradient.
+TEST_CASE("frozen layers inside a graph, and batch normalisation that runs as in evaluation") {
+  const Shape input{2, 8, 7};
+  const auto graphOf = [&](bool frozen) {
+    const auto place = [&](const Layer& layer) { return frozen ? layer.frozen() : layer; };
+    const Conv2d conv{.outChannels = 3, .kernel = {3, 3}, .activation = Activation::Tanh};
+    ComputationGraphConfiguration graph{.seed = 7, .inputs = {{.name = "image", .shape = input}}};
+    graph.add("bottom", place(conv), {"image"});
+    graph.add("left", conv, {"bottom"});
+    graph.add("norm", place(BatchNorm{.activation = Activation::Sigmoid}), {"left"});
+    graph.add("right", conv, {"bottom"});
+    graph.add("through", place(Conv2d{.outChannels = 3, .kernel = {1, 1}}), {"right"});
+    graph.add("sum", Combine{.activation = Activation::Tanh}, {"norm", "through"});
+    graph.addOutput(graph.add("output", Output{.classes = kClasses}, {"sum"}));
+    return graph;
+  };
+  const auto batch = test::classBatch(input, 6, kClasses, 11);
+  std::int64_t checked[2];
+  for (const bool frozen : {false, true}) {
+    ComputationGraph model(graphOf(frozen));
+    model.init();
+    // Running statistics as training leaves them, not 0 and 1.
+    for (float& value : model.block(BlockKind::Statistics).segment("norm.mean").span<float>()) value = 0.3f;
+    for (float& value : model.block(BlockKind::Statistics).segment("norm.variance").span<float>())
+      value = 0.4f;
+    const Tensor before = cloneTensor(model.block(BlockKind::Statistics).values);
+    const auto result = checkGradients(model, batch);
+    CHECK_MESSAGE(result.passed, result.toString());
+    checked[frozen] = result.checked;
+    CHECK(std::ranges::equal(before.span<float>(), model.block(BlockKind::Statistics).values.span<float>()) ==
+          frozen);
+  }
+  // Left out: 24 and 3 of the bottom's weight and bias, 9 and 3 of the middle's, 3 and 3 of the
+  // normalisation.
+  CHECK(checked[0] - checked[1] == 45);
+
+  MultiLayerNetwork frozen({.inputShape = {4}, .layers = {Layer(Output{.classes = 3}).frozen()}});
+  frozen.init();
+  CHECK_THROWS_WITH_AS(checkGradients(frozen, test::classBatch({4}, 2, 3, 1)),
+                       "gradient check: the model has no parameters that are not frozen", InvalidArgument);
+}
+
+TEST_CASE("a frozen batch normalisation within a chain") {
+  const Shape input{2, 8, 7};
+  for (const auto activation : {Activation::Identity, Activation::Tanh, Activation::GELU}) {
+    CAPTURE(nameOf(activation));
+    checkBetween({Layer(BatchNorm{.activation = activation}).frozen()});
+    checkBetween({Dense{.units = 6}, Layer(BatchNorm{.activation = activation, .affine = false}).frozen()});
+  }
+}
+
+TEST_CASE("the ready character model") {
+  for (const bool masked : {false, true}) {
+    Batch batch = test::sequenceBatch({6}, 4, 5, 9, masked);
+    Tensor indices = Tensor::empty({4, 6}, DType::Int64);
+    for (std::int64_t i = 0; i < indices.elements(); ++i)
+      indices.data<std::int64_t>()[i] = (3 * i + i / 4) % 5;
+    batch.features.front().value = indices;
+    auto configuration = charLstm(5, {.units = 6, .layers = 2, .embedding = 4, .dropout = 0.2});
+    configuration.seed = 7;
+    configuration.inputShape = {6};
+    MultiLayerNetwork model(configuration);
+    model.init();
+    const auto result = checkGradients(model, batch);
+    CHECK_MESSAGE(result.passed, result.toString());
+    CHECK(result.checked > 150);
+  }
+}
+
+TEST_CASE("layers on a device of their own, with masks") {
+  Context other;
+  const Shape input{6, 3};
+  for (const bool masked : {false, true}) {
+    const auto batch = test::sequenceBatch(input, 5, kClasses, 3, masked);
+    const Dense front{.units = 4, .activation = Activation::Tanh, .perStep = true};
+    const Output back{.classes = kClasses, .perStep = true};
+    check({front, test::Elsewhere{LSTM{.units = 5}, &other}, back}, input, batch);
+    check({front, test::Elsewhere{SelfAttention{.heads = 2}, &other},
+           test::Elsewhere{GRU{.units = 4}, &other}, back},
+          input, batch);
+  }
 }
 
 TEST_CASE("the check finds a gradient that is wrong") {

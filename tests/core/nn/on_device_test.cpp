@@ -8,6 +8,8 @@
 #include "muster/core/base/random.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
+#include "tests/core/nn/elsewhere.h"
+#include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -105,6 +107,50 @@ TEST_CASE("a layer in another context gives the same bits: outputs, gradients an
 TEST_CASE("a layer in another context meets the network's other workers") {
   CHECK(run(BatchNorm{.synchronised = true}, {3, 4, 4}, true).exchanges == 2);
   CHECK(run(BatchNorm{}, {3, 4, 4}, true).exchanges == 0);
+}
+
+TEST_CASE("a network with layers in another context trains to the same bits as without") {
+  Context other;
+  const auto train = [&](const std::vector<Layer>& layers, const Shape& input, bool masked) {
+    MultiLayerNetwork model({.seed = 3,
+                             .updater = Adam{.learningRate = 0.01},
+                             .l2 = 1e-3,
+                             .clipNorm = 1,
+                             .inputShape = input,
+                             .layers = layers});
+    model.init();
+    for (std::int64_t i = 0; i < 6; ++i) {
+      // Two sizes of batches: each has a program of its own.
+      const auto seed = static_cast<std::uint64_t>(20 + i);
+      Batch batch = input.rank() == 2 ? test::sequenceBatch(input, 5 + i % 2, 3, seed, masked)
+                                      : test::classBatch(input, 5 + i % 2, 3, seed);
+      batch.stamp = {.sequence = i, .iteration = i, .firstExample = 6 * i};
+      model.step(batch);
+    }
+    return test::stateBits(model);
+  };
+  const Conv2d conv{.outChannels = 5, .kernel = {3, 3}, .name = "conv"};
+  const BatchNorm norm{.activation = Activation::ReLU, .name = "norm"};
+  const Dropout drop{.rate = 0.3, .name = "drop"};
+  const Dense dense{.units = 7, .activation = Activation::Tanh, .name = "dense"};
+  const Output output{.classes = 3};
+  const auto plain = train({conv, norm, MaxPool2d{}, drop, dense, output}, {2, 8, 7}, false);
+  using test::Elsewhere;
+  CHECK(
+      train({Elsewhere{conv, &other, "conv"}, Elsewhere{norm, &other, "norm"}, Elsewhere{MaxPool2d{}, &other},
+             Elsewhere{drop, &other, "drop"}, Elsewhere{dense, &other, "dense"}, output},
+            {2, 8, 7}, false) == plain);
+  CHECK(train({conv, Elsewhere{norm, &other, "norm"}, MaxPool2d{}, drop, Elsewhere{dense, &other, "dense"},
+               output},
+              {2, 8, 7}, false) == plain);
+
+  const LSTM lstm{.units = 5, .name = "lstm"};
+  const SelfAttention attention{.name = "attention"};
+  const Output steps{.classes = 3, .perStep = true};
+  for (const bool masked : {false, true})
+    CHECK(train({Elsewhere{lstm, &other, "lstm"}, Elsewhere{attention, &other, "attention"}, steps}, {6, 3},
+                masked) == train({lstm, attention, steps}, {6, 3}, masked));
+  CHECK(train({lstm, attention, steps}, {6, 3}, false) != train({lstm, attention, steps}, {6, 3}, true));
 }
 
 TEST_CASE("OnDevice is written to files, and on the network's own device changes nothing") {

@@ -1,7 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <string>
+
+#include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
+#include "tests/core/nn/elsewhere.h"
 #include "tests/support/allocations.h"
 
 // A training step allocates nothing of ours: everything is planned when a batch size is first met. What
@@ -71,6 +75,77 @@ TEST_CASE(
     CAPTURE(threads);
     CHECK(allocationsInAStep(images, Updater::named("sgd", 0.01), {4, 6, 6}, threads) == 0);
     CHECK(allocationsInAStep(sequences, Updater::named("sgd", 0.01), {9, 4}, threads) == 0);
+  }
+}
+
+TEST_CASE("a training step of a graph allocates nothing, with every vertex and several outputs") {
+  const Shape image{3, 8, 8};
+  Batch full = test::classBatch(image, 32, 4, 3);
+  full.features.front().name = "image";
+  full.labels.front().name = "digit";
+  const Batch other = test::targetBatch({5}, 32, 2, 4);
+  full.features.push_back({"context", other.features.front().value});
+  full.labels.push_back({"size", other.labels.front().value});
+  const Batch rest = test::partOf(full, 0, 5);
+  for (const int threads : {1, 2}) {
+    CAPTURE(threads);
+    Context context(Device::cpu(), {.threads = threads});
+    ComputationGraphConfiguration graph{
+        .seed = 1,
+        .updater = Adam{.learningRate = 0.01},
+        .l2 = 1e-4,
+        .clipNorm = 5,
+        .inputs = {{.name = "image", .shape = image}, {.name = "context", .shape = {5}}}};
+    // One convolution, without padding: for others, oneDNN allocates on threads of its own.
+    graph.add("stem", Conv2d{.outChannels = 6, .kernel = {3, 3}}, {"image"});
+    std::string last = graph.add("active", ActivationLayer{.activation = Activation::Sigmoid}, {"stem"});
+    for (const auto& [combination, name] : EnumNames<Combination>::kNames)
+      last = graph.add(std::string(name), Combine{.combination = combination, .activation = Activation::Tanh},
+                       {last, "stem"});
+    graph.add("joined", Merge{}, {last, "stem"});
+    graph.add("cut", Subset{.from = 1, .to = 5}, {"joined"});
+    graph.add("scaled", Scale{.factor = 0.5}, {"cut"});
+    graph.add("shaped", Reshape{.shape = {144}}, {"scaled"});
+    graph.add("known", Dense{.units = 6, .activation = Activation::Tanh}, {"context"});
+    graph.add("both", Merge{}, {"shaped", "known"});
+    graph.addOutput(graph.add("digit", Output{.classes = 4}, {"both"}));
+    graph.addOutput(
+        graph.add("size",
+                  Output{.classes = 2, .loss = Loss::MeanSquaredError, .activation = Activation::Identity},
+                  {"both"}),
+        0.3);
+    ComputationGraph model(graph, context);
+    model.init();
+    model.step(full);
+    model.step(rest);
+    const long before = test::allocations();
+    model.step(full);
+    model.step(rest);
+    CHECK(test::allocations() - before == 0);
+  }
+}
+
+TEST_CASE("a training step allocates nothing with layers on a device of their own") {
+  for (const int threads : {1, 2}) {
+    CAPTURE(threads);
+    Context other(Device::cpu(), {.threads = threads});
+    using test::Elsewhere;
+    CHECK(allocationsInAStep({Elsewhere{Conv2d{.outChannels = 6, .kernel = {3, 3}}, &other},
+                              Elsewhere{BatchNorm{.activation = Activation::ReLU}, &other},
+                              Elsewhere{Dropout{.rate = 0.3}, &other}, Elsewhere{Dense{.units = 7}, &other},
+                              Output{.classes = 4}},
+                             Updater::named("adam", 0.01), {2, 8, 8}, threads) == 0);
+    MultiLayerNetwork model(
+        {.seed = 1,
+         .inputShape = {6, 3},
+         .layers = {Elsewhere{LSTM{.units = 5}, &other}, Elsewhere{SelfAttention{}, &other},
+                    Output{.classes = 4, .perStep = true}}});
+    model.init();
+    const Batch batch = test::sequenceBatch({6, 3}, 5, 4, 3, true);
+    model.step(batch);
+    const long before = test::allocations();
+    model.step(batch);
+    CHECK(test::allocations() - before == 0);
   }
 }
 

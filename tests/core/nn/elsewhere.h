@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "muster/core/nn/detail/on_device.h"
+#include "muster/core/nn/module.h"
+
+namespace muster::test {
+
+/// A layer as OnDevice runs it, in a context that the test gives: on the CPU, too, where a network would
+/// otherwise compile the layer as it is. `other` outlives the network.
+template <LayerOptions T>
+struct Elsewhere {
+  static constexpr std::string_view kType = "elsewhere";
+
+  T layer;
+  Context* other;
+  std::string name = {};
+
+  bool flatInput() const { return Layer(layer).module().wantsFlatInput(); }
+  Shape outputShape(const Shape& input) const { return layer.outputShape(input); }
+  std::vector<ParameterSpec> parameters(const Shape& input) const {
+    return Layer(layer).module().parameters({&input, 1});
+  }
+  std::vector<ParameterSpec> statistics(const Shape& input) const {
+    return Layer(layer).module().statistics({&input, 1});
+  }
+  std::unique_ptr<VertexProgram> compile(const ModuleBinding& binding, Context& context) const {
+    return detail::compileOnDevice(Layer(layer).module(), binding, context, *other);
+  }
+  void fields(Fields& f) { layer.fields(f); }
+  void validate() const { layer.validate(); }
+};
+
+}  // namespace muster::test
