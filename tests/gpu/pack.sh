@@ -22,6 +22,7 @@ mkdir "$to/lib"
   while IFS= read -r library; do cp -L "$library" "$to/lib/"; done
 
 XZ_OPT=--lzma2=preset=4,dict=96MiB tar -C "$to" -cJf "$to.tar.xz" .
-echo "$to: ${#programs[@]} programs, $(du -sm "$to" | cut -f 1) MiB; $to.tar.xz: $(du -m "$to.tar.xz" | cut -f 1) MiB," \
-  "for x86-64 with glibc $(ldd --version | awk 'NR == 1 { print $NF }') or newer. There, call" \
-  "bash gpu-report.sh in the directory, or ./run gpu --build with either."
+mebibytes() { du -sm "$1" | cut -f 1; }
+echo "$to: ${#programs[@]} programs, $(mebibytes "$to") MiB; $to.tar.xz: $(mebibytes "$to.tar.xz") MiB." \
+  "For x86-64 with glibc $(ldd --version | awk 'NR == 1 { print $NF }') or newer: there, call bash gpu-report.sh in" \
+  "the directory, or ./run gpu --build with either."

@@ -10,7 +10,7 @@ usage() {
   cat <<'END'
   --build DIR|FILE    a build directory, or a packed one                          [where this script lies]
   --out FILE          the report; logs go beside it, in a folder of its name       [gpu-report.md]
-  --only PART,...     tests, sanitizer, benchmarks; the report keeps the others' last results        [all]
+  --only PART,...     tests, sanitizer, benchmarks, profile; the report keeps the others' last results [all]
   --filter TEXT       only test programs or cases with TEXT in their names
   --list              only print the test programs, by their places in the build
   --jobs N            test programs at once                                                            [4]
@@ -26,7 +26,7 @@ fail() { say "gpu: $*"; exit 2; }
 
 build=$here
 out=gpu-report.md
-only=tests,sanitizer,benchmarks
+only=tests,sanitizer,benchmarks,profile
 filter=
 jobs=4
 limit=300
@@ -63,8 +63,8 @@ while (($#)); do
 done
 for part in ${only//,/ }; do
   case $part in
-    tests | sanitizer | benchmarks) ;;
-    *) fail "--only: expected tests, sanitizer or benchmarks, got $part" ;;
+    tests | sanitizer | benchmarks | profile) ;;
+    *) fail "--only: expected tests, sanitizer, benchmarks or profile, got $part" ;;
   esac
 done
 [[ $jobs =~ ^[1-9][0-9]*$ && $limit =~ ^[1-9][0-9]*$ ]] || fail "--jobs and --time-limit want numbers from 1 on"
@@ -87,8 +87,8 @@ outside=(env "LD_LIBRARY_PATH=$libraries")
 [[ -n $libraries ]] || outside=(env -u LD_LIBRARY_PATH)
 [[ ! -d $build/lib ]] || libraries=$build/lib${libraries:+:$libraries}
 
-# CUDA's libraries in this Python's wheels, also those that cuDNN looks for by itself (NVRTC). In the usual places muster
-# finds its own.
+# CUDA's libraries in this Python's wheels, also those that cuDNN looks for by itself (NVRTC). In the usual places
+# muster finds its own.
 wheels=$("${outside[@]}" "$python" - 2>/dev/null <<'END'
 import glob, importlib.util
 spec = importlib.util.find_spec("nvidia")
@@ -208,12 +208,13 @@ count() {
   awk -F '\t' -v outcome="$outcome" '$1 == outcome { ++n } END { print n + 0 }' "$@" /dev/null
 }
 
+# Sets `tool` to CUDA's program $1, looked for in PATH, in the toolkit and in the other places given.
 tool=
-find_sanitizer() {
-  local place
-  for place in "$(command -v compute-sanitizer)" "${CUDA_HOME-/usr/local/cuda}/bin/compute-sanitizer" \
-    "${CUDA_HOME-/usr/local/cuda}/compute-sanitizer/compute-sanitizer" /usr/local/cuda-*/bin/compute-sanitizer; do
-    if [[ -n $place && -x $place ]]; then
+find_tool() {
+  local name=$1 place toolkit=${CUDA_HOME-/usr/local/cuda}
+  shift
+  for place in "$(command -v "$name")" "$toolkit/bin/$name" /usr/local/cuda-*/bin/"$name" "$@"; do
+    if [[ -n $place && -x $place && ! -d $place ]]; then
       tool=$place
       return
     fi
@@ -268,7 +269,7 @@ run_tests() {
 run_sanitizer() {
   rm -rf "$work/sanitizer"
   mkdir -p "$work/sanitizer"
-  if ! find_sanitizer; then
+  if ! find_tool compute-sanitizer "${CUDA_HOME-/usr/local/cuda}/compute-sanitizer/compute-sanitizer"; then
     echo "compute-sanitizer was not found on this machine (it comes with CUDA's toolkit)." >"$work/sanitizer/refused"
     return
   fi
@@ -310,9 +311,30 @@ run_benchmarks() {
   benchmark merge_and_launches "$bench/device_speed" "${common[@]}"
   write_report
   local side=("${common[@]}" --seconds "$bench_seconds" --python "${outside[*]} $python")
-  benchmark mnist_convnet "$bench/gpu_end_to_end" "${side[@]}" --network convnet
+  benchmark mnist_convnet "$bench/gpu_end_to_end" "${side[@]}" --network convnet --json "$work/benchmarks/convnet.json"
   write_report
-  benchmark resnet18 "$bench/gpu_end_to_end" "${side[@]}" --network resnet18
+  benchmark resnet18 "$bench/gpu_end_to_end" "${side[@]}" --network resnet18 --json "$work/benchmarks/resnet18.json"
+}
+
+metrics='gpu__time_duration.sum dram__throughput.avg.pct_of_peak_sustained_elapsed'
+metrics+=' sm__throughput.avg.pct_of_peak_sustained_elapsed'
+# Where the time of a step goes: some steps in the middle of the training by one worker, kernel by kernel.
+run_profile() {
+  rm -rf "$work/profile"
+  mkdir -p "$work/profile"
+  local file=$work/profile/convnet.txt status
+  if ! find_tool ncu /opt/nvidia/nsight-compute/*/ncu; then
+    echo "Nsight Compute (ncu) was not found on this machine." >"$file"
+    return
+  fi
+  say "Profiling ..."
+  # The clocks are left as they are.
+  "${ours[@]}" timeout -k 10 600 "$tool" --clock-control none --launch-skip 2000 --launch-count 200 \
+    --print-summary per-kernel --metrics "$(tr ' ' , <<<"$metrics")" \
+    "$bench/gpu_end_to_end" --device cuda:0 --network convnet --arm 1 --batch 128 --seconds 0.1 \
+    >"$file" 2>"$work/profile/convnet.log" </dev/null
+  status=$?
+  ((status == 0)) || echo "ncu ended with status $status: $(tail -n 3 "$work/profile/convnet.log")" >>"$file"
 }
 
 bullets() { sed 's/^/- /'; }
@@ -385,7 +407,8 @@ write_sanitizer() {
     printf '\n'
     local log findings
     for log in "$work"/sanitizer/*check.log; do
-      findings=$(grep -aE -A 4 '^=+ +(Invalid|Misaligned|Error:|Warning:|.*hazard (detected|reported|at))' "$log" | cut -c 1-200 | head -n 15)
+      findings=$(grep -aE -A 4 '^=+ +(Invalid|Misaligned|Error:|Warning:|.*hazard (detected|reported|at))' "$log" |
+        cut -c 1-200 | head -n 15)
       # shellcheck disable=SC2016
       if [[ -n $findings ]]; then printf '`%s`:\n\n```\n%s\n```\n\n' "$(basename "$log")" "$findings"; fi
     done
@@ -406,6 +429,17 @@ write_benchmarks() {
   done
 }
 
+write_profile() {
+  printf '## Where a step of the MNIST convnet goes\n\n'
+  if [[ ! -d $work/profile ]]; then
+    printf 'It was not profiled.\n\n'
+    return
+  fi
+  printf 'One worker, 200 kernels one by one: their time, and their share of what memory and multiprocessors give.\n\n'
+  cut -c 1-160 "$work/profile/convnet.txt" | grep -av '^==' | head -n 300 >"$work/profile/shown.txt"
+  fenced "$work/profile/shown.txt"
+}
+
 write_report() {
   {
     printf '# muster on a GPU\n\n'
@@ -416,6 +450,7 @@ write_report() {
     write_tests
     write_sanitizer
     write_benchmarks
+    write_profile
   } >"$out.part"
   mv "$out.part" "$out"
 }
@@ -433,11 +468,13 @@ if ! "${ours[@]}" timeout 120 "$bench/device_speed" --device cuda:0 --about \
   exit 3
 fi
 if command -v nvidia-smi >/dev/null; then
-  nvidia-smi --query-gpu=driver_version,memory.total,power.limit,clocks.max.sm,clocks.max.memory --format=csv,noheader 2>/dev/null |
-    awk -F ', *' 'NR == 1 { print "driver: " $1; print "limits: " $3 ", " $4 " (SM), " $5 " (memory)" }' >>"$work/about.txt"
+  nvidia-smi --query-gpu=driver_version,power.limit,clocks.max.sm,clocks.max.memory --format=csv,noheader \
+    2>/dev/null |
+    awk -F ', *' 'NR == 1 { print "driver: " $1; print "limits: " $2 ", " $3 " (SM), " $4 " (memory)" }' \
+      >>"$work/about.txt"
 fi
 
-for part in tests sanitizer benchmarks; do
+for part in tests sanitizer benchmarks profile; do
   if [[ ,$only, == *,$part,* ]]; then
     "run_$part"
     write_report

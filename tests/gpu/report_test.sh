@@ -58,7 +58,7 @@ script "$build/tests/bench/gpu_end_to_end" <<'END'
 [[ $* != *resnet18* ]] || { echo "out of luck" >&2; exit 9; }
 echo "MNIST: 7 images a second"
 END
-script "$sandbox/bin/nvidia-smi" <<<'echo "580.1, 80 GiB, 700.00 W, 1980 MHz, 2619 MHz"'
+script "$sandbox/bin/nvidia-smi" <<<'echo "580.1, 700.00 W, 1980 MHz, 2619 MHz"'
 script "$sandbox/bin/compute-sanitizer" <<'END'
 case $* in
   *--probe*) echo "========= ERROR SUMMARY: 0 errors" ;;
@@ -69,11 +69,16 @@ case $* in
 esac
 END
 
-# Everything: eight programs of five cases each and one that cannot start; what the fatal ones took along is run all the same.
+script "$sandbox/bin/ncu" <<'END'
+printf '==PROF== Connected\n  conv_kernel Invocations 20\n'
+END
+
+# Everything: eight programs of five cases each and one that cannot start; what fatal cases take along is run, too.
 run 1 --time-limit 5 --jobs 3
 has '| device | Toy 100 (cuda:0) |'
 has '| cuDNN | 91002 (/somewhere/libcudnn.so.9) |'
 has '| driver | 580.1 |'
+has '| limits | 700.00 W, 1980 MHz (SM), 2619 MHz (memory) |'
 has '41 cases of 9 programs: 33 run, 7 of them failed; 8 skipped.'
 like '^- core/ops/crashing_test: ends badly<gpu>, (crashed \(signal 11\)|ended with status [0-9]+)$'  # as sanitizers do
 has '- core/ops/killed_test: ends badly<gpu>, was killed, or did not end within 5 s'
@@ -97,6 +102,7 @@ lacks '| nn/fine_test | 0 errors'
 has 'copies: fast'
 has 'MNIST: 7 images a second'
 like '^resnet18 ended with status 9: out of luck'
+has '  conv_kernel Invocations 20'
 
 # A part alone leaves the others' results; names choose cases and programs.
 run 1 --only tests --filter 'in a way<gpu, tf32>' --time-limit 5
@@ -112,7 +118,8 @@ has '5 cases of 1 programs: 4 run, 0 of them failed; 1 skipped. Only those with 
 # Without a GPU both say so and fail.
 script "$build/tests/bench/device_speed" <<<'echo "device_speed: cuda:0 is not there" >&2; exit 1'
 run 3
-grep -qx 'gpu: no GPU can be used here: device_speed: cuda:0 is not there' "$sandbox/log" || complain "$(cat "$sandbox/log")"
+grep -qx 'gpu: no GPU can be used here: device_speed: cuda:0 is not there' "$sandbox/log" ||
+  complain "$(cat "$sandbox/log")"
 if [[ ! -e /dev/nvidiactl && ! -e /dev/dxg ]]; then
   script "$sandbox/bin/nvidia-smi" <<<'exit 9'
   if "$here/../../run" gpu --build "$build" >"$sandbox/log" 2>&1; then complain "./run gpu found a GPU"; fi
