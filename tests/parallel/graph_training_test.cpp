@@ -258,11 +258,11 @@ TEST_CASE("frozen layers of a graph stay frozen in every mode, with their statis
       return std::ranges::equal(model.block(kind).segment(name).span<float>(),
                                 before->block(kind).segment(name).span<float>());
     };
-    for (const char* name : {"seen.weight", "seen.bias", "digit.weight", "norm.gamma", "norm.beta"}) {
+    for (const std::string name : {"seen.weight", "seen.bias", "digit.weight", "norm.gamma", "norm.beta"}) {
       CAPTURE(name);
       CHECK(stays(BlockKind::Parameters, name));
     }
-    for (const char* name : {"known.weight", "free.gamma", "size.weight"}) {
+    for (const std::string name : {"known.weight", "free.gamma", "size.weight"}) {
       CAPTURE(name);
       CHECK_FALSE(stays(BlockKind::Parameters, name));
     }
