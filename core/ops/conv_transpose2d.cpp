@@ -1,5 +1,6 @@
 #include "muster/core/ops/conv_transpose2d.h"
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
 
@@ -54,7 +55,8 @@ std::unique_ptr<Conv2dPlan> planConvTranspose2d(const ConvTranspose2dShape& shap
                                                 Layout offered) {
   shape.validate();
   if (context.device().isCpu()) return cpu::planConvTranspose2d(shape, context, offered);
-  detail::refuseGpu("conv_transpose2d");
+  if constexpr (kCudaBuilt) return cuda::planConvTranspose2d(shape, context, offered);
+  throw DeviceUnavailable("conv_transpose2d: this build has no CUDA");
 }
 
 }  // namespace muster

@@ -45,5 +45,9 @@ namespace cpu {
 std::unique_ptr<Conv2dPlan> planConvTranspose2d(const ConvTranspose2dShape& shape, Context& context,
                                                 Layout offered);
 }
+namespace cuda {
+std::unique_ptr<Conv2dPlan> planConvTranspose2d(const ConvTranspose2dShape& shape, Context& context,
+                                                Layout offered);
+}
 
 }  // namespace muster

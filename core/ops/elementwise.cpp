@@ -1,5 +1,6 @@
 #include "muster/core/ops/elementwise.h"
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
 
@@ -21,7 +22,8 @@ void expectInputs(std::string_view op, Combination combination, std::span<const 
 void combine(Combination combination, std::span<const Tensor> x, Tensor& y, Context& context) {
   expectInputs("combine", combination, x, y);
   if (y.device().isCpu()) return cpu::combine(combination, x, y, context);
-  detail::refuseGpu("combine");
+  if constexpr (kCudaBuilt) return cuda::combine(combination, x, y, context);
+  throw DeviceUnavailable("combine: this build has no CUDA");
 }
 
 void combineBackward(Combination combination, std::span<const Tensor> x, std::size_t input,
@@ -30,7 +32,8 @@ void combineBackward(Combination combination, std::span<const Tensor> x, std::si
   require(input < x.size(), "combineBackward: there is no input {}, only {}", input, x.size());
   detail::expectLike("combineBackward", "gradX", gradX, gradY);
   if (gradX.device().isCpu()) return cpu::combineBackward(combination, x, input, gradY, gradX, context);
-  detail::refuseGpu("combineBackward");
+  if constexpr (kCudaBuilt) return cuda::combineBackward(combination, x, input, gradY, gradX, context);
+  throw DeviceUnavailable("combineBackward: this build has no CUDA");
 }
 
 void addTo(const Tensor& x, Tensor& y, Context& context) {
@@ -42,7 +45,8 @@ void scale(double factor, const Tensor& x, Tensor& y, Context& context) {
   detail::expectLike("scale", "x", x, x);
   detail::expectLike("scale", "y", y, x);
   if (y.device().isCpu()) return cpu::scale(factor, x, y, context);
-  detail::refuseGpu("scale");
+  if constexpr (kCudaBuilt) return cuda::scale(factor, x, y, context);
+  throw DeviceUnavailable("scale: this build has no CUDA");
 }
 
 void copyRange(const Tensor& x, std::int64_t from, Tensor& y, std::int64_t to, std::int64_t count, int axis,
@@ -62,7 +66,8 @@ void copyRange(const Tensor& x, std::int64_t from, Tensor& y, std::int64_t to, s
         fmt::format("copyRange: elements {} to {} of dimension {} of {} do not fit at {} into {}", from,
                     from + count, axis, x.toString(), to, y.toString()));
   if (y.device().isCpu()) return cpu::copyRange(x, from, y, to, count, axis, context);
-  detail::refuseGpu("copyRange");
+  if constexpr (kCudaBuilt) return cuda::copyRange(x, from, y, to, count, axis, context);
+  throw DeviceUnavailable("copyRange: this build has no CUDA");
 }
 
 }  // namespace muster

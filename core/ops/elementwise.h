@@ -65,5 +65,13 @@ void scale(double factor, const Tensor& x, Tensor& y, Context& context);
 void copyRange(const Tensor& x, std::int64_t from, Tensor& y, std::int64_t to, std::int64_t count, int axis,
                Context& context);
 }  // namespace cpu
+namespace cuda {
+void combine(Combination combination, std::span<const Tensor> x, Tensor& y, Context& context);
+void combineBackward(Combination combination, std::span<const Tensor> x, std::size_t input,
+                     const Tensor& gradY, Tensor& gradX, Context& context);
+void scale(double factor, const Tensor& x, Tensor& y, Context& context);
+void copyRange(const Tensor& x, std::int64_t from, Tensor& y, std::int64_t to, std::int64_t count, int axis,
+               Context& context);
+}  // namespace cuda
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
 
@@ -21,7 +22,8 @@ void pad2d(const Tensor& x, const Padding2d& padding, Tensor& y, Context& contex
                        {padded2d(x.shape(), padding), x.layout(), DType::Float32, x.device()});
   detail::expectLike("pad2d", "x", x, x);
   if (x.device().isCpu()) return cpu::pad2d(x, padding, y, context);
-  detail::refuseGpu("pad2d");
+  if constexpr (kCudaBuilt) return cuda::pad2d(x, padding, y, context);
+  throw DeviceUnavailable("pad2d: this build has no CUDA");
 }
 
 void pad2dBackward(const Tensor& gradY, const Padding2d& padding, Tensor& gradX, Context& context) {
@@ -29,7 +31,8 @@ void pad2dBackward(const Tensor& gradY, const Padding2d& padding, Tensor& gradX,
                        {padded2d(gradX.shape(), padding), gradX.layout(), DType::Float32, gradX.device()});
   detail::expectLike("pad2d", "gradX", gradX, gradX);
   if (gradX.device().isCpu()) return cpu::pad2dBackward(gradY, padding, gradX, context);
-  detail::refuseGpu("pad2d");
+  if constexpr (kCudaBuilt) return cuda::pad2dBackward(gradY, padding, gradX, context);
+  throw DeviceUnavailable("pad2d: this build has no CUDA");
 }
 
 }  // namespace muster

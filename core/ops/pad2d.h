@@ -26,5 +26,9 @@ namespace cpu {
 void pad2d(const Tensor& x, const Padding2d& padding, Tensor& y, Context& context);
 void pad2dBackward(const Tensor& gradY, const Padding2d& padding, Tensor& gradX, Context& context);
 }  // namespace cpu
+namespace cuda {
+void pad2d(const Tensor& x, const Padding2d& padding, Tensor& y, Context& context);
+void pad2dBackward(const Tensor& gradY, const Padding2d& padding, Tensor& gradX, Context& context);
+}  // namespace cuda
 
 }  // namespace muster

@@ -37,12 +37,13 @@ void loadFeatures(const Tensor& x, Tensor& y, Context& context) {
 void loadIndices(const Tensor& x, Tensor& y, Context& context) {
   detail::expectTensor("loadIndices", "y", y, {y.shape(), Layout::RowMajor, DType::Int64, y.device()});
   const bool fits = x.defined() && x.shape() == y.shape() && x.layout() == Layout::RowMajor &&
-                    (x.dtype() == DType::Int64 || x.dtype() == DType::UInt8);
+                    x.device() == y.device() && (x.dtype() == DType::Int64 || x.dtype() == DType::UInt8);
   if (!fits) [[unlikely]]  // the sentence is composed only on failure
     throw InvalidArgument(fmt::format("loadIndices: expected indices {} as int64 or uint8, got {}",
                                       y.shape().toString(), x.toString()));
   if (x.device().isCpu()) return cpu::loadIndices(x, y, context);
-  detail::refuseGpu("loadIndices");
+  if constexpr (kCudaBuilt) return cuda::loadIndices(x, y, context);
+  throw DeviceUnavailable("loadIndices: this build has no CUDA");
 }
 
 }  // namespace muster

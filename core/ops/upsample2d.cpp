@@ -1,5 +1,6 @@
 #include "muster/core/ops/upsample2d.h"
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
 
@@ -13,8 +14,10 @@ void requireMultiple(const Tensor& small, const Tensor& large) {
   if (!fits)
     throw InvalidArgument(fmt::format("upsample2d: {} is not {} enlarged by whole factors", large.toString(),
                                       small.toString()));
-  detail::expectTensor("upsample2d", "the image", small, {in, large.layout()});
-  detail::expectTensor("upsample2d", "the enlarged image", large, {out, large.layout()});
+  const Device device = large.device();
+  detail::expectTensor("upsample2d", "the image", small, {in, large.layout(), DType::Float32, device});
+  detail::expectTensor("upsample2d", "the enlarged image", large,
+                       {out, large.layout(), DType::Float32, device});
 }
 
 }  // namespace
@@ -22,13 +25,15 @@ void requireMultiple(const Tensor& small, const Tensor& large) {
 void upsample2d(UpsampleMode mode, const Tensor& x, Tensor& y, Context& context) {
   requireMultiple(x, y);
   if (x.device().isCpu()) return cpu::upsample2d(mode, x, y, context);
-  detail::refuseGpu("upsample2d");
+  if constexpr (kCudaBuilt) return cuda::upsample2d(mode, x, y, context);
+  throw DeviceUnavailable("upsample2d: this build has no CUDA");
 }
 
 void upsample2dBackward(UpsampleMode mode, const Tensor& gradY, Tensor& gradX, Context& context) {
   requireMultiple(gradX, gradY);
   if (gradX.device().isCpu()) return cpu::upsample2dBackward(mode, gradY, gradX, context);
-  detail::refuseGpu("upsample2d");
+  if constexpr (kCudaBuilt) return cuda::upsample2dBackward(mode, gradY, gradX, context);
+  throw DeviceUnavailable("upsample2d: this build has no CUDA");
 }
 
 }  // namespace muster

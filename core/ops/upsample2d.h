@@ -38,5 +38,9 @@ namespace cpu {
 void upsample2d(UpsampleMode mode, const Tensor& x, Tensor& y, Context& context);
 void upsample2dBackward(UpsampleMode mode, const Tensor& gradY, Tensor& gradX, Context& context);
 }  // namespace cpu
+namespace cuda {
+void upsample2d(UpsampleMode mode, const Tensor& x, Tensor& y, Context& context);
+void upsample2dBackward(UpsampleMode mode, const Tensor& gradY, Tensor& gradX, Context& context);
+}  // namespace cuda
 
 }  // namespace muster

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "muster/core/backend/cpu/parallel.h"
-#include "muster/core/backend/cpu/planes.h"
+#include "muster/core/backend/planes.h"
 
 namespace muster::cpu {
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "muster/core/backend/cpu/parallel.h"
-#include "muster/core/backend/cpu/planes.h"
 #include "muster/core/backend/cpu/pool2d_kernels.h"
 #include "muster/core/backend/cpu/simd.h"
+#include "muster/core/backend/planes.h"
 #include "muster/core/ops/detail/expect.h"
 
 namespace muster::cpu {

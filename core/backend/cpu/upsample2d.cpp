@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "muster/core/backend/cpu/parallel.h"
-#include "muster/core/backend/cpu/planes.h"
 #include "muster/core/backend/cpu/simd.h"
+#include "muster/core/backend/planes.h"
+#include "muster/core/backend/taps.h"
 
 namespace muster::cpu {
 namespace {
@@ -14,19 +15,8 @@ struct Axis {
   std::int64_t size, factor;
 };
 
-/// The two neighbours that an output pixel lies between, and the share of each.
-struct Taps {
-  std::int64_t first, second;
-  float firstShare, secondShare;
-};
-
 [[gnu::always_inline]] inline Taps tapsAt(Axis axis, std::int64_t output) {
-  const double at = (static_cast<double>(output) + 0.5) / static_cast<double>(axis.factor) - 0.5;
-  const double place = at > 0 ? at : 0;
-  const auto first = static_cast<std::int64_t>(place);
-  const std::int64_t second = first + 1 < axis.size ? first + 1 : first;
-  const auto share = static_cast<float>(place - static_cast<double>(first));
-  return {first, second, 1 - share, share};
+  return muster::tapsAt(axis.size, axis.factor, output);
 }
 
 struct NearestRule {

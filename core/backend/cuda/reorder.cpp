@@ -33,4 +33,10 @@ void loadFeatures(const Tensor& x, Tensor& y, Context& context) {
       launchLoadBytes(x.data<std::uint8_t>(), y.data<float>(), x.storage(), stateOf(context).stream()));
 }
 
+void loadIndices(const Tensor& x, Tensor& y, Context& context) {
+  if (x.dtype() == DType::Int64) return copy(x, y, context);
+  MUSTER_CUDA_CHECK(
+      launchWiden(x.data<std::uint8_t>(), y.data<std::int64_t>(), x.elements(), stateOf(context).stream()));
+}
+
 }  // namespace muster::cuda

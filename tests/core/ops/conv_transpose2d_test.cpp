@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "muster/core/base/error.h"
+#include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 
 namespace muster {
@@ -11,9 +12,13 @@ namespace {
 using test::Array;
 namespace reference = test::reference;
 
-constexpr double kTolerance = 1e-5;
-
-TEST_CASE("transposed convolutions agree with the reference, whatever is offered and with any threads") {
+TEST_CASE_TEMPLATE(
+    "transposed convolutions agree with the reference, whatever is offered and with any threads", Where,
+    MUSTER_TEST_MATH_MODES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  // Sums of up to 400 products of numbers within [-1, 1].
+  const double tolerance = 1e-5 + 20 * Where::kProductError;
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
@@ -65,29 +70,35 @@ TEST_CASE("transposed convolutions agree with the reference, whatever is offered
     for (const int threads : {1, 2})
       for (const Layout offered : {Layout::RowMajor, Layout::ChannelBlocks}) {
         CAPTURE(threads);
-        Context context(Device::cpu(), {.threads = threads});
+        ContextOptions options = Where::options();
+        options.threads = threads;
+        Context context(device, options);
         const ContextScope scope(context);
         auto plan = planConvTranspose2d(shape, context, offered);
         CAPTURE(plan->implementation());
-        const Tensor in = test::toTensor(x, plan->inputLayout()),
-                     grad = test::toTensor(g, plan->outputLayout()), weight = test::toTensor(w);
-        Tensor out = test::nanTensor(shape.output(), plan->outputLayout());
-        Tensor gradIn = test::nanTensor(shape.input(), plan->inputLayout());
-        Tensor gradW = test::nanTensor(shape.weight()), gradB = test::nanTensor({shape.outChannels});
-        plan->forward(in, weight, test::toTensor(b), out);
+        const Tensor in = test::toTensor(x, plan->inputLayout(), device),
+                     grad = test::toTensor(g, plan->outputLayout(), device),
+                     weight = test::toTensor(w, Layout::RowMajor, device);
+        Tensor out = test::nanTensor(shape.output(), plan->outputLayout(), device);
+        Tensor gradIn = test::nanTensor(shape.input(), plan->inputLayout(), device);
+        Tensor gradW = test::nanTensor(shape.weight(), Layout::RowMajor, device),
+               gradB = test::nanTensor({shape.outChannels}, Layout::RowMajor, device);
+        plan->forward(in, weight, test::toTensor(b, Layout::RowMajor, device), out);
         plan->backwardData(grad, weight, gradIn);
         plan->backwardWeights(in, grad, gradW, gradB);
-        CHECK(test::maxError(out, y) < kTolerance);
+        context.synchronize();
+        CHECK(test::maxError(out, y) < tolerance);
         CHECK(test::paddingIsZero(out));
-        CHECK(test::maxError(gradIn, gradX) < kTolerance);
+        CHECK(test::maxError(gradIn, gradX) < tolerance);
         CHECK(test::paddingIsZero(gradIn));
-        CHECK(test::maxError(gradW, gradWeight) < kTolerance);
-        CHECK(test::maxError(gradB, gradBias) < kTolerance);
+        CHECK(test::maxError(gradW, gradWeight) < tolerance);
+        CHECK(test::maxError(gradB, gradBias) < tolerance);
 
         Tensor none;
         plan->forward(in, weight, none, out);
+        context.synchronize();
         CHECK(test::maxError(out, reference::convTranspose2d(shape, x, w, Array({shape.outChannels}))) <
-              kTolerance);
+              tolerance);
         plan->backwardWeights(in, grad, gradW, none);
       }
   }

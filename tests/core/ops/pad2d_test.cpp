@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "muster/core/base/error.h"
+#include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 
 namespace muster {
@@ -10,24 +11,29 @@ namespace {
 
 using test::Array;
 
-TEST_CASE("zeros around images, in every layout") {
+TEST_CASE_TEMPLATE("zeros around images, in every layout", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
   const Shape shape{3, 18, 4, 5};
   const Array x = test::randomArray(shape, random);
   for (const Padding2d& padding : {Padding2d{1, 2, 3, 0}, Padding2d{0, 0, 0, 1}, Padding2d{}})
-    for (const auto& [layout, name] : EnumNames<Layout>::kNames) {
-      CAPTURE(name);
-      Context context(Device::cpu(), {.threads = 2});
+    for (const Layout layout : Where::layouts()) {
+      CAPTURE(nameOf(layout));
+      const Device device = Where::device();
+      Context context(device, {.threads = 2});
       const ContextScope scope(context);
       const Array expected = test::reference::pad2d(x, padding);
-      const Tensor in = test::toTensor(x, layout);
-      Tensor y = test::nanTensor(padded2d(shape, padding), layout), back = test::nanTensor(shape, layout);
+      const Tensor in = test::toTensor(x, layout, device);
+      Tensor y = test::nanTensor(padded2d(shape, padding), layout, device),
+             back = test::nanTensor(shape, layout, device);
       pad2d(in, padding, y, context);
+      context.synchronize();
       CHECK(test::maxError(y, expected) == 0);
       CHECK(test::paddingIsZero(y));
       pad2dBackward(y, padding, back, context);
+      context.synchronize();
       CHECK(test::sameBits(back, in));
     }
 }

@@ -71,6 +71,25 @@ TEST_CASE_TEMPLATE("features are loaded as float32, bytes as value/255", Where, 
     }
 }
 
+TEST_CASE_TEMPLATE("indices are loaded as they are, or widened from bytes", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
+  const Shape shape{7, 100};
+  Tensor bytes = Tensor::empty(shape, DType::UInt8), whole = Tensor::empty(shape, DType::Int64);
+  for (std::int64_t i = 0; i < shape.elements(); ++i) {
+    bytes.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(i * 7);
+    whole.data<std::int64_t>()[i] = bytes.data<std::uint8_t>()[i];
+  }
+  Tensor widened = Tensor::zeros(shape, DType::Int64, device);
+  Tensor copied = Tensor::zeros(shape, DType::Int64, device);
+  loadIndices(copyTo(bytes, device), widened, context);
+  loadIndices(copyTo(whole, device), copied, context);
+  context.synchronize();
+  CHECK(test::sameBits(widened, whole));
+  CHECK(test::sameBits(copied, whole));
+}
+
 TEST_CASE("features of another rank are loaded in row-major order") {
   Context context;
   Tensor bytes = Tensor::zeros({2, 3}, DType::UInt8), y = test::nanTensor({2, 3});

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "muster/core/base/error.h"
+#include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 
 namespace muster {
@@ -10,8 +11,11 @@ namespace {
 
 using test::Array;
 
-TEST_CASE(
-    "images are enlarged as the reference does it, in every layout, and gradients are its derivatives") {
+TEST_CASE_TEMPLATE(
+    "images are enlarged as the reference does it, in every layout, and gradients are its derivatives", Where,
+    MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
@@ -26,13 +30,14 @@ TEST_CASE(
         return test::reference::upsample2d(mode, at, height, width);
       };
       const Array y = enlarge(x), gradX = test::numericGradient(enlarge, x, g);
-      for (const auto& [layout, name] : EnumNames<Layout>::kNames) {
-        CAPTURE(name);
-        Context context(Device::cpu(), {.threads = 2});
+      for (const Layout layout : Where::layouts()) {
+        CAPTURE(nameOf(layout));
+        Context context(device, {.threads = 2});
         const ContextScope scope(context);
-        Tensor out = test::nanTensor(large, layout), back = test::nanTensor(shape, layout);
-        upsample2d(mode, test::toTensor(x, layout), out, context);
-        upsample2dBackward(mode, test::toTensor(g, layout), back, context);
+        Tensor out = test::nanTensor(large, layout, device), back = test::nanTensor(shape, layout, device);
+        upsample2d(mode, test::toTensor(x, layout, device), out, context);
+        upsample2dBackward(mode, test::toTensor(g, layout, device), back, context);
+        context.synchronize();
         CHECK(test::maxError(out, y) < 1e-6);
         CHECK(test::paddingIsZero(out));
         CHECK(test::maxError(back, gradX) < 1e-5);

@@ -3,27 +3,13 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
+#include "muster/core/backend/cuda/kernels/for_each.cuh"
 #include "muster/core/backend/cuda/kernels/reduce.cuh"
 #include "muster/core/backend/host_device.h"
 #include "muster/core/base/random.h"
 
 namespace muster::cuda {
 namespace {
-
-/// Calls f(i) for each i below n, over the whole grid.
-template <typename F>
-__global__ void __launch_bounds__(kBlockThreads) forEachKernel(std::int64_t n, F f) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x; i < n; i += step)
-    f(i);
-}
-
-template <typename F>
-cudaError_t forEach(std::int64_t n, cudaStream_t stream, F f) {
-  if (n <= 0) return cudaSuccess;
-  forEachKernel<<<blocksFor(n), kBlockThreads, 0, stream>>>(n, f);
-  return cudaGetLastError();
-}
 
 // Comparisons let NaN through, as on the CPU.
 
@@ -32,11 +18,6 @@ constexpr float kInvSqrt2Pi = 0.39894228f;
 
 __device__ float phi(float x) {  // the standard normal distribution function
   return 0.5f * erfcf(-x * kInvSqrt2);
-}
-
-__device__ float sigmoid(float x) {
-  const float e = expf(x < 0.0f ? x : -x);  // never overflows
-  return x < 0.0f ? e / (1.0f + e) : 1.0f / (1.0f + e);
 }
 
 template <Function function>
@@ -69,16 +50,6 @@ cudaError_t backward(const float* kept, const float* gradY, float* gradX, std::i
   return forEach(n, stream, [=] __device__(std::int64_t i) {
     gradX[i] = backwardOf<function>(kept[i], gradY[i], slope);
   });
-}
-
-__device__ float warpMax(float value) {
-  for (int offset = 16; offset > 0; offset /= 2)
-    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, offset));
-  return value;
-}
-__device__ float warpSum(float value) {
-  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
-  return value;
 }
 
 /// One warp a place, whose classes lie side by side.
@@ -282,6 +253,80 @@ cudaError_t launchSum(const Inputs<T>& inputs, T* out, std::int64_t n, cudaStrea
 }
 template cudaError_t launchSum<float>(const Inputs<float>&, float*, std::int64_t, cudaStream_t);
 template cudaError_t launchSum<double>(const Inputs<double>&, double*, std::int64_t, cudaStream_t);
+
+namespace {
+
+template <Fold fold>
+__device__ float folded(float a, float b) {
+  if constexpr (fold == Fold::Add) return a + b;
+  if constexpr (fold == Fold::Subtract) return a - b;
+  if constexpr (fold == Fold::Product) return a * b;
+  if constexpr (fold == Fold::Max) return b > a || b != b ? b : a;  // NaN comes through
+}
+
+template <Fold fold>
+cudaError_t foldAll(const Inputs<float>& x, float factor, float* y, std::int64_t n, cudaStream_t stream) {
+  return forEach(n, stream, [=] __device__(std::int64_t i) {
+    float value = x.at[0][i];
+    for (int input = 1; input < x.count; ++input) value = folded<fold>(value, x.at[input][i]);
+    y[i] = factor * value;
+  });
+}
+
+}  // namespace
+
+cudaError_t launchFold(Fold fold, const Inputs<float>& x, float factor, float* y, std::int64_t n,
+                       cudaStream_t stream) {
+  switch (fold) {
+    case Fold::Add:
+      return foldAll<Fold::Add>(x, factor, y, n, stream);
+    case Fold::Subtract:
+      return foldAll<Fold::Subtract>(x, factor, y, n, stream);
+    case Fold::Product:
+      return foldAll<Fold::Product>(x, factor, y, n, stream);
+    case Fold::Max:
+      return foldAll<Fold::Max>(x, factor, y, n, stream);
+  }
+  return cudaErrorInvalidValue;
+}
+
+cudaError_t launchTimesOthers(const Inputs<float>& inputs, int skipped, const float* x, float* y,
+                              std::int64_t n, cudaStream_t stream) {
+  return forEach(n, stream, [=] __device__(std::int64_t i) {
+    float value = x[i];
+    for (int input = 0; input < inputs.count; ++input)
+      if (input != skipped) value *= inputs.at[input][i];
+    y[i] = value;
+  });
+}
+
+cudaError_t launchWhereLargest(const Inputs<float>& inputs, int own, const float* mine, const float* x,
+                               float* y, std::int64_t n, cudaStream_t stream) {
+  return forEach(n, stream, [=] __device__(std::int64_t i) {
+    const float value = mine[i];
+    bool largest = true;
+    for (int input = 0; input < inputs.count; ++input) {
+      const float other = inputs.at[input][i];
+      largest = largest && (input < own ? value > other : !(other > value));
+    }
+    y[i] = largest ? x[i] : 0.0f;
+  });
+}
+
+cudaError_t launchScale(float factor, const float* x, float* y, std::int64_t n, cudaStream_t stream) {
+  return forEach(n, stream, [=] __device__(std::int64_t i) { y[i] = factor * x[i]; });
+}
+
+cudaError_t launchCopyRuns(const float* x, std::int64_t rowX, float* y, std::int64_t rowY, std::int64_t outer,
+                           std::int64_t run, cudaStream_t stream) {
+  return forEach(outer * run, stream, [=] __device__(std::int64_t i) {
+    y[i / run * rowY + i % run] = x[i / run * rowX + i % run];
+  });
+}
+
+cudaError_t launchWiden(const std::uint8_t* x, std::int64_t* y, std::int64_t n, cudaStream_t stream) {
+  return forEach(n, stream, [=] __device__(std::int64_t i) { y[i] = x[i]; });
+}
 
 cudaError_t launchClamp(float* x, float limit, std::int64_t n, cudaStream_t stream) {
   return forEach(n, stream, [=] __device__(std::int64_t i) {

@@ -48,6 +48,25 @@ struct Inputs {
 template <typename T>
 cudaError_t launchSum(const Inputs<T>& inputs, T* out, std::int64_t n, cudaStream_t stream);
 
+enum class Fold { Add, Subtract, Product, Max };
+/// y = factor (x[0] o x[1] o ...), in the order of the inputs; y may be the memory of x[0].
+cudaError_t launchFold(Fold fold, const Inputs<float>& x, float factor, float* y, std::int64_t n,
+                       cudaStream_t stream);
+/// y = x times each of the inputs but `skipped`; y may be x.
+cudaError_t launchTimesOthers(const Inputs<float>& inputs, int skipped, const float* x, float* y,
+                              std::int64_t n, cudaStream_t stream);
+/// y = x where `mine` is the largest: greater than inputs [0, own), not less than those from `own` on, of
+/// which it may be one; else zero. y may be x.
+cudaError_t launchWhereLargest(const Inputs<float>& inputs, int own, const float* mine, const float* x,
+                               float* y, std::int64_t n, cudaStream_t stream);
+/// y = factor x; x and y may be the same memory.
+cudaError_t launchScale(float factor, const float* x, float* y, std::int64_t n, cudaStream_t stream);
+/// Copies `outer` runs of `run` elements, whose distances are rowX and rowY.
+cudaError_t launchCopyRuns(const float* x, std::int64_t rowX, float* y, std::int64_t rowY, std::int64_t outer,
+                           std::int64_t run, cudaStream_t stream);
+/// Bytes as integers.
+cudaError_t launchWiden(const std::uint8_t* x, std::int64_t* y, std::int64_t n, cudaStream_t stream);
+
 cudaError_t launchClamp(float* x, float limit, std::int64_t n, cudaStream_t stream);
 
 /// An activation [N, C, pixels]; layouts are numbered as `Layout` is.

@@ -7,16 +7,6 @@
 namespace muster::cuda {
 namespace {
 
-__device__ double warpSum(double value) {
-  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
-  return value;
-}
-__device__ double warpMax(double value) {
-  for (int offset = 16; offset > 0; offset /= 2)
-    value = fmax(value, __shfl_xor_sync(0xffffffffu, value, offset));
-  return value;
-}
-
 struct LogSumExp {
   double top, sum;  // of the logits: the largest, and the sum of exp(z - top)
   __device__ double log() const { return top + ::log(sum); }

@@ -1,23 +1,9 @@
 #include "muster/core/backend/cuda/kernels/pool2d.h"
 
-#include <cuda_runtime.h>
+#include "muster/core/backend/cuda/kernels/for_each.cuh"
 
 namespace muster::cuda {
 namespace {
-
-template <typename F>
-__global__ void __launch_bounds__(kBlockThreads) poolKernel(std::int64_t n, F f) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x; i < n; i += step)
-    f(i);
-}
-
-template <typename F>
-cudaError_t forEach(std::int64_t n, cudaStream_t stream, F f) {
-  if (n <= 0) return cudaSuccess;
-  poolKernel<<<blocksFor(n), kBlockThreads, 0, stream>>>(n, f);
-  return cudaGetLastError();
-}
 
 /// Calls f(place of the kernel, element of x) for the pixels of output i's window that lie on the input, row
 /// by row.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <cstdint>
 
 #include "muster/core/backend/cuda/kernels/launch.h"
@@ -8,6 +10,19 @@
 // block that finishes last. All blocks have kBlockThreads threads.
 
 namespace muster::cuda {
+
+/// Over a warp, in all of its threads.
+template <typename T>
+__device__ T warpSum(T value) {
+  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
+  return value;
+}
+template <typename T>
+__device__ T warpMax(T value) {  // fmax of a float is float's
+  for (int offset = 16; offset > 0; offset /= 2)
+    value = fmax(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  return value;
+}
 
 /// Sums each of `parts` numbers over the block; thread 0 has the result.
 template <int parts>

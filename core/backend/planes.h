@@ -4,7 +4,7 @@
 
 #include "muster/core/tensor/tensor.h"
 
-namespace muster::cpu {
+namespace muster {
 
 /// An activation [N, C, H, W] in any layout as `count` planes [H, W, lanes], one after the other, whose lanes
 /// are treated alike by operations that move or mix pixels.
@@ -27,4 +27,4 @@ inline Planes planesOf(const Shape& shape, Layout layout) {
   return {0, 0};
 }
 
-}  // namespace muster::cpu
+}  // namespace muster

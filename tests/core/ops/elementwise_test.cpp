@@ -1,0 +1,185 @@
+#include "muster/core/ops/elementwise.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/support/arrays.h"
+#include "tests/support/devices.h"
+
+namespace muster {
+namespace {
+
+using test::Array;
+
+/// The rule as the header states it, for one element.
+double combined(Combination combination, const std::vector<double>& x) {
+  double value = x[0];
+  for (std::size_t i = 1; i < x.size(); ++i) switch (combination) {
+      case Combination::Add:
+      case Combination::Average:
+        value += x[i];
+        break;
+      case Combination::Subtract:
+        value -= x[i];
+        break;
+      case Combination::Product:
+        value *= x[i];
+        break;
+      case Combination::Max:
+        value = std::max(value, x[i]);
+        break;
+    }
+  return combination == Combination::Average ? value / static_cast<double>(x.size()) : value;
+}
+
+/// d combined / d x[input].
+double derivative(Combination combination, const std::vector<double>& x, std::size_t input) {
+  switch (combination) {
+    case Combination::Add:
+      return 1;
+    case Combination::Subtract:
+      return input == 0 ? 1 : -1;
+    case Combination::Average:
+      return 1 / static_cast<double>(x.size());
+    case Combination::Max:
+      return static_cast<std::size_t>(std::ranges::max_element(x) - x.begin()) == input ? 1 : 0;
+    case Combination::Product: {
+      double others = 1;
+      for (std::size_t i = 0; i < x.size(); ++i) others *= i == input ? 1 : x[i];
+      return others;
+    }
+  }
+  return 0;
+}
+
+/// The numbers of element i in all inputs.
+std::vector<double> elementOf(const std::vector<Array>& x, std::int64_t i) {
+  std::vector<double> values;
+  for (const Array& input : x) values.push_back(input.at(i));
+  return values;
+}
+
+std::vector<Tensor> toTensors(const std::vector<Array>& arrays, Layout layout, Device device) {
+  std::vector<Tensor> tensors;
+  for (const Array& array : arrays) tensors.push_back(test::toTensor(array, layout, device));
+  return tensors;
+}
+
+TEST_CASE_TEMPLATE("combinations and their derivatives, for few inputs and many, in every layout", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  Context context(Where::device(), {.threads = 2});
+  const ContextScope scope(context);
+  const Shape shape{3, 5, 2, 7};
+  for (const auto& [combination, name] : EnumNames<Combination>::kNames)
+    for (const std::size_t count : {1, 2, 3, 128, 129, 300}) {
+      if (combination == Combination::Subtract && count != 2) continue;
+      CAPTURE(name);
+      CAPTURE(count);
+      const double far = combination == Combination::Product ? 1.02 : 2;  // products of many stay numbers
+      std::vector<Array> x;
+      for (std::size_t i = 0; i < count; ++i) x.push_back(test::randomArray(shape, random, 0.98, far));
+      if (count > 1) x[1].at(3) = x[0].at(3);  // of equal ones the first counts
+      const Array gradY = test::randomArray(shape, random);
+      Array y(shape);
+      for (std::int64_t i = 0; i < shape.elements(); ++i) y.at(i) = combined(combination, elementOf(x, i));
+      for (const Layout layout : Where::layouts()) {
+        CAPTURE(nameOf(layout));
+        const auto inputs = toTensors(x, layout, Where::device());
+        const Tensor grad = test::toTensor(gradY, layout, Where::device());
+        Tensor out = test::nanTensor(shape, layout, Where::device());
+        combine(combination, inputs, out, context);
+        context.synchronize();
+        CHECK(test::maxError(out, y) < 2e-5);
+        for (const std::size_t input : {std::size_t{0}, count / 2, count - 1}) {
+          CAPTURE(input);
+          Array gradX(shape);
+          for (std::int64_t i = 0; i < shape.elements(); ++i)
+            gradX.at(i) = gradY.at(i) * derivative(combination, elementOf(x, i), input);
+          Tensor back = test::nanTensor(shape, layout, Where::device());
+          combineBackward(combination, inputs, input, grad, back, context);
+          context.synchronize();
+          CHECK(test::maxError(back, gradX) < 2e-5);
+        }
+      }
+    }
+}
+
+TEST_CASE_TEMPLATE("the output may be the first input's memory, and a NaN comes through a maximum", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
+  const auto on = [&](std::initializer_list<float> values) {
+    return copyTo(Tensor::of(values, {3}), device);
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  Tensor x = on({1, 2, 3});
+  const Tensor inputs[] = {x, on({4, 5, 6}), on({7, 8, 9})};
+  combine(Combination::Add, inputs, x, context);
+  context.synchronize();
+  CHECK(test::maxError(x, Array({3}, {12, 15, 18})) == 0);
+  addTo(inputs[1], x, context);
+  scale(-0.5, x, x, context);
+  context.synchronize();
+  CHECK(test::maxError(x, Array({3}, {-8, -10, -12})) == 0);
+  const Tensor broken[] = {on({nan, 1, 1}), on({1, nan, 1}), on({1, 1, nan})};
+  combine(Combination::Max, broken, x, context);
+  context.synchronize();
+  for (int i = 0; i < 3; ++i) CHECK(std::isnan(test::toArray(x).at(i)));
+}
+
+TEST_CASE_TEMPLATE("ranges of a dimension are copied, and nothing else is touched", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  std::mt19937_64 random(4);
+  Context context(device, {.threads = 2});
+  const Array x = test::randomArray({2, 5, 3}, random);
+  for (int axis = 0; axis < 3; ++axis) {
+    CAPTURE(axis);
+    std::vector<std::int64_t> sizes{2, 5, 3};
+    sizes[static_cast<std::size_t>(axis)] = 9;
+    const Shape shape(sizes);
+    const Array before = test::randomArray(shape, random);
+    Array expected = before;
+    constexpr std::int64_t kFrom = 1, kTo = 6, kCount = 1;
+    for (std::int64_t i = 0; i < x.shape.elements(); ++i) {
+      std::int64_t place[] = {i / 15, i / 3 % 5, i % 3};
+      if (place[axis] < kFrom || place[axis] >= kFrom + kCount) continue;
+      place[axis] += kTo - kFrom;
+      expected.at((place[0] * shape[1] + place[1]) * shape[2] + place[2]) = x.at(i);
+    }
+    Tensor y = test::toTensor(before, Layout::RowMajor, device);
+    copyRange(test::toTensor(x, Layout::RowMajor, device), kFrom, y, kTo, kCount, axis, context);
+    copyRange(test::toTensor(x, Layout::RowMajor, device), 0, y, 0, 0, axis, context);
+    context.synchronize();
+    CHECK(test::maxError(y, expected) == 0);
+  }
+}
+
+TEST_CASE("inputs that do not fit are refused by name") {
+  Context context;
+  Tensor x = Tensor::zeros({2, 3}), y = Tensor::zeros({3, 2});
+  const Tensor inputs[] = {x, x, x}, mixed[] = {x, y};
+  CHECK_THROWS_WITH_AS(combine(Combination::Subtract, inputs, x, context),
+                       "combine: subtract takes two inputs, got 3", InvalidArgument);
+  CHECK_THROWS_WITH_AS(combine(Combination::Add, mixed, x, context),
+                       "combine: an input is float32 [3, 2] on cpu, expected float32 [2, 3] on cpu",
+                       InvalidArgument);
+  CHECK_THROWS_WITH_AS(combineBackward(Combination::Add, inputs, 3, x, x, context),
+                       "combineBackward: there is no input 3, only 3", InvalidArgument);
+  CHECK_THROWS_AS(scale(2, x, y, context), InvalidArgument);
+  CHECK_THROWS_AS(copyRange(x, 0, y, 0, 1, 0, context), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace muster
