@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
 
@@ -21,7 +22,8 @@ std::unique_ptr<BatchNormPlan> planBatchNorm(const BatchNormShape& shape, Layout
   require(shape.input.rank() == 4 || layout == Layout::RowMajor, "batch_norm: {} cannot be {}",
           shape.input.toString(), nameOf(layout));
   if (context.device().isCpu()) return cpu::planBatchNorm(shape, layout, context);
-  detail::refuseGpu("batch_norm");
+  if constexpr (kCudaBuilt) return cuda::planBatchNorm(shape, layout, context);
+  throw DeviceUnavailable("batch_norm: this build has no CUDA");
 }
 
 }  // namespace muster

@@ -72,5 +72,8 @@ std::unique_ptr<BatchNormPlan> planBatchNorm(const BatchNormShape& shape, Layout
 namespace cpu {
 std::unique_ptr<BatchNormPlan> planBatchNorm(const BatchNormShape& shape, Layout layout, Context& context);
 }
+namespace cuda {
+std::unique_ptr<BatchNormPlan> planBatchNorm(const BatchNormShape& shape, Layout layout, Context& context);
+}
 
 }  // namespace muster

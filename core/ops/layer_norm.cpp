@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
 
@@ -16,7 +17,8 @@ void LayerNormShape::validate() const {
 std::unique_ptr<LayerNormPlan> planLayerNorm(const LayerNormShape& shape, Context& context) {
   shape.validate();
   if (context.device().isCpu()) return cpu::planLayerNorm(shape, context);
-  detail::refuseGpu("layer_norm");
+  if constexpr (kCudaBuilt) return cuda::planLayerNorm(shape, context);
+  throw DeviceUnavailable("layer_norm: this build has no CUDA");
 }
 
 }  // namespace muster

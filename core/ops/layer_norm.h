@@ -37,5 +37,8 @@ std::unique_ptr<LayerNormPlan> planLayerNorm(const LayerNormShape& shape, Contex
 namespace cpu {
 std::unique_ptr<LayerNormPlan> planLayerNorm(const LayerNormShape& shape, Context& context);
 }
+namespace cuda {
+std::unique_ptr<LayerNormPlan> planLayerNorm(const LayerNormShape& shape, Context& context);
+}
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/thrown.h"
 
@@ -24,17 +25,22 @@ struct Results {
 Results run(const LayerNormShape& shape, Context& context, const Array& x, const Array& gamma,
             const Array& beta, const Array& gradY) {
   auto plan = planLayerNorm(shape, context);
-  Results r{test::nanTensor(shape.input()), test::nanTensor(shape.input()), test::nanTensor({shape.features}),
-            test::nanTensor({shape.features})};
-  const Tensor input = test::toTensor(x), weights = test::toTensor(gamma);
-  plan->forward(input, weights, test::toTensor(beta), r.y);
-  plan->backward(input, weights, test::toTensor(gradY), r.gradX, r.gradGamma, r.gradBeta);
+  const Device device = context.device();
+  const auto nan = [&](const Shape& s) { return test::nanTensor(s, Layout::RowMajor, device); };
+  Results r{nan(shape.input()), nan(shape.input()), nan({shape.features}), nan({shape.features})};
+  const auto on = [&](const Array& array) { return test::toTensor(array, Layout::RowMajor, device); };
+  const Tensor input = on(x), weights = on(gamma);
+  plan->forward(input, weights, on(beta), r.y);
+  plan->backward(input, weights, on(gradY), r.gradX, r.gradGamma, r.gradBeta);
+  context.synchronize();
   return r;
 }
 
 }  // namespace
 
-TEST_CASE("layer normalisation agrees with the reference over shapes and threads") {
+TEST_CASE_TEMPLATE("layer normalisation agrees with the reference over shapes and threads", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
@@ -45,7 +51,7 @@ TEST_CASE("layer normalisation agrees with the reference over shapes and threads
     const auto x = test::randomArray(input, random, -2, 3), gradY = test::randomArray(input, random),
                gamma = test::randomArray(features, random, -1.5, 1.5),
                beta = test::randomArray(features, random);
-    Context one, three(Device::cpu(), {.threads = 3});
+    Context one(Where::device()), three(Where::device(), {.threads = 3});
     const auto got = run(shape, one, x, gamma, beta, gradY);
     const auto gradients = reference::layerNormBackward(x, gamma, gradY, 1e-3);
     CHECK(test::maxError(got.y, reference::layerNorm(x, gamma, beta, 1e-3)) < kTolerance);
@@ -60,28 +66,40 @@ TEST_CASE("layer normalisation agrees with the reference over shapes and threads
   }
 }
 
-TEST_CASE("without gamma and beta they are one and zero, and gradients that nobody wants are left out") {
+TEST_CASE_TEMPLATE(
+    "without gamma and beta they are one and zero, and gradients that nobody wants are left out", Where,
+    MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
   std::mt19937_64 random(3);
-  Context context;
+  Context context(device);
   const LayerNormShape shape{.rows = 4, .features = 21};
   const auto x = test::randomArray(shape.input(), random), gradY = test::randomArray(shape.input(), random);
   Array ones({21}), zeros({21});
   std::ranges::fill(ones.values, 1.0);
   const auto whole = run(shape, context, x, ones, zeros, gradY);
   auto plan = planLayerNorm(shape, context);
-  Tensor y = test::nanTensor(shape.input()), gradX = test::nanTensor(shape.input()), none;
-  plan->forward(test::toTensor(x), none, none, y);
-  plan->backward(test::toTensor(x), none, test::toTensor(gradY), gradX, none, none);
+  const Tensor input = test::toTensor(x, Layout::RowMajor, device),
+               grad = test::toTensor(gradY, Layout::RowMajor, device);
+  Tensor y = test::nanTensor(shape.input(), Layout::RowMajor, device),
+         gradX = test::nanTensor(shape.input(), Layout::RowMajor, device), none;
+  plan->forward(input, none, none, y);
+  plan->backward(input, none, grad, gradX, none, none);
+  context.synchronize();
   CHECK(test::sameBits(y, whole.y));
   CHECK(test::sameBits(gradX, whole.gradX));
-  Tensor gradGamma = test::nanTensor({21}), gradBeta = test::nanTensor({21});
-  plan->backward(test::toTensor(x), none, test::toTensor(gradY), none, gradGamma, gradBeta);
+  Tensor gradGamma = test::nanTensor({21}, Layout::RowMajor, device),
+         gradBeta = test::nanTensor({21}, Layout::RowMajor, device);
+  plan->backward(input, none, grad, none, gradGamma, gradBeta);
+  context.synchronize();
   CHECK(test::sameBits(gradGamma, whole.gradGamma));
 }
 
-TEST_CASE("a mean of ten thousand beside a variance of one is no trouble") {
+TEST_CASE_TEMPLATE("a mean of ten thousand beside a variance of one is no trouble", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(5);
-  Context context;
+  Context context(Where::device());
   const LayerNormShape shape{.rows = 20, .features = 300};
   auto x = test::randomArray(shape.input(), random, 10000 - 1.7, 10000 + 1.7);
   const auto gamma = test::randomArray({300}, random), beta = test::randomArray({300}, random),

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+
+#include "muster/core/backend/cuda/kernels/launch.h"
+
+namespace muster::cuda {
+
+/// Values of channels: [samples, channels, pixels], or [rows, channels] with the channels side by side.
+struct ChannelShape {
+  std::int64_t samples, channels, pixels;  // pixels: 1 where the channels lie side by side
+};
+
+/// Sums by channel are formed in parts, a block's work each, and these added in order: as many as the shape
+/// says.
+std::int64_t channelParts(const ChannelShape& shape);
+/// Numbers of memory for the parts.
+std::int64_t channelScratch(const ChannelShape& shape);
+
+/// What x becomes by channel: (x - mean) * scale + shift, then ReLU where asked for. A gradient becomes
+/// a * g + (b * (x - mean) + c).
+struct ChannelConstants {
+  double *meanOf, *varianceOf, *inverseOf;  // inverse: 1 / sqrt(variance + epsilon)
+  float *mean, *scale, *shift, *a, *b, *c;
+};
+
+struct BatchNormCall {
+  ChannelShape shape;
+  ChannelConstants constants;
+  double epsilon;
+  bool relu;
+  double* scratch;
+};
+
+/// sums [2, channels]: of x and of x^2, in float64.
+cudaError_t launchChannelMoments(const BatchNormCall& call, const float* x, double* sums,
+                                 cudaStream_t stream);
+/// Takes mean and variance from sums over `count` values a channel, and with them makes what `normalise`
+/// needs; gamma and beta may be null.
+cudaError_t launchConstantsOfSums(const BatchNormCall& call, const double* sums, double count,
+                                  const float* gamma, const float* beta, cudaStream_t stream);
+/// Likewise from given statistics.
+cudaError_t launchConstantsOf(const BatchNormCall& call, const float* mean, const float* variance,
+                              const float* gamma, const float* beta, cudaStream_t stream);
+cudaError_t launchNormalise(const BatchNormCall& call, const float* x, float* y, cudaStream_t stream);
+cudaError_t launchMoveStatistics(const BatchNormCall& call, double momentum, float* mean, float* variance,
+                                 cudaStream_t stream);
+/// sums [2, channels]: of g and of g times the normalised x; gradGamma and gradBeta may be null.
+cudaError_t launchGradientSums(const BatchNormCall& call, const float* x, const float* gradY, double* sums,
+                               float* gradGamma, float* gradBeta, cudaStream_t stream);
+/// @param sums  null: statistics that do not depend on x.
+cudaError_t launchBatchNormGradient(const BatchNormCall& call, const float* x, const float* gradY,
+                                    const double* sums, double count, float* gradX, cudaStream_t stream);
+
+/// A row's statistics: the normalised value is (x - mean) * inverse + rest, where `rest` is what the mean
+/// lost in float32.
+struct RowMoments {
+  float mean, inverse, rest;
+};
+struct LayerNormCall {
+  std::int64_t rows, features;
+  double epsilon;
+  RowMoments* moments;  // [rows]
+};
+/// gamma and beta may be null.
+cudaError_t launchLayerNorm(const LayerNormCall& call, const float* x, const float* gamma, const float* beta,
+                            float* y, cudaStream_t stream);
+cudaError_t launchLayerNormGradient(const LayerNormCall& call, const float* x, const float* gamma,
+                                    const float* gradY, float* gradX, cudaStream_t stream);
+/// @param scratch  channelScratch({rows, features, 1}) numbers.
+cudaError_t launchLayerNormParameters(const LayerNormCall& call, const float* x, const float* gradY,
+                                      float* gradGamma, float* gradBeta, double* scratch,
+                                      cudaStream_t stream);
+
+}  // namespace muster::cuda
