@@ -1,5 +1,6 @@
 #include "muster/core/ops/attention.h"
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 
 namespace muster {
@@ -15,6 +16,7 @@ void AttentionShape::validate() const {
 std::unique_ptr<AttentionPlan> planAttention(const AttentionShape& shape, bool training, Context& context) {
   shape.validate();
   if (context.device().isCpu()) return cpu::planAttention(shape, training, context);
+  if constexpr (kCudaBuilt) return cuda::planAttention(shape, training, context);
   throw DeviceUnavailable("attention: this build has no CUDA");
 }
 

@@ -45,5 +45,8 @@ std::unique_ptr<AttentionPlan> planAttention(const AttentionShape& shape, bool t
 namespace cpu {
 std::unique_ptr<AttentionPlan> planAttention(const AttentionShape& shape, bool training, Context& context);
 }
+namespace cuda {
+std::unique_ptr<AttentionPlan> planAttention(const AttentionShape& shape, bool training, Context& context);
+}
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <array>
 #include <span>
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
 
@@ -28,6 +29,9 @@ void requireUsable(const Tensor& indices, const Tensor& table, const char* table
     throw InvalidArgument(
         fmt::format("embedding: expected {} float32 [vocabulary, F], got {}", tableName, table.toString()));
   const Device device = table.device();
+  if (indices.device() != device)
+    throw InvalidArgument(fmt::format("embedding: the indices are on {}, {} on {}",
+                                      indices.device().toString(), tableName, device.toString()));
   detail::expectTensor(
       "embedding", rowsName, rows,
       {withFeatures(indices.shape(), table.shape()[1]), Layout::RowMajor, DType::Float32, device});
@@ -42,14 +46,16 @@ void embeddingForward(const Tensor& indices, const Tensor& table, const Tensor& 
                       Context& context) {
   requireUsable(indices, table, "table", mask, y, "y");
   if (y.device().isCpu()) return cpu::embeddingForward(indices, table, mask, y, context);
-  detail::refuseGpu("embedding");
+  if constexpr (kCudaBuilt) return cuda::embeddingForward(indices, table, mask, y, context);
+  throw DeviceUnavailable("embedding: this build has no CUDA");
 }
 
 void embeddingBackward(const Tensor& indices, const Tensor& gradY, const Tensor& mask, Tensor& gradTable,
                        Context& context) {
   requireUsable(indices, gradTable, "gradTable", mask, gradY, "gradY");
   if (gradY.device().isCpu()) return cpu::embeddingBackward(indices, gradY, mask, gradTable, context);
-  detail::refuseGpu("embedding");
+  if constexpr (kCudaBuilt) return cuda::embeddingBackward(indices, gradY, mask, gradTable, context);
+  throw DeviceUnavailable("embedding: this build has no CUDA");
 }
 
 }  // namespace muster

@@ -1,6 +1,5 @@
 #include "muster/core/ops/detail/expect.h"
 
-#include "muster/built.h"
 #include "muster/core/base/error.h"
 
 namespace muster::detail {
@@ -18,11 +17,6 @@ void expectTensor(std::string_view op, std::string_view name, const Tensor& tens
 
 void expectLike(std::string_view op, std::string_view name, const Tensor& tensor, const Tensor& other) {
   expectTensor(op, name, tensor, {other.shape(), other.layout(), DType::Float32, other.device()});
-}
-
-void refuseGpu(std::string_view op) {
-  throw DeviceUnavailable(kCudaBuilt ? fmt::format("{}: it runs on the CPU alone", op)
-                                     : fmt::format("{}: this build has no CUDA", op));
 }
 
 }  // namespace muster::detail

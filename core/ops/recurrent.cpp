@@ -1,5 +1,6 @@
 #include "muster/core/ops/recurrent.h"
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
 
@@ -15,7 +16,8 @@ void RecurrentShape::validate() const {
 std::unique_ptr<RecurrentPlan> planRecurrent(const RecurrentShape& shape, bool training, Context& context) {
   shape.validate();
   if (context.device().isCpu()) return cpu::planRecurrent(shape, training, context);
-  detail::refuseGpu("recurrent");
+  if constexpr (kCudaBuilt) return cuda::planRecurrent(shape, training, context);
+  throw DeviceUnavailable("recurrent: this build has no CUDA");
 }
 
 }  // namespace muster

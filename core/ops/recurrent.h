@@ -74,5 +74,8 @@ std::unique_ptr<RecurrentPlan> planRecurrent(const RecurrentShape& shape, bool t
 namespace cpu {
 std::unique_ptr<RecurrentPlan> planRecurrent(const RecurrentShape& shape, bool training, Context& context);
 }
+namespace cuda {
+std::unique_ptr<RecurrentPlan> planRecurrent(const RecurrentShape& shape, bool training, Context& context);
+}
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #include "muster/core/ops/sequence.h"
 
+#include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
 
@@ -31,30 +32,35 @@ void maskSteps(const Tensor& x, const Tensor& mask, Tensor& y, Context& context)
   requireSequence("mask steps", x, mask);
   detail::expectLike("mask steps", "y", y, x);
   if (x.device().isCpu()) return cpu::maskSteps(x, mask, y, context);
+  if constexpr (kCudaBuilt) return cuda::maskSteps(x, mask, y, context);
   throw DeviceUnavailable("mask steps: this build has no CUDA");
 }
 
 void lastStepForward(const Tensor& x, const Tensor& mask, Tensor& y, Context& context) {
   requireReduction("last step", x, mask, "y", y);
   if (x.device().isCpu()) return cpu::lastStepForward(x, mask, y, context);
+  if constexpr (kCudaBuilt) return cuda::lastStepForward(x, mask, y, context);
   throw DeviceUnavailable("last step: this build has no CUDA");
 }
 
 void lastStepBackward(const Tensor& gradY, const Tensor& mask, Tensor& gradX, Context& context) {
   requireReduction("last step", gradX, mask, "gradY", gradY);
   if (gradX.device().isCpu()) return cpu::lastStepBackward(gradY, mask, gradX, context);
+  if constexpr (kCudaBuilt) return cuda::lastStepBackward(gradY, mask, gradX, context);
   throw DeviceUnavailable("last step: this build has no CUDA");
 }
 
 void meanOverTimeForward(const Tensor& x, const Tensor& mask, Tensor& y, Context& context) {
   requireReduction("mean over time", x, mask, "y", y);
   if (x.device().isCpu()) return cpu::meanOverTimeForward(x, mask, y, context);
+  if constexpr (kCudaBuilt) return cuda::meanOverTimeForward(x, mask, y, context);
   throw DeviceUnavailable("mean over time: this build has no CUDA");
 }
 
 void meanOverTimeBackward(const Tensor& gradY, const Tensor& mask, Tensor& gradX, Context& context) {
   requireReduction("mean over time", gradX, mask, "gradY", gradY);
   if (gradX.device().isCpu()) return cpu::meanOverTimeBackward(gradY, mask, gradX, context);
+  if constexpr (kCudaBuilt) return cuda::meanOverTimeBackward(gradY, mask, gradX, context);
   throw DeviceUnavailable("mean over time: this build has no CUDA");
 }
 

@@ -28,5 +28,12 @@ void lastStepBackward(const Tensor& gradY, const Tensor& mask, Tensor& gradX, Co
 void meanOverTimeForward(const Tensor& x, const Tensor& mask, Tensor& y, Context& context);
 void meanOverTimeBackward(const Tensor& gradY, const Tensor& mask, Tensor& gradX, Context& context);
 }  // namespace cpu
+namespace cuda {
+void maskSteps(const Tensor& x, const Tensor& mask, Tensor& y, Context& context);
+void lastStepForward(const Tensor& x, const Tensor& mask, Tensor& y, Context& context);
+void lastStepBackward(const Tensor& gradY, const Tensor& mask, Tensor& gradX, Context& context);
+void meanOverTimeForward(const Tensor& x, const Tensor& mask, Tensor& y, Context& context);
+void meanOverTimeBackward(const Tensor& gradY, const Tensor& mask, Tensor& gradX, Context& context);
+}  // namespace cuda
 
 }  // namespace muster

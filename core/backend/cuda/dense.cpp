@@ -1,32 +1,11 @@
 #include "muster/core/ops/dense.h"
 
-#include <array>
-
 #include "muster/core/backend/cuda/kernels/elementwise.h"
 #include "muster/core/backend/cuda/matmul.h"
 #include "muster/core/ops/detail/expect.h"
 
 namespace muster::cuda {
 namespace {
-
-/// A factor of a product as the math mode takes it: itself, or rounded to bfloat16 in memory planned for it.
-class Factor {
- public:
-  Factor(std::int64_t elements, const State& state)
-      : elements_(elements),
-        rounded_(state.mathMode() == MathMode::BFloat16 ? static_cast<std::size_t>(elements) * 2 : 0,
-                 state.device()) {}
-
-  const void* of(const Tensor& tensor, cudaStream_t stream) const {
-    if (rounded_.bytes() == 0) return tensor.raw();
-    MUSTER_CUDA_CHECK(launchToBFloat16(tensor.data<float>(), rounded_.data(), elements_, stream));
-    return rounded_.data();
-  }
-
- private:
-  std::int64_t elements_;
-  Buffer rounded_;
-};
 
 class MatmulDense final : public DensePlan {
  public:

@@ -1,5 +1,8 @@
 #include "muster/core/backend/cuda/matmul.h"
 
+#include <limits>
+
+#include "muster/core/backend/cuda/kernels/elementwise.h"
 #include "muster/core/base/detail/vendor_call.h"
 #include "muster/core/base/error.h"
 
@@ -9,11 +12,9 @@
 namespace muster::cuda {
 namespace {
 
-MatrixOwner makeMatrix(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
-  return make<MatrixOwner>([&](auto* matrix) {
-    MUSTER_CUDA_CHECK(blas().cublasLtMatrixLayoutCreate(matrix, type, static_cast<std::uint64_t>(rows),
-                                                        static_cast<std::uint64_t>(columns), rows));
-  });
+template <typename Value>
+void set(cublasLtMatrixLayout_t matrix, cublasLtMatrixLayoutAttribute_t attribute, const Value& value) {
+  MUSTER_CUDA_CHECK(blas().cublasLtMatrixLayoutSetAttribute(matrix, attribute, &value, sizeof value));
 }
 
 template <typename Value>
@@ -27,25 +28,39 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
   MUSTER_CUDA_CHECK(blas().cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
 }
 
-PreferenceOwner makePreference() {
+MatrixOwner makeMatrix(cudaDataType_t type, std::int64_t rows, std::int64_t columns, std::int64_t batch) {
+  auto matrix = make<MatrixOwner>([&](auto* made) {
+    MUSTER_CUDA_CHECK(blas().cublasLtMatrixLayoutCreate(made, type, static_cast<std::uint64_t>(rows),
+                                                        static_cast<std::uint64_t>(columns), rows));
+  });
+  if (batch == 1) return matrix;
+  require(batch <= std::numeric_limits<std::int32_t>::max(), "matrix product: {} at once are too many",
+          batch);
+  set(matrix.get(), CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(batch));
+  set(matrix.get(), CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, rows * columns);
+  return matrix;
+}
+
+PreferenceOwner makePreference(std::uint32_t alignment) {
   auto preference = make<PreferenceOwner>(
       [](auto* made) { MUSTER_CUDA_CHECK(blas().cublasLtMatmulPreferenceCreate(made)); });
   set(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kWorkspaceBytes});
   for (auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    set(preference.get(), attribute, Matmul::kAlignment);
+    set(preference.get(), attribute, alignment);
   return preference;
 }
 
-void requireAligned(const void* data, const char* name) {
-  require(reinterpret_cast<std::uintptr_t>(data) % Matmul::kAlignment == 0,
-          "matrix product: {} must begin at a multiple of {} bytes on a GPU", name, Matmul::kAlignment);
+void requireAligned(const void* data, const char* name, std::uint32_t alignment) {
+  require(reinterpret_cast<std::uintptr_t>(data) % alignment == 0,
+          "matrix product: {} must begin at a multiple of {} bytes on a GPU", name, alignment);
 }
 
 }  // namespace
 
-Matmul::Matmul(State& state, const MatmulShape& s, Epilogue epilogue) : state_(&state) {
+Matmul::Matmul(State& state, const MatmulShape& s, Epilogue epilogue)
+    : state_(&state), alignment_(s.alignment) {
   const muster::detail::VendorCall inside;
   const MathMode mode = state.mathMode();
   const auto compute = mode == MathMode::TensorFloat32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
@@ -57,11 +72,13 @@ Matmul::Matmul(State& state, const MatmulShape& s, Epilogue epilogue) : state_(&
   set(description_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE,
       epilogue == Epilogue::Bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
   if (epilogue == Epilogue::Bias) set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
-  first_ = s.transposeB ? makeMatrix(factors, s.inner, s.columns) : makeMatrix(factors, s.columns, s.inner);
-  second_ = s.transposeA ? makeMatrix(factors, s.rows, s.inner) : makeMatrix(factors, s.inner, s.rows);
-  result_ = makeMatrix(CUDA_R_32F, s.columns, s.rows);
+  first_ = s.transposeB ? makeMatrix(factors, s.inner, s.columns, s.batch)
+                        : makeMatrix(factors, s.columns, s.inner, s.batch);
+  second_ = s.transposeA ? makeMatrix(factors, s.rows, s.inner, s.batch)
+                         : makeMatrix(factors, s.inner, s.rows, s.batch);
+  result_ = makeMatrix(CUDA_R_32F, s.columns, s.rows, s.batch);
 
-  const auto preference = makePreference();
+  const auto preference = makePreference(s.alignment);
   cublasLtMatmulHeuristicResult_t best{};
   int found = 0;
   const cublasStatus_t status = blas().cublasLtMatmulAlgoGetHeuristic(
@@ -76,19 +93,30 @@ Matmul::Matmul(State& state, const MatmulShape& s, Epilogue epilogue) : state_(&
   algorithm_ = best.algo;
 }
 
-void Matmul::run(const void* a, const void* b, const float* bias, float* d) {
-  requireAligned(a, "the first factor");
-  requireAligned(b, "the second factor");
-  requireAligned(d, "the result");
+void Matmul::multiply(const void* a, const void* b, const float* bias, float keep, float* d) {
+  requireAligned(a, "the first factor", alignment_);
+  requireAligned(b, "the second factor", alignment_);
+  requireAligned(d, "the result", alignment_);
   const muster::detail::VendorCall inside;
   if (bias) {
-    requireAligned(bias, "the bias");
+    requireAligned(bias, "the bias", alignment_);
     set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   }
-  constexpr float one = 1, zero = 0;
+  constexpr float one = 1;
   MUSTER_CUDA_CHECK(blas().cublasLtMatmul(
-      state_->blasHandle(), description_.get(), &one, b, first_.get(), a, second_.get(), &zero, d,
+      state_->blasHandle(), description_.get(), &one, b, first_.get(), a, second_.get(), &keep, d,
       result_.get(), d, result_.get(), &algorithm_, state_->workspace(), kWorkspaceBytes, state_->stream()));
+}
+
+Factor::Factor(std::int64_t elements, const State& state)
+    : elements_(elements),
+      rounded_(state.mathMode() == MathMode::BFloat16 ? static_cast<std::size_t>(elements) * 2 : 0,
+               state.device()) {}
+
+const void* Factor::of(const float* elements, cudaStream_t stream) const {
+  if (rounded_.bytes() == 0) return elements;
+  MUSTER_CUDA_CHECK(launchToBFloat16(elements, rounded_.data(), elements_, stream));
+  return rounded_.data();
 }
 
 }  // namespace muster::cuda

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "muster/core/backend/cuda/state.h"
+#include "muster/core/tensor/tensor.h"
 
 namespace muster::cuda {
 
@@ -11,6 +12,10 @@ struct MatmulShape {
   std::int64_t rows, columns, inner;
   bool transposeA = false;  ///< a lies as [inner, rows], else [rows, inner]
   bool transposeB = false;  ///< b lies as [columns, inner], else [inner, columns]
+  /// That many products, whose matrices lie one after the other.
+  std::int64_t batch = 1;
+  /// All addresses are multiples of this, in bytes: 4, 8 or 16.
+  std::uint32_t alignment = 16;
 };
 
 enum class Epilogue {
@@ -23,20 +28,35 @@ enum class Epilogue {
 /// float32.
 class Matmul {
  public:
-  /// Addresses are multiples of this, in bytes.
-  static constexpr std::uint32_t kAlignment = 16;
-
   Matmul(State& state, const MatmulShape& shape, Epilogue epilogue);
   /// Whether cuBLASLt has an algorithm for this; without an epilogue it always has.
   bool supported() const { return supported_; }
-  void run(const void* a, const void* b, const float* bias, float* d);
+  void run(const void* a, const void* b, const float* bias, float* d) { multiply(a, b, bias, 0, d); }
+  /// Adds the product to d.
+  void add(const void* a, const void* b, float* d) { multiply(a, b, nullptr, 1, d); }
 
  private:
+  void multiply(const void* a, const void* b, const float* bias, float keep, float* d);
+
   State* state_;
+  std::uint32_t alignment_;
   bool supported_ = false;
   MatmulOwner description_;
   MatrixOwner first_, second_, result_;  // as cuBLASLt takes them, column-major
   cublasLtMatmulAlgo_t algorithm_{};
+};
+
+/// A factor of a product as the math mode takes it: itself, or rounded to bfloat16 in memory planned for it.
+class Factor {
+ public:
+  Factor(std::int64_t elements, const State& state);
+
+  const void* of(const float* elements, cudaStream_t stream) const;
+  const void* of(const Tensor& tensor, cudaStream_t stream) const { return of(tensor.data<float>(), stream); }
+
+ private:
+  std::int64_t elements_;
+  Buffer rounded_;
 };
 
 }  // namespace muster::cuda

@@ -26,7 +26,8 @@ namespace muster::cuda {
   FUNCTION(cublasLtMatmulPreferenceDestroy)      \
   FUNCTION(cublasLtMatmulPreferenceSetAttribute) \
   FUNCTION(cublasLtMatrixLayoutCreate)           \
-  FUNCTION(cublasLtMatrixLayoutDestroy)
+  FUNCTION(cublasLtMatrixLayoutDestroy)          \
+  FUNCTION(cublasLtMatrixLayoutSetAttribute)
 
 #define MUSTER_CUDNN_FUNCTIONS(FUNCTION)                       \
   FUNCTION(cudnnConvolutionBackwardBias)                       \

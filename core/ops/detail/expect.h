@@ -22,7 +22,4 @@ void expectTensor(std::string_view op, std::string_view name, const Tensor& tens
 /// Checks that `tensor` is float32 and in shape, layout and device like `other`.
 void expectLike(std::string_view op, std::string_view name, const Tensor& tensor, const Tensor& other);
 
-/// For an operation without a GPU's kernels, which `op` names. @throws DeviceUnavailable.
-[[noreturn]] void refuseGpu(std::string_view op);
-
 }  // namespace muster::detail

@@ -9,6 +9,7 @@
 
 #include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
+#include "tests/support/devices.h"
 
 namespace muster {
 namespace {
@@ -37,48 +38,72 @@ Tensor maskNamed(std::string_view name) {
   return {};
 }
 
-TEST_CASE("values and gradients are those of the float64 script, masked or not, on any number of threads") {
+/// An output that is NaN before it is written.
+Tensor nanOn(Device device, const Shape& shape) {
+  return test::nanTensor(shape, Layout::RowMajor, device);
+}
+
+Tensor maskOn(Device device, const Tensor& mask) {
+  return mask.defined() ? copyTo(mask, device) : mask;
+}
+
+TEST_CASE_TEMPLATE(
+    "values and gradients are those of the float64 script, masked or not, on any number of threads", Where,
+    MUSTER_TEST_MATH_MODES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
   for (const auto& golden : kAttentionGolden)
     for (const int threads : {1, 3}) {
       CAPTURE(golden.mask);
       CAPTURE(golden.causal);
-      Context context(Device::cpu(), {.threads = threads});
+      ContextOptions options = Where::options();
+      options.threads = threads;
+      Context context(device, options);
       const ContextScope scope(context);
       const AttentionShape shape{.batch = 2, .steps = 4, .features = 4, .heads = 2, .causal = golden.causal};
       const auto plan = planAttention(shape, true, context);
-      const Tensor x = numbers(shape.input(), 1), gradY = numbers(shape.output(), 2);
-      const Tensor mask = maskNamed(golden.mask);
-      Tensor y = test::nanTensor(shape.output());
+      const Tensor x = copyTo(numbers(shape.input(), 1), device),
+                   gradY = copyTo(numbers(shape.output(), 2), device);
+      const Tensor mask = maskOn(device, maskNamed(golden.mask));
+      Tensor y = nanOn(device, shape.output());
       plan->forward(x, mask, y);
-      CHECK(test::maxError(y, Array(shape.output(), golden.y)) < 5e-7);
+      context.synchronize();
+      CHECK(test::maxError(y, Array(shape.output(), golden.y)) < 5e-7 + 8 * Where::kProductError);
       for (int call = 0; call < 2; ++call) {  // it may be called again
-        Tensor gradX = test::nanTensor(shape.input());
+        Tensor gradX = nanOn(device, shape.input());
         plan->backward(x, mask, gradY, gradX);
-        CHECK(test::maxError(gradX, Array(shape.input(), golden.gradX)) < 1e-6);
+        context.synchronize();
+        CHECK(test::maxError(gradX, Array(shape.input(), golden.gradX)) < 1e-6 + 8 * Where::kProductError);
       }
     }
 }
 
-TEST_CASE("a padded sequence gives what it gives by itself, and a causal step does not see what follows") {
+TEST_CASE_TEMPLATE(
+    "a padded sequence gives what it gives by itself, and a causal step does not see what follows", Where,
+    MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
-  Context context;
+  Context context(device, Where::options());
   const ContextScope scope(context);
   constexpr std::int64_t kSteps = 37, kLength = 21;
   for (const bool causal : {false, true}) {
     const AttentionShape shape{.batch = 1, .steps = kSteps, .features = 24, .heads = 3, .causal = causal};
     AttentionShape alone = shape;
     alone.steps = kLength;
-    const Tensor x = test::toTensor(test::randomArray(shape.input(), random, -2, 2));
+    const Tensor x =
+        test::toTensor(test::randomArray(shape.input(), random, -2, 2), Layout::RowMajor, device);
     const Tensor cut = x.reshape({kSteps, 72}).rows(0, kLength).reshape(alone.input());
     Tensor mask = Tensor::zeros({1, kSteps});
     std::fill_n(mask.data<float>(), kLength, 1.0f);
-    Tensor padded = test::nanTensor(shape.output()), whole = test::nanTensor(shape.output());
-    Tensor expected = test::nanTensor(alone.output());
-    planAttention(shape, false, context)->forward(x, mask, padded);
+    Tensor padded = nanOn(device, shape.output()), whole = nanOn(device, shape.output());
+    Tensor expected = nanOn(device, alone.output());
+    planAttention(shape, false, context)->forward(x, copyTo(mask, device), padded);
     planAttention(shape, false, context)->forward(x, {}, whole);
     planAttention(alone, false, context)->forward(cut, {}, expected);
+    context.synchronize();
     const auto first = [&](const Tensor& y) {
       return test::toArray(y.reshape({kSteps, 24}).rows(0, kLength).reshape(alone.output()));
     };
@@ -89,21 +114,28 @@ TEST_CASE("a padded sequence gives what it gives by itself, and a causal step do
   }
 }
 
-TEST_CASE("large products neither overflow nor give NaN, and a NaN is not hidden") {
-  Context context;
+TEST_CASE_TEMPLATE("large products neither overflow nor give NaN, and a NaN is not hidden", Where,
+                   MUSTER_TEST_MATH_MODES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device, Where::options());
   const ContextScope scope(context);
   const AttentionShape shape{.batch = 1, .steps = 3, .features = 2};
   const auto plan = planAttention(shape, true, context);
-  Tensor x = numbers(shape.input(), 1), y = test::nanTensor(shape.output()),
-         gradX = test::nanTensor(shape.input());
+  Tensor x = numbers(shape.input(), 1), y = nanOn(device, shape.output()),
+         gradX = nanOn(device, shape.input());
   for (float& value : x.span<float>()) value *= 1e4f;
-  plan->forward(x, {}, y);
-  plan->backward(x, {}, numbers(shape.output(), 2), gradX);
+  const Tensor large = copyTo(x, device);
+  plan->forward(large, {}, y);
+  plan->backward(large, {}, copyTo(numbers(shape.output(), 2), device), gradX);
+  context.synchronize();
   for (const Tensor& tensor : {y, gradX})
-    CHECK(std::ranges::all_of(tensor.span<float>(), [](float v) { return std::isfinite(v); }));
+    CHECK(std::ranges::all_of(test::toArray(tensor).values, [](double v) { return std::isfinite(v); }));
   x.data<float>()[0] = std::nanf("");
-  plan->forward(x, {}, y);
-  CHECK(std::isnan(y.data<float>()[0]));
+  const Tensor broken = copyTo(x, device);
+  plan->forward(broken, {}, y);
+  context.synchronize();
+  CHECK(std::isnan(test::toArray(y).at(0)));
 }
 
 TEST_CASE("sizes and tensors that do not fit are refused by name") {

@@ -3,10 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
+#include "tests/support/devices.h"
 
 namespace muster {
 namespace {
@@ -17,18 +19,21 @@ Tensor indexTensor(std::vector<std::int64_t> values, const Shape& shape) {
   return tensor;
 }
 
-TEST_CASE(
-    "rows are gathered, and gradients scattered in the order of the indices, on any number of threads") {
+TEST_CASE_TEMPLATE(
+    "rows are gathered, and gradients scattered in the order of the indices, on any number of threads", Where,
+    MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
   for (const std::int64_t features : {1, 7, 64, 5000})
-    for (const Shape& shape : {Shape{1}, Shape{6}, Shape{5, 9}}) {
+    for (const Shape& shape : {Shape{1}, Shape{6}, Shape{5, 9}, Shape{20, 31}}) {
       constexpr std::int64_t kVocabulary = 11;
       CAPTURE(features);
       std::vector<std::int64_t> values(static_cast<std::size_t>(shape.elements()));
       for (auto& value : values) value = static_cast<std::int64_t>(random() % (kVocabulary - 1));
-      const Tensor indices = indexTensor(values, shape);
+      const Tensor indices = copyTo(indexTensor(values, shape), device);
       const auto table = test::randomArray({kVocabulary, features}, random);
       const Shape rows{shape.elements(), features};
       const auto gradY = test::randomArray(rows, random);
@@ -43,32 +48,60 @@ TEST_CASE(
           shape.rank() == 1 ? Shape{shape[0], features} : Shape{shape[0], shape[1], features};
       Tensor first;
       for (const int threads : {1, 2, 3}) {
-        Context context(Device::cpu(), {.threads = threads});
+        Context context(device, {.threads = threads});
         const ContextScope scope(context);
-        Tensor y = test::nanTensor(output), gradient = test::nanTensor(table.shape);
-        embeddingForward(indices, test::toTensor(table), {}, y, context);
+        Tensor y = test::nanTensor(output, Layout::RowMajor, device),
+               gradient = test::nanTensor(table.shape, Layout::RowMajor, device);
+        embeddingForward(indices, test::toTensor(table, Layout::RowMajor, device), {}, y, context);
+        context.synchronize();
         CHECK(test::maxError(y.reshape(rows), expected) == 0);
-        embeddingBackward(indices, test::toTensor(gradY).reshape(output), {}, gradient, context);
-        CHECK(test::maxError(gradient, expectedGradient) < 1e-6);
+        embeddingBackward(indices, test::toTensor(gradY, Layout::RowMajor, device).reshape(output), {},
+                          gradient, context);
+        context.synchronize();
+        CHECK(test::maxError(gradient, expectedGradient) < 5e-6);
         if (threads == 1) first = gradient;
         CHECK(test::sameBits(gradient, first));
       }
     }
 }
 
-TEST_CASE("masked places hold zeros, whatever their index, and teach nothing") {
-  Context context;
-  const Tensor indices = indexTensor({0, 1, 2, -7, 99, 1}, {2, 3}),
-               table = Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2});
-  const Tensor mask = Tensor::of({1, 1, 0, 0, 0, 1}, {2, 3});
-  Tensor y = test::nanTensor({2, 3, 2}), gradient = test::nanTensor({3, 2});
+TEST_CASE_TEMPLATE("masked places hold zeros, whatever their index, and teach nothing", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
+  const Tensor indices = copyTo(indexTensor({0, 1, 2, -7, 99, 1}, {2, 3}), device),
+               table = copyTo(Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2}), device),
+               mask = copyTo(Tensor::of({1, 1, 0, 0, 0, 1}, {2, 3}), device);
+  Tensor y = test::nanTensor({2, 3, 2}, Layout::RowMajor, device),
+         gradient = test::nanTensor({3, 2}, Layout::RowMajor, device);
   embeddingForward(indices, table, mask, y, context);
+  context.synchronize();
   CHECK(test::maxError(y, test::Array({2, 3, 2}, {1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 3, 4})) == 0);
   Tensor gradY = Tensor::zeros({2, 3, 2});
   std::ranges::fill(gradY.span<float>(), 1.0f);
   gradY.data<float>()[4] = std::numeric_limits<float>::quiet_NaN();
-  embeddingBackward(indices, gradY, mask, gradient, context);
+  embeddingBackward(indices, copyTo(gradY, device), mask, gradient, context);
+  context.synchronize();
   CHECK(test::maxError(gradient, test::Array({3, 2}, {1, 1, 2, 2, 0, 0})) == 0);
+}
+
+TEST_CASE("on a GPU an index out of range gives a row of NaN, and teaches nothing") {
+  MUSTER_NEEDS_DEVICE(test::OnGpu);
+  const Device device = test::OnGpu::device();
+  Context context(device);
+  const Tensor indices = copyTo(indexTensor({1, 3, -1}, {3}), device),
+               table = copyTo(Tensor::of({1, 2, 3}, {3, 1}), device);
+  Tensor y = Tensor::zeros({3, 1}, DType::Float32, device),
+         gradient = test::nanTensor({3, 1}, Layout::RowMajor, device);
+  embeddingForward(indices, table, {}, y, context);
+  embeddingBackward(indices, table, {}, gradient, context);
+  context.synchronize();
+  const test::Array got = test::toArray(y);
+  CHECK(got.at(0) == 2);
+  CHECK(std::isnan(got.at(1)));
+  CHECK(std::isnan(got.at(2)));
+  CHECK(test::maxError(gradient, test::Array({3, 1}, {0, 1, 0})) == 0);
 }
 
 TEST_CASE("an index out of range is told by example and position") {

@@ -12,6 +12,7 @@
 
 #include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
+#include "tests/support/devices.h"
 
 namespace muster {
 namespace {
@@ -72,12 +73,64 @@ struct Result {
   }
 };
 
-Result run(RecurrentPlan& plan, const RecurrentShape& shape, const Tensor& x, const RecurrentWeights& weights,
-           const Tensor& mask, const Tensor& gradY) {
-  Result result{test::nanTensor(shape.output()), test::nanTensor(shape.input()), nanWeights(shape)};
-  plan.forward(x, weights, mask, result.y);
-  plan.backward(weights, mask, gradY, result.gradients, result.gradX);
+Tensor moved(const Tensor& tensor, Device device) {
+  return tensor.defined() ? copyTo(tensor, device) : tensor;
+}
+
+RecurrentWeights moved(const RecurrentWeights& w, Device device) {
+  return {moved(w.input, device), moved(w.recurrent, device), moved(w.bias, device),
+          moved(w.recurrentBias, device)};
+}
+
+/// What a plan reads, on its device.
+struct Inputs {
+  Tensor x;
+  RecurrentWeights weights;
+  Tensor mask, gradY;
+
+  Inputs on(Device device) const {
+    return {moved(x, device), moved(weights, device), moved(mask, device), moved(gradY, device)};
+  }
+};
+
+/// The output, on the CPU again.
+Tensor forward(RecurrentPlan& plan, const RecurrentShape& shape, const Inputs& in, Context& context) {
+  Tensor y = moved(test::nanTensor(shape.output()), context.device());
+  plan.forward(in.x, in.weights, in.mask, y);
+  context.synchronize();
+  return moved(y, Device::cpu());
+}
+
+/// The gradients of the last forward pass, on the CPU again.
+Result backward(RecurrentPlan& plan, const RecurrentShape& shape, const Inputs& in, Context& context) {
+  RecurrentWeights gradients = moved(nanWeights(shape), context.device());
+  Tensor gradX = moved(test::nanTensor(shape.input()), context.device());
+  plan.backward(in.weights, in.mask, in.gradY, gradients, gradX);
+  context.synchronize();
+  return {Tensor(), moved(gradX, Device::cpu()), moved(gradients, Device::cpu())};
+}
+
+Result run(RecurrentPlan& plan, const RecurrentShape& shape, const Inputs& in, Context& context) {
+  const Tensor y = forward(plan, shape, in, context);
+  Result result = backward(plan, shape, in, context);
+  result.y = y;
   return result;
+}
+
+/// With a plan of its own, from tensors on the CPU.
+Result run(const RecurrentShape& shape, const Inputs& in, Context& context) {
+  return run(*planRecurrent(shape, true, context), shape, in.on(context.device()), context);
+}
+
+/// Element by element.
+void addTo(RecurrentWeights& sums, const RecurrentWeights& parts) {
+  const std::pair<Tensor, Tensor> added[] = {{parts.input, sums.input},
+                                             {parts.recurrent, sums.recurrent},
+                                             {parts.bias, sums.bias},
+                                             {parts.recurrentBias, sums.recurrentBias}};
+  for (const auto& [from, to] : added)
+    for (std::int64_t i = 0; from.defined() && i < from.elements(); ++i)
+      to.data<float>()[i] += from.data<float>()[i];
 }
 
 double error(const Tensor& tensor, const std::vector<double>& expected) {
@@ -86,39 +139,48 @@ double error(const Tensor& tensor, const std::vector<double>& expected) {
 
 }  // namespace
 
-TEST_CASE("values and gradients are those of the float64 script, masked or not, on any number of threads") {
+TEST_CASE_TEMPLATE(
+    "values and gradients are those of the float64 script, masked or not, on any number of threads", Where,
+    MUSTER_TEST_MATH_MODES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  // A GPU's exp and tanh are two roundings off.
+  const double tolerance = (Where::device().isCpu() ? 2e-7 : 1e-6) + 8 * Where::kProductError;
+  const double gradientTolerance = (Where::device().isCpu() ? 1e-6 : 2e-6) + 16 * Where::kProductError;
   for (const auto& golden : kRecurrentGolden)
     for (const int threads : {1, 2}) {
       CAPTURE(golden.mask);
       CAPTURE(golden.sequences);
       CAPTURE(gatesOf(golden.cell));
       const RecurrentShape shape{golden.cell, kBatch, kSteps, kFeatures, kUnits, golden.sequences};
-      Context context(Device::cpu(), {.threads = threads});
+      ContextOptions options = Where::options();
+      options.threads = threads;
+      Context context(Where::device(), options);
       const ContextScope scope(context);
-      const auto plan = planRecurrent(shape, true, context);
       const Tensor mask = maskNamed(golden.mask);
       // What the padding holds must not matter.
       Tensor x = numbers(shape.input(), 1);
       for (std::int64_t i = 0; mask.defined() && i < mask.elements(); ++i)
         if (mask.data<float>()[i] == 0)
           std::fill_n(x.data<float>() + i * kFeatures, kFeatures, std::numeric_limits<float>::quiet_NaN());
-      const auto result = run(*plan, shape, x, weightsOf(shape, numbers), mask, numbers(shape.output(), 6));
-      CHECK(error(result.y, golden.y) < 2e-7);
-      CHECK(error(result.gradX, golden.gradX) < 1e-6);
-      CHECK(error(result.gradients.input, golden.gradInput) < 1e-6);
-      CHECK(error(result.gradients.recurrent, golden.gradRecurrent) < 1e-6);
-      CHECK(error(result.gradients.bias, golden.gradBias) < 1e-6);
+      const auto result =
+          run(shape, {x, weightsOf(shape, numbers), mask, numbers(shape.output(), 6)}, context);
+      CHECK(error(result.y, golden.y) < tolerance);
+      CHECK(error(result.gradX, golden.gradX) < gradientTolerance);
+      CHECK(error(result.gradients.input, golden.gradInput) < gradientTolerance);
+      CHECK(error(result.gradients.recurrent, golden.gradRecurrent) < gradientTolerance);
+      CHECK(error(result.gradients.bias, golden.gradBias) < gradientTolerance);
       if (golden.cell == RecurrentCell::GRU)
-        CHECK(error(result.gradients.recurrentBias, golden.gradRecurrentBias) < 1e-6);
+        CHECK(error(result.gradients.recurrentBias, golden.gradRecurrentBias) < gradientTolerance);
     }
 }
 
-TEST_CASE("a padded batch gives what each sequence gives by itself") {
+TEST_CASE_TEMPLATE("a padded batch gives what each sequence gives by itself", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
   const std::vector<std::int64_t> lengths{9, 1, 5, 0, 9, 7};
-  Context context;
+  Context context(Where::device(), Where::options());
   const ContextScope scope(context);
   for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU})
     for (const bool sequences : {true, false}) {
@@ -130,9 +192,9 @@ TEST_CASE("a padded batch gives what each sequence gives by itself") {
       Tensor mask = Tensor::zeros({batch, shape.steps});
       for (std::int64_t n = 0; n < batch; ++n)
         std::fill_n(mask.data<float>() + n * shape.steps, lengths[static_cast<std::size_t>(n)], 1.0f);
-      const auto whole = run(*planRecurrent(shape, true, context), shape, x, weights, mask, gradY);
+      const auto whole = run(shape, {x, weights, mask, gradY}, context);
 
-      auto sums = weightsOf(shape, [](const Shape& s, int) { return Tensor::zeros(s); });
+      RecurrentWeights sums = weightsOf(shape, [](const Shape& s, int) { return Tensor::zeros(s); });
       for (std::int64_t n = 0; n < batch; ++n) {
         const std::int64_t length = lengths[static_cast<std::size_t>(n)];
         CAPTURE(length);
@@ -149,17 +211,10 @@ TEST_CASE("a padded batch gives what each sequence gives by itself") {
                                                             .reshape({1, length, t.shape()[-1]})
                                                       : t.rows(n, n + 1);
           };
-          const auto one = run(*planRecurrent(alone, true, context), alone, cut(x), weights, {}, cut(gradY));
+          const Result one = run(alone, {cut(x), weights, {}, cut(gradY)}, context);
           std::ranges::copy(one.y.span<float>(), expectedY.values.begin());
           std::ranges::copy(one.gradX.span<float>(), expectedX.values.begin());
-          const auto parts = one.gradients;
-          const std::pair<Tensor, Tensor> added[] = {{parts.input, sums.input},
-                                                     {parts.recurrent, sums.recurrent},
-                                                     {parts.bias, sums.bias},
-                                                     {parts.recurrentBias, sums.recurrentBias}};
-          for (const auto& [from, to] : added)
-            for (std::int64_t i = 0; from.defined() && i < from.elements(); ++i)
-              to.data<float>()[i] += from.data<float>()[i];
+          addTo(sums, one.gradients);
         }
         CHECK(test::maxError(padded(whole.y), expectedY) < 1e-6);
         CHECK(test::maxError(padded(whole.gradX), expectedX) < 1e-6);
@@ -172,37 +227,42 @@ TEST_CASE("a padded batch gives what each sequence gives by itself") {
     }
 }
 
-TEST_CASE("the same bits whenever a plan runs, and backward may be called again") {
+TEST_CASE_TEMPLATE("the same bits whenever a plan runs, and backward may be called again", Where,
+                   MUSTER_TEST_MATH_MODES) {
+  MUSTER_NEEDS_DEVICE(Where);
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
   for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU})
     for (const int threads : {1, 3}) {
-      Context context(Device::cpu(), {.threads = threads});
+      ContextOptions options = Where::options();
+      options.threads = threads;
+      Context context(Where::device(), options);
       const ContextScope scope(context);
       const RecurrentShape shape{cell, 13, 6, 10, 70, true};
       const auto plan = planRecurrent(shape, true, context);
       const auto weights = randomWeights(shape, random);
       const Tensor x = test::toTensor(test::randomArray(shape.input(), random));
       const Tensor gradY = test::toTensor(test::randomArray(shape.output(), random));
-      const auto first = run(*plan, shape, x, weights, {}, gradY).all();
-      const auto second = run(*plan, shape, x, weights, {}, gradY);
-      Result again{second.y, test::nanTensor(shape.input()), nanWeights(shape)};
-      plan->backward(weights, {}, gradY, again.gradients, again.gradX);
+      const Inputs in = Inputs{x, weights, {}, gradY}.on(Where::device());
+      const auto first = run(*plan, shape, in, context).all();
+      const auto second = run(*plan, shape, in, context);
+      Result again = backward(*plan, shape, in, context);
+      again.y = second.y;
       for (std::size_t i = 0; i < first.size(); ++i) {
         if (!first[i].defined()) continue;
         CHECK(test::sameBits(first[i], second.all()[i]));
         CHECK(test::sameBits(first[i], again.all()[i]));
       }
       const auto inference = planRecurrent(shape, false, context);
-      Tensor y = test::nanTensor(shape.output());
-      inference->forward(x, weights, {}, y);
-      CHECK(test::sameBits(y, first[0]));
+      CHECK(test::sameBits(forward(*inference, shape, in, context), first[0]));
     }
 }
 
-TEST_CASE("large gates neither overflow nor give NaN, and a NaN is not hidden") {
-  Context context;
+TEST_CASE_TEMPLATE("large gates neither overflow nor give NaN, and a NaN is not hidden", Where,
+                   MUSTER_TEST_MATH_MODES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device(), Where::options());
   const ContextScope scope(context);
   for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU}) {
     const RecurrentShape shape{cell, 1, 3, 1, 2, true};
@@ -212,14 +272,12 @@ TEST_CASE("large gates neither overflow nor give NaN, and a NaN is not hidden") 
       return tensor;
     });
     Tensor x = Tensor::of({5, -5, 1}, shape.input());
-    const auto result =
-        run(*planRecurrent(shape, true, context), shape, x, weights, {}, numbers(shape.output(), 6));
+    const Result result = run(shape, {x, weights, {}, numbers(shape.output(), 6)}, context);
     for (const auto& tensor : result.all())
       if (tensor.defined())
         CHECK(std::ranges::all_of(tensor.span<float>(), [](float v) { return std::isfinite(v); }));
     x.data<float>()[1] = std::numeric_limits<float>::quiet_NaN();
-    Tensor y = test::nanTensor(shape.output());
-    planRecurrent(shape, false, context)->forward(x, weights, {}, y);
+    const Tensor y = run(shape, {x, weights, {}, numbers(shape.output(), 6)}, context).y;
     CHECK(std::isfinite(y.data<float>()[1]));
     CHECK(std::isnan(y.data<float>()[5]));
   }

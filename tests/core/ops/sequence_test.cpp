@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
+#include "tests/support/devices.h"
 
 namespace muster {
 namespace {
@@ -21,52 +22,74 @@ const Tensor kX = Tensor::of(
 const Tensor kMask = Tensor::of({0, 1, 1, /**/ 1, 0, 0, /**/ 0, 0, 0}, {3, 3});
 const Tensor kGradY = Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2});
 
-TEST_CASE("steps are masked, also in place") {
-  Context context;
+TEST_CASE_TEMPLATE("steps are masked, also in place", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
+  const Tensor mask = copyTo(kMask, device);
   const Array expected({3, 3, 2}, {0, 0, 3, 4, 5, 7, 8, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
-  Tensor y = test::nanTensor({3, 3, 2});
-  maskSteps(kX, kMask, y, context);
+  Tensor y = test::nanTensor({3, 3, 2}, Layout::RowMajor, device);
+  maskSteps(copyTo(kX, device), mask, y, context);
+  context.synchronize();
   CHECK(test::maxError(y, expected) == 0);
-  Tensor same = cloneTensor(kX);
-  maskSteps(same, kMask, same, context);
+  Tensor same = copyTo(kX, device);
+  maskSteps(same, mask, same, context);
+  context.synchronize();
   CHECK(test::maxError(same, expected) == 0);
-  Tensor whole = test::nanTensor({3, 3, 2});
+  Tensor whole = test::nanTensor({3, 3, 2}, Layout::RowMajor, device);
   maskSteps(y, {}, whole, context);
+  context.synchronize();
   CHECK(test::sameBits(whole, y));
 }
 
-TEST_CASE("the last real step and the mean of the real ones, with their gradients") {
+TEST_CASE_TEMPLATE("the last real step and the mean of the real ones, with their gradients", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  const Tensor x = copyTo(kX, device), mask = copyTo(kMask, device), gradY = copyTo(kGradY, device);
   for (const int threads : {1, 2}) {
-    Context context(Device::cpu(), {.threads = threads});
-    Tensor y = test::nanTensor({3, 2}), gradX = test::nanTensor({3, 3, 2});
-    lastStepForward(kX, kMask, y, context);
+    Context context(device, {.threads = threads});
+    Tensor y = test::nanTensor({3, 2}, Layout::RowMajor, device),
+           gradX = test::nanTensor({3, 3, 2}, Layout::RowMajor, device);
+    lastStepForward(x, mask, y, context);
+    context.synchronize();
     CHECK(test::maxError(y, Array({3, 2}, {5, 7, 8, 9, 0, 0})) == 0);
-    lastStepBackward(kGradY, kMask, gradX, context);
+    lastStepBackward(gradY, mask, gradX, context);
+    context.synchronize();
     CHECK(test::maxError(gradX, Array({3, 3, 2}, {0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})) ==
           0);
 
-    y = test::nanTensor({3, 2});
-    gradX = test::nanTensor({3, 3, 2});
-    meanOverTimeForward(kX, kMask, y, context);
+    y = test::nanTensor({3, 2}, Layout::RowMajor, device);
+    gradX = test::nanTensor({3, 3, 2}, Layout::RowMajor, device);
+    meanOverTimeForward(x, mask, y, context);
+    context.synchronize();
     CHECK(test::maxError(y, Array({3, 2}, {4, 5.5, 8, 9, 0, 0})) == 0);
-    meanOverTimeBackward(kGradY, kMask, gradX, context);
+    meanOverTimeBackward(gradY, mask, gradX, context);
+    context.synchronize();
     CHECK(test::maxError(gradX,
                          Array({3, 3, 2}, {0, 0, 0.5, 1, 0.5, 1, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})) == 0);
   }
 }
 
-TEST_CASE("without a mask all steps are real") {
-  Context context;
-  const Tensor x = Tensor::of({1, 2, 3, 4, 5, 9}, {1, 3, 2});
-  const Tensor gradY = Tensor::of({3, 6}, {1, 2});
-  Tensor y = test::nanTensor({1, 2}), gradX = test::nanTensor({1, 3, 2});
+TEST_CASE_TEMPLATE("without a mask all steps are real", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
+  const Tensor x = copyTo(Tensor::of({1, 2, 3, 4, 5, 9}, {1, 3, 2}), device);
+  const Tensor gradY = copyTo(Tensor::of({3, 6}, {1, 2}), device);
+  Tensor y = test::nanTensor({1, 2}, Layout::RowMajor, device),
+         gradX = test::nanTensor({1, 3, 2}, Layout::RowMajor, device);
   lastStepForward(x, {}, y, context);
+  context.synchronize();
   CHECK(test::maxError(y, Array({1, 2}, {5, 9})) == 0);
   lastStepBackward(gradY, {}, gradX, context);
+  context.synchronize();
   CHECK(test::maxError(gradX, Array({1, 3, 2}, {0, 0, 0, 0, 3, 6})) == 0);
   meanOverTimeForward(x, {}, y, context);
+  context.synchronize();
   CHECK(test::maxError(y, Array({1, 2}, {3, 5})) == 0);
   meanOverTimeBackward(gradY, {}, gradX, context);
+  context.synchronize();
   CHECK(test::maxError(gradX, Array({1, 3, 2}, {1, 2, 1, 2, 1, 2})) == 0);
 }
 

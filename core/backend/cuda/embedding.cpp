@@ -1,0 +1,28 @@
+#include "muster/core/ops/embedding.h"
+
+#include "muster/core/backend/cuda/kernels/sequence.h"
+#include "muster/core/backend/cuda/state.h"
+
+namespace muster::cuda {
+namespace {
+
+EmbeddingCall callFor(const Tensor& indices, const Tensor& table, const Tensor& mask) {
+  return {indices.elements(), table.shape()[0], table.shape()[1], indices.data<std::int64_t>(),
+          mask.defined() ? mask.data<float>() : nullptr};
+}
+
+}  // namespace
+
+void embeddingForward(const Tensor& indices, const Tensor& table, const Tensor& mask, Tensor& y,
+                      Context& context) {
+  MUSTER_CUDA_CHECK(launchEmbedding(callFor(indices, table, mask), table.data<float>(), y.data<float>(),
+                                    stateOf(context).stream()));
+}
+
+void embeddingBackward(const Tensor& indices, const Tensor& gradY, const Tensor& mask, Tensor& gradTable,
+                       Context& context) {
+  MUSTER_CUDA_CHECK(launchEmbeddingBackward(callFor(indices, gradTable, mask), gradY.data<float>(),
+                                            gradTable.data<float>(), stateOf(context).stream()));
+}
+
+}  // namespace muster::cuda

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+
+#include "muster/core/backend/cuda/kernels/launch.h"
+
+namespace muster::cuda {
+
+/// Sequences [batch, steps, features]; a step of mask 0 is padding, whatever it holds. mask [batch, steps]
+/// may be null.
+struct SequenceCall {
+  std::int64_t batch, steps, features;
+  const float* mask;
+};
+cudaError_t launchMaskSteps(const SequenceCall& call, const float* x, float* y, cudaStream_t stream);
+cudaError_t launchLastStep(const SequenceCall& call, const float* x, float* y, cudaStream_t stream);
+cudaError_t launchLastStepBackward(const SequenceCall& call, const float* gradY, float* gradX,
+                                   cudaStream_t stream);
+cudaError_t launchMeanOverTime(const SequenceCall& call, const float* x, float* y, cudaStream_t stream);
+cudaError_t launchMeanOverTimeBackward(const SequenceCall& call, const float* gradY, float* gradX,
+                                       cudaStream_t stream);
+/// y [steps, batch, features] = x, zero where padded.
+cudaError_t launchTimeFirst(const SequenceCall& call, const float* x, float* y, cudaStream_t stream);
+/// And back, y [batch, steps, features].
+cudaError_t launchBatchFirst(const SequenceCall& call, const float* x, float* y, cudaStream_t stream);
+
+struct EmbeddingCall {
+  std::int64_t count, vocabulary, features;
+  const std::int64_t* indices;  // [count]
+  const float* mask;            // [count]; null: all count
+};
+/// An index that is not in the table gives a row of NaN.
+cudaError_t launchEmbedding(const EmbeddingCall& call, const float* table, float* y, cudaStream_t stream);
+/// Each row of the table adds what belongs to it, in the order of the indices.
+cudaError_t launchEmbeddingBackward(const EmbeddingCall& call, const float* gradY, float* gradTable,
+                                    cudaStream_t stream);
+
+/// One step of a recurrent layer: rows [batch, units] of states, [batch, gates * units] of gates. Padded
+/// examples pass their states on.
+struct StepCall {
+  std::int64_t batch, units, steps, step;
+  const float* mask;  // [batch, steps]; null: all are real
+};
+/// gates: i, f, g, o, in before their functions, out after them.
+cudaError_t launchLstmStep(const StepCall& call, float* gates, const float* cellBefore, float* cell,
+                           const float* stateBefore, float* state, cudaStream_t stream);
+/// gates: r, z, n, in the input's part, out after their functions; products: Ur h, Uz h, Un h, null where h
+/// is zero; candidate: out Un h + un.
+cudaError_t launchGruStep(const StepCall& call, float* gates, const float* products, const float* bias,
+                          float* candidate, const float* stateBefore, float* state, cudaStream_t stream);
+/// gradState, gradCell: in behind this step, out before it, but for what goes through the product with the
+/// gates. gradY: [batch, steps, units], null where only the last state was given out.
+cudaError_t launchLstmStepBackward(const StepCall& call, const float* gates, const float* cellBefore,
+                                   const float* cell, const float* gradY, float* gradState, float* gradCell,
+                                   float* gradGates, cudaStream_t stream);
+/// gradGates: by the input's part of r, z, n; gradProducts: by the state's.
+cudaError_t launchGruStepBackward(const StepCall& call, const float* gates, const float* candidate,
+                                  const float* stateBefore, const float* gradY, float* gradState,
+                                  float* gradGates, float* gradProducts, cudaStream_t stream);
+
+struct AttentionCall {
+  std::int64_t batch, steps, heads, width;  // width: features of a head
+  bool causal;
+  float scale;
+  const float* mask;  // [batch, steps]; null: all are real
+};
+/// Between x [batch, steps, parts, heads, width] and y [parts, batch * heads, steps, width].
+cudaError_t launchSplitHeads(const AttentionCall& call, std::int64_t parts, const float* x, float* y,
+                             cudaStream_t stream);
+cudaError_t launchJoinHeads(const AttentionCall& call, std::int64_t parts, const float* x, float* y,
+                            cudaStream_t stream);
+/// weights [batch * heads, steps, steps], in place: from products to the softmax over the keys that a step
+/// sees; zero elsewhere.
+cudaError_t launchAttentionWeights(const AttentionCall& call, float* weights, cudaStream_t stream);
+/// grad, in place: from the derivative by the weights to that by the products.
+cudaError_t launchAttentionWeightsBackward(const AttentionCall& call, const float* weights, float* grad,
+                                           cudaStream_t stream);
+
+}  // namespace muster::cuda
