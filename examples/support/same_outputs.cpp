@@ -17,13 +17,17 @@ bool sameOutputs(muster::Model& one, muster::Model& other, muster::DataSetIterat
   return true;
 }
 
-std::string checkSaved(muster::Network& network, const std::filesystem::path& path, const DataSets& data,
-                       std::int64_t batch) {
-  const auto loaded = muster::Network::load(path);
-  muster::ImageSetIterator first(data.test->set(), batch, std::nullopt, batch);
-  if (!sameOutputs(network, *loaded, first))
+std::string checkSaved(muster::Network& network, const std::filesystem::path& path,
+                       muster::DataSetIterator& data) {
+  if (!sameOutputs(network, *muster::Network::load(path), data))
     throw muster::FileError(path, "was saved, but what was loaded from it predicts something else");
   return "loaded again, it gives the same outputs, bit for bit";
+}
+
+std::string checkSaved(muster::Network& network, const std::filesystem::path& path, const DataSets& data,
+                       std::int64_t batch) {
+  muster::ImageSetIterator first(data.test->set(), batch, std::nullopt, batch);
+  return checkSaved(network, path, first);
 }
 
 }  // namespace example

@@ -14,9 +14,12 @@ namespace example {
 /// was loaded from its file.
 bool sameOutputs(muster::Model& one, muster::Model& other, muster::DataSetIterator& data);
 
-/// Loads a network that was saved, and asks both about a first batch of the images to test with.
+/// Loads a network that was saved, and asks both about all that `data` gives.
 /// @return what to say of it: that the outputs are the same.
 /// @throws muster::FileError where the file cannot be read, or the outputs are others.
+std::string checkSaved(muster::Network& network, const std::filesystem::path& path,
+                       muster::DataSetIterator& data);
+/// The same for a first batch of the images to test with.
 std::string checkSaved(muster::Network& network, const std::filesystem::path& path, const DataSets& data,
                        std::int64_t batch);
 
