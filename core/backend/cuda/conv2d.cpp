@@ -9,6 +9,7 @@
 #include "muster/core/base/detail/vendor_call.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
+#include "muster/core/ops/reorder.h"
 
 // cuDNN's words here: x, w, y and their derivatives dx, dw, dy; a filter is a weight.
 
@@ -333,20 +334,64 @@ Layout layoutFor(const Conv2dShape& s, MathMode mode) {
   return mode != MathMode::Float32 && full ? Layout::ChannelsLast : Layout::RowMajor;
 }
 
+/// Channels-last for its caller where cuDNN does the shape row-major alone.
+class RowMajorInside final : public Conv2dPlan {
+ public:
+  RowMajorInside(const Conv2dShape& s, std::unique_ptr<DnnConv2d> plan, Context& context)
+      : context_(context),
+        plan_(std::move(plan)),
+        x_(Tensor::empty(s.input(), DType::Float32, context.device())),
+        y_(Tensor::empty(s.output(), DType::Float32, context.device())) {}
+
+  Layout inputLayout() const override { return Layout::ChannelsLast; }
+  Layout outputLayout() const override { return Layout::ChannelsLast; }
+  std::string implementation() const override { return plan_->implementation() + " inside channels-last"; }
+  bool fuse(Activation activation) override { return plan_->fuse(activation); }
+
+  void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) override {
+    muster::reorder(x, x_, context_);
+    plan_->forward(x_, weight, bias, y_);
+    muster::reorder(y_, y, context_);
+  }
+  void backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) override {
+    muster::reorder(gradY, y_, context_);
+    plan_->backwardData(y_, weight, x_);
+    muster::reorder(x_, gradX, context_);
+  }
+  void backwardWeights(const Tensor& x, const Tensor& gradY, Tensor& gradWeight, Tensor& gradBias) override {
+    muster::reorder(x, x_, context_);
+    muster::reorder(gradY, y_, context_);
+    plan_->backwardWeights(x_, y_, gradWeight, gradBias);
+  }
+
+ private:
+  Context& context_;
+  std::unique_ptr<DnnConv2d> plan_;
+  Tensor x_, y_;  // row-major
+};
+
+/// None where cuDNN has no deterministic algorithm for one of the passes, as may be with groups or dilation.
+/// A device that fails altogether fails again in what is planned instead.
+std::unique_ptr<Conv2dPlan> channelsLastPlan(const Conv2dShape& shape, Context& context) {
+  try {
+    return std::make_unique<DnnConv2d>(shape, Layout::ChannelsLast, context);
+  } catch (const DeviceFailure&) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice,
                                        Layout) {
-  switch (choice) {
-    case Conv2dChoice::Auto:
-      return std::make_unique<DnnConv2d>(shape, layoutFor(shape, context.mathMode()), context);
-    case Conv2dChoice::RowMajor:
-      return std::make_unique<DnnConv2d>(shape, Layout::RowMajor, context);
-    case Conv2dChoice::ChannelsLast:
-      return std::make_unique<DnnConv2d>(shape, Layout::ChannelsLast, context);
-    default:
-      throw InvalidArgument("conv2d: a GPU's choices are Auto, RowMajor and ChannelsLast");
-  }
+  const bool any = choice == Conv2dChoice::Auto, last = choice == Conv2dChoice::ChannelsLast;
+  require(any || last || choice == Conv2dChoice::RowMajor,
+          "conv2d: a GPU's choices are Auto, RowMajor and ChannelsLast");
+  if (last || (any && layoutFor(shape, context.mathMode()) == Layout::ChannelsLast))
+    if (auto plan = channelsLastPlan(shape, context)) return plan;
+  auto rows = std::make_unique<DnnConv2d>(shape, Layout::RowMajor, context);
+  if (!last) return rows;
+  return std::make_unique<RowMajorInside>(shape, std::move(rows), context);
 }
 
 }  // namespace muster::cuda

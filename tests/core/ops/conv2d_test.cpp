@@ -22,11 +22,8 @@ namespace reference = test::reference;
 
 /// Every choice that can do the shape on this machine.
 std::vector<Conv2dChoice> choicesFor(const Conv2dShape& shape, Context& context) {
-  if (!context.device().isCpu()) {
-    const bool plain = shape.groups == 1 && shape.dilation == std::array<std::int64_t, 2>{1, 1};
-    if (!plain) return {Conv2dChoice::Auto, Conv2dChoice::RowMajor};
+  if (!context.device().isCpu())
     return {Conv2dChoice::Auto, Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast};
-  }
   std::vector<Conv2dChoice> choices{Conv2dChoice::Auto, Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast,
                                     Conv2dChoice::ChannelBlocks};
   if (cpu::directConv2dSupports(shape)) choices.push_back(Conv2dChoice::Direct);
