@@ -34,19 +34,18 @@ std::size_t NetworkLayout::append(NetworkNode node) {
     node.output = node.module->outputShape(node.inputShapes);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(
-        fmt::format("layer {} ({}{}): {}", plan_.nodes.size(), node.name, readingOf(node), error.what()));
+        fmt::format("{} ({}) of {}: {}", node.name, node.module->type(), readingOf(node), error.what()));
   }
   plan_.nodes.push_back(std::move(node));
   return plan_.inputs.size() + plan_.nodes.size() - 1;
 }
 
-/// What a node with several inputs reads, for messages: " of wide [9, 8, 7] and stem [4, 8, 7]".
+/// What a node reads, for messages: "wide [9, 8, 7] and stem [4, 8, 7]".
 std::string NetworkLayout::readingOf(const NetworkNode& node) const {
-  if (node.inputs.size() == 1) return {};
   std::vector<std::string> reads;
   for (const std::size_t value : node.inputs)
     reads.push_back(fmt::format("{} {}", plan_.nameOf(value), plan_.shapeOf(value).toString()));
-  return fmt::format(" of {}", fmt::join(reads, " and "));
+  return fmt::format("{}", fmt::join(reads, " and "));
 }
 
 /// An input is read as indices or as numbers, and only inputs hold indices.

@@ -65,7 +65,6 @@ class NetworkLayout {
   /// @throws InvalidArgument naming the node where its name is taken, or the shapes do not fit.
   std::size_t add(std::string name, const Layer& layer, std::vector<std::size_t> inputs);
   void addOutput(std::string name, std::size_t value, double weight = 1);
-  const NetworkPlan& plan() const { return plan_; }
   NetworkPlan take() { return std::move(plan_); }
 
  private:

@@ -297,9 +297,17 @@ TEST_CASE("what cannot be is refused by name") {
   graph.add("wide", conv(9), {"stem"});
   graph.add("bad", Combine{}, {"wide", "stem"});
   graph.outputs = {{.name = "bad"}, {.name = "output"}};
-  CHECK(problemOf(graph).find(
-            "(bad of wide [9, 8, 7] and stem [4, 8, 7]): combine: expected inputs of one shape") !=
-        std::string::npos);
+  CHECK(problemOf(graph) ==
+        "bad (combine) of wide [9, 8, 7] and stem [4, 8, 7]: combine: expected inputs of one shape, got "
+        "[9, 8, 7] and [4, 8, 7]");
+  graph = residual();
+  graph.addOutput(graph.add("flat", Reshape{.shape = {5, 5}}, {"stem"}));
+  CHECK(problemOf(graph) ==
+        "flat (reshape) of stem [4, 8, 7]: reshape: [5, 5] has 25 elements, but its input [4, 8, 7] has 224");
+  graph = residual();
+  graph.addOutput(graph.add("part", Subset{.from = 2, .to = 5}, {"stem"}));
+  CHECK(problemOf(graph) ==
+        "part (subset) of stem [4, 8, 7]: subset: elements 2 to 5 are not in dimension 0 of [4, 8, 7]");
   graph = residual();
   graph.add("two", conv(3), {"stem", "image"});
   graph.addOutput("two");

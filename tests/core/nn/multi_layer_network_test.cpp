@@ -191,8 +191,12 @@ TEST_CASE("what cannot be is refused by name") {
   CHECK(contains(network({}), "no layers"));
   CHECK(contains(network({Output{.classes = 2}, Output{.classes = 2}}), "must be the last"));
   CHECK(contains(network({Conv2d{.outChannels = 0}, Output{.classes = 2}}), "layer 0: conv2d: outChannels"));
-  CHECK(contains(network({Conv2d{.outChannels = 2, .kernel = {9, 9}}, Output{.classes = 2}}), "conv1"));
-  CHECK(contains(network({MaxPool2d{.kernel = {9, 9}}, Output{.classes = 2}}), "maxpool1"));
+  CHECK(contains(network({Conv2d{.outChannels = 2, .kernel = {9, 9}}, Output{.classes = 2}}),
+                 "conv1 (conv2d) of features [1, 8, 8]: conv2d: "));
+  CHECK(contains(network({MaxPool2d{.kernel = {9, 9}}, Output{.classes = 2}}),
+                 "maxpool1 (maxpool2d) of features [1, 8, 8]: "));
+  CHECK(network({Dense{.units = 6}, MaxPool2d{}, Output{.classes = 2}}) ==
+        "maxpool1 (maxpool2d) of dense1 [6]: maxpool2d: expected an input [C, H, W], got [6]");
   CHECK(contains(network({Dropout{.rate = 1}, Output{.classes = 2}}), "rate"));
   CHECK(contains(network({Output{.classes = 2, .activation = Activation::Tanh}}),
                  "nll goes with activation softmax"));
