@@ -24,7 +24,7 @@ struct GraphVertex {
 
 struct GraphOutput {
   std::string name;   ///< of a vertex
-  double weight = 1;  ///< of its loss in the network's; at least 0
+  double weight = 1;  ///< of its loss in the network's; finite, at least 0
 };
 
 /// A graph of layers and how it is trained. Vertices may stand in any order.
@@ -67,7 +67,8 @@ struct ComputationGraphConfiguration {
 class ComputationGraph final : public Network {
  public:
   /// @throws InvalidArgument naming the vertex or option that cannot be: a name that is used twice, a vertex
-  ///         that reads what is not there, a cycle, one that leads to no output, shapes that do not meet.
+  ///         that reads what is not there, a cycle, one that leads to no output, an input that nobody reads,
+  ///         shapes that do not meet.
   explicit ComputationGraph(ComputationGraphConfiguration configuration);
   /// As above, computing on `context`, which outlives it.
   ComputationGraph(ComputationGraphConfiguration configuration, Context& context);

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "muster/core/base/error.h"
@@ -44,6 +45,16 @@ std::vector<std::vector<std::size_t>> edgesOf(const ComputationGraphConfiguratio
   return edges;
 }
 
+/// A batch would have to bring it for nothing.
+void requireInputsRead(const ComputationGraphConfiguration& graph) {
+  for (const auto& input : graph.inputs)
+    require(std::ranges::any_of(graph.vertices,
+                                [&](const GraphVertex& vertex) {
+                                  return std::ranges::find(vertex.inputs, input.name) != vertex.inputs.end();
+                                }),
+            "graph: no vertex reads the input {}", input.name);
+}
+
 /// Names a cycle among vertices that could not be ordered: each of them reads another of them.
 [[noreturn]] void refuseCycle(const ComputationGraphConfiguration& graph,
                               const std::vector<std::vector<std::size_t>>& edges,
@@ -71,7 +82,8 @@ void requireOutputs(const ComputationGraphConfiguration& graph, const Places& pl
     require(found != places.end() && found->second >= graph.inputs.size(),
             "graph: the output {} is not a vertex", output.name);
     require(!used[found->second - graph.inputs.size()], "graph: {} is an output twice", output.name);
-    require(output.weight >= 0, "graph: the weight of output {} cannot be negative, got {}", output.name,
+    require(std::isfinite(output.weight) && output.weight >= 0,
+            "graph: the weight of output {} must be finite and not negative, got {}", output.name,
             output.weight);
     used[found->second - graph.inputs.size()] = true;
   }
@@ -101,6 +113,7 @@ std::vector<std::size_t> orderVertices(const ComputationGraphConfiguration& grap
     }
   }
   if (order.size() < graph.vertices.size()) refuseCycle(graph, edges, ordered);
+  requireInputsRead(graph);
   requireOutputs(graph, places, edges, order);
   return order;
 }

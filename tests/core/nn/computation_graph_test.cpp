@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "muster/core/base/error.h"
@@ -289,7 +290,15 @@ TEST_CASE("what cannot be is refused by name") {
   CHECK(problemOf(graph) == "graph: output is an output twice");
   graph = residual();
   graph.outputs[0].weight = -1;
-  CHECK(problemOf(graph) == "graph: the weight of output output cannot be negative, got -1");
+  CHECK(problemOf(graph) == "graph: the weight of output output must be finite and not negative, got -1");
+  for (const double weight : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+    graph.outputs[0].weight = weight;
+    CHECK(problemOf(graph) ==
+          fmt::format("graph: the weight of output output must be finite and not negative, got {}", weight));
+  }
+  graph = residual();
+  graph.inputs.push_back({.name = "spare"});
+  CHECK(problemOf(graph) == "graph: no vertex reads the input spare");
   graph = residual();
   graph.vertices[0].inputs = {};
   CHECK(problemOf(graph).ends_with("reads nothing"));
