@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <memory>
+#include <system_error>
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/atomic_file.h"
@@ -79,8 +81,11 @@ void runDot(const File& in, const File& out) {
   const int problem = posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   require(
-      problem == 0,
+      problem != ENOENT,
       "graph picture: Graphviz's program dot, which draws it, is not installed; toDot() needs no program");
+  if (problem != 0)
+    throw Error(fmt::format("graph picture: Graphviz's program dot cannot be started: {}",
+                            std::generic_category().message(problem)));
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

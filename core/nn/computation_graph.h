@@ -95,8 +95,8 @@ class ComputationGraph final : public Network {
 };
 
 /// Draws a graph into an SVG file, by Graphviz's program `dot`.
-/// @throws FileError where the file cannot be written; InvalidArgument where there is no `dot`, or as
-/// `toDot`.
+/// @throws FileError where the file cannot be written, InvalidArgument where there is no `dot` or as `toDot`,
+///         Error where `dot` cannot be started or fails.
 void drawSvg(const ComputationGraphConfiguration& configuration, const std::filesystem::path& path);
 
 }  // namespace muster

@@ -14,6 +14,8 @@
 #include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
+#include "tests/support/environment.h"
+#include "tests/support/list_iterator.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
@@ -241,6 +243,17 @@ TEST_CASE("input shapes come from the first batch") {
   ComputationGraph known(twoTasks());
   known.init();
   CHECK(test::stateBits(model) == test::stateBits(known));
+}
+
+TEST_CASE("a picture that cannot be drawn says why") {
+  const test::TemporaryDirectory directory;
+  const auto path = directory / "graph.svg";
+  const test::Environment environment("PATH", directory.path().string());
+  CHECK(test::thrown<InvalidArgument>([&] { drawSvg(residual(), path); }) ==
+        "graph picture: Graphviz's program dot, which draws it, is not installed; toDot() needs no program");
+  std::ofstream(directory / "dot") << "not a program\n";
+  CHECK(test::thrown<Error>([&] { drawSvg(residual(), path); }) ==
+        "graph picture: Graphviz's program dot cannot be started: Permission denied");
 }
 
 TEST_CASE("the table and the picture name what a vertex reads, and its shape") {
