@@ -20,6 +20,12 @@ const Tensor* Batch::sequenceMask() const {
   return found == masks.end() ? nullptr : &found->value;
 }
 
+const Tensor* Batch::labelsOf(std::string_view output) const {
+  const auto isWanted = [&](const NamedTensor& tensor) { return output.empty() || tensor.name == output; };
+  const auto found = std::ranges::find_if(labels, isWanted);
+  return found == labels.end() ? nullptr : &found->value;
+}
+
 Tensor Batch::lossMask(const Shape& predictions, std::string_view output) const {
   const auto isWanted = [&](const NamedTensor& mask) {
     return mask.name != "features" && (output.empty() || mask.name == output);

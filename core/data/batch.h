@@ -47,6 +47,8 @@ struct Batch {
   std::int64_t examples() const;
   /// The mask called "features". nullptr: there is none.
   const Tensor* sequenceMask() const;
+  /// The labels called `output` or, without a name, the first. nullptr: there are none.
+  const Tensor* labelsOf(std::string_view output = {}) const;
   /// What weights the loss of predictions of this shape, [N, F] or, over time, [N, T, F]: the mask called
   /// `output` or, without a name, the first that is not called "features". Without one, that one over time;
   /// otherwise an undefined tensor: all count.

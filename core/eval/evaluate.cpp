@@ -8,14 +8,16 @@
 namespace muster {
 
 void evaluateBatch(Model& model, const Batch& batch, std::optional<Evaluation>& evaluation) {
-  require(!batch.labels.empty(), "evaluate: a batch has no labels");
   Tensor predictions;
   model.output(batch, predictions);
   const Shape& shape = predictions.shape();
   require(shape.rank() == 2 || shape.rank() == 3,
           "evaluate: expected predictions [N, classes] or [N, T, classes], got {}", predictions.toString());
+  const std::string_view name = model.outputName();
+  const Tensor* labels = batch.labelsOf(name);
+  require(labels != nullptr, "evaluate: a batch has no labels{}{}", name.empty() ? "" : " called ", name);
   if (!evaluation) evaluation.emplace(std::max<std::int64_t>(shape[-1], 2));
-  evaluation->add(predictions, batch.labels.front().value, batch.lossMask(shape));
+  evaluation->add(predictions, *labels, batch.lossMask(shape, name));
 }
 
 Evaluation evaluate(Model& model, DataSetIterator& data) {

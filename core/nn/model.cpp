@@ -67,6 +67,10 @@ void Model::output(const Batch&, Tensor&) {
   throw InvalidArgument("model: this model has no output()");
 }
 
+std::string_view Model::outputName() const {
+  return {};
+}
+
 double Model::score(const Batch&) {
   throw InvalidArgument("model: this model has no score()");
 }

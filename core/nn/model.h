@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "muster/core/data/data_set_iterator.h"
@@ -76,6 +77,9 @@ class Model {
   /// What the model predicts for the batch's features: `out` is resized, and lies on the CPU.
   /// @throws InvalidArgument where a model does not implement it.
   virtual void output(const Batch& batch, Tensor& out);
+  /// What a batch calls the labels and the mask that `output` is compared with. Default: nothing, which means
+  /// its first labels, and its first mask that is not called "features".
+  virtual std::string_view outputName() const;
   /// The mean loss of a batch, without training and without penalty. Same default.
   virtual double score(const Batch& batch);
 

@@ -289,6 +289,11 @@ void Network::output(const Batch& batch, Tensor& out) {
   impl_->predict(program, 0, out, context());
 }
 
+std::string_view Network::outputName() const {
+  const auto& outputs = impl_->plan.outputs;
+  return outputs.size() > 1 ? std::string_view(outputs.front().name) : std::string_view();
+}
+
 std::vector<Tensor> Network::outputs(const Batch& batch) {
   ContextScope scope(context());
   const auto& program = impl_->run(batch, false, context());

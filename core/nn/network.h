@@ -46,7 +46,8 @@ class Network : public Model {
   Tensor output(const Tensor& features);
   /// The same of all outputs, in their order.
   std::vector<Tensor> outputs(const Batch& batch);
-  /// Runs the network over a whole data set, and counts what its first output predicts. Source: core/eval.
+  /// Runs the network over a whole data set, and counts what its first output predicts against its labels,
+  /// which `outputName()` names. Source: core/eval.
   Evaluation evaluate(DataSetIterator& data);
   /// Writes configuration and state; atomic. @throws FileError. Source: core/io.
   void save(const std::filesystem::path& path);
@@ -67,6 +68,8 @@ class Network : public Model {
   std::span<StateBlock> blocks() override;
   void prepare(const Batch& first) override;
   void output(const Batch& batch, Tensor& out) override;
+  /// The first output's, where there are several.
+  std::string_view outputName() const override;
   double score(const Batch& batch) override;
   /// Of a network with one input and one output. `output` is what the loss reads: logits before Softmax or
   /// Sigmoid, and without an Output what the last layer gives; float32 [N, ...]. Random streams are as those

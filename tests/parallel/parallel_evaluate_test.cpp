@@ -2,6 +2,7 @@
 
 #include "muster/core/data/in_memory.h"
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
@@ -174,6 +175,29 @@ TEST_CASE("a network: confusion matrix and top-k, with an uneven last batch") {
     for (std::int64_t k = 1; k <= 5; ++k) CHECK(together.topKAccuracy(k) == alone.topKAccuracy(k));
     network.init();  // another model than the replicas have seen last
     CHECK(wrapper.evaluate(data) == network.evaluate(data));
+  }
+}
+
+TEST_CASE("a graph with several outputs: the first one's labels and mask, wherever they stand") {
+  ComputationGraphConfiguration graph{.seed = 2, .inputs = {{.name = "x", .shape = {kClasses}}}};
+  graph.addOutput(graph.add("first", Output{.classes = kClasses}, {"x"}));
+  graph.addOutput(graph.add("second", Output{.classes = kClasses}, {"x"}));
+  ComputationGraph network(graph);
+  network.init();
+  Labelled data(12);
+  for (auto& batch : data.list) {
+    const bool masked = !batch.masks.empty();
+    batch.masks.clear();
+    if (masked) batch.masks.push_back({"second", Tensor::zeros({batch.examples()})});
+    Tensor others = Tensor::zeros({batch.examples()}, DType::Int64);
+    batch.labels = {{"second", others}, {"first", batch.labels.front().value}};
+  }
+  Evaluation expected(kClasses);
+  for (const auto& batch : data.list)
+    expected.add(network.outputs(batch).front(), batch.labels.back().value, {});
+  for (const int workers : {1, 2, 3}) {
+    auto wrapper = toyWrapper(network, workers).build();
+    CHECK(wrapper.evaluate(data) == expected);
   }
 }
 
