@@ -36,7 +36,11 @@ struct NamedTensor {
 ///
 /// Sequences are [N, T, ...], padded to one length. The mask called "features", float32 [N, T], says which
 /// steps are real (1) and which are padding (0). Where there is a label at each step, labels are [N, T] or
-/// [N, T, F], and their mask, of any other name, is [N, T].
+/// [N, T, F], and their mask, of any other name, is [N, T]. One mask called "features" serves the whole
+/// batch: all sequences that a network reads, by whatever names, have the same T and the same padding.
+///
+/// A network with several outputs finds the labels and the mask of each by the output's name, and refuses a
+/// mask with another one.
 struct Batch {
   std::vector<NamedTensor> features;
   std::vector<NamedTensor> labels;

@@ -60,10 +60,10 @@ struct ComputationGraphConfiguration {
 
 /// A network that is a graph without cycles: named inputs, several outputs, each with its own loss.
 ///
-/// Outputs that are to be trained are Output layers; a batch names labels as the outputs are called. The
-/// score is the sum of their losses times their weights. Workers weigh their batches by the first output's
-/// normaliser (examples, or unmasked steps): several workers equal one on the joined batches only where the
-/// other outputs count alike.
+/// Outputs that are to be trained are Output layers; a batch names labels and masks as the outputs are
+/// called. The score is the sum of their losses times their weights. Workers weigh their batches by the
+/// largest of the outputs' normalisers (examples, or unmasked steps): several workers equal one on the joined
+/// batches only where the outputs' normalisers stand in one proportion in every batch.
 class ComputationGraph final : public Network {
  public:
   /// @throws InvalidArgument naming the vertex or option that cannot be: a name that is used twice, a vertex

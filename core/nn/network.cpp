@@ -62,9 +62,13 @@ struct Network::Impl {
   StepInfo infoOf(const Batch& batch, bool training) const;
   /// The features of each input, checked, in `features`.
   void find(const Batch& batch);
+  void requireKnownMasks(const Batch& batch) const;
   void requireFit(std::size_t input, const Tensor& value) const;
   const Tensor& labelsOf(const Batch& batch, const NetworkOutput& output) const;
   Tensor maskOf(const Batch& batch, const NetworkOutput& output) const;
+  /// What `call` gives; its errors name the output where there are several.
+  template <typename Call>
+  LossValue naming(const NetworkOutput& output, Call&& call) const;
   void requireLoss() const;
   void requireSingle(std::string_view function) const;
   /// The score of what `program` holds, and, where asked for, its derivatives.
@@ -138,6 +142,23 @@ void Network::Impl::find(const Batch& batch) {
             "network: the batch has {} examples of {}, but {} of {}", features[i]->shape()[0],
             plan.inputs[i].name, features[0]->shape()[0], plan.inputs[0].name);
   }
+  requireKnownMasks(batch);
+}
+
+/// With one output a mask may have any name; with several one that nobody asks for is a mistake.
+void Network::Impl::requireKnownMasks(const Batch& batch) const {
+  if (plan.outputs.size() == 1) return;
+  for (const auto& mask : batch.masks) {
+    const bool isKnown =
+        mask.name == "features" ||
+        std::ranges::find(plan.outputs, mask.name, &NetworkOutput::name) != plan.outputs.end();
+    if (isKnown) continue;
+    std::vector<std::string> names{"features"};
+    for (const auto& output : plan.outputs) names.push_back(output.name);
+    throw InvalidArgument(
+        fmt::format("network: the batch has a mask called {}; the masks that are read are {}", mask.name,
+                    fmt::join(names, ", ")));
+  }
 }
 
 StepInfo Network::Impl::infoOf(const Batch& batch, bool training) const {
@@ -177,6 +198,16 @@ Tensor Network::Impl::maskOf(const Batch& batch, const NetworkOutput& output) co
                         plan.outputs.size() == 1 ? std::string_view() : output.name);
 }
 
+template <typename Call>
+LossValue Network::Impl::naming(const NetworkOutput& output, Call&& call) const {
+  try {
+    return call();
+  } catch (const InvalidArgument& error) {
+    if (plan.outputs.size() == 1) throw;
+    throw InvalidArgument(fmt::format("network: output {}: {}", output.name, error.what()));
+  }
+}
+
 StepScore Network::Impl::losses(NetworkProgram& program, const Batch& batch, bool derivatives,
                                 Context& context) const {
   StepScore total;
@@ -184,11 +215,13 @@ StepScore Network::Impl::losses(NetworkProgram& program, const Batch& batch, boo
   for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
     const auto& output = plan.outputs[i];
     Tensor& gradient = derivatives ? program.outputGradient(i) : none;
-    const LossValue value = loss(output.head->loss, program.output(i), labelsOf(batch, output),
-                                 maskOf(batch, output), gradient, 0, context);
+    const Tensor& labels = labelsOf(batch, output);
+    const LossValue value = naming(output, [&] {
+      return loss(output.head->loss, program.output(i), labels, maskOf(batch, output), gradient, 0, context);
+    });
     if (derivatives && output.weight != 1) scale(output.weight, gradient, gradient, context);
     if (value.weight > 0) total.score += output.weight * value.sum / value.weight;
-    if (i == 0) total.weight = value.weight;
+    total.weight = std::max(total.weight, value.weight);
   }
   return total;
 }
@@ -230,19 +263,28 @@ bool Network::initialized() const {
 
 void Network::prepare(const Batch& first) {
   if (initialized()) return;
-  std::vector<Shape> shapes;
+  std::vector<Shape> shapes, openShapes;
   const auto open = inputs();
   for (const auto& input : open) {
+    openShapes.push_back(input.shape);
     shapes.push_back(input.shape);
     if (!input.shape.empty()) continue;
     const Tensor& value = tensorFor(first.features, "features", input.name, open.size() == 1);
-    require(value.shape().rank() > 1 && value.shape()[0] > 0,
+    require(value.shape().rank() > 1,
+            "network: the first batch gives the shape of {}, and has to be [N, ...], got {}", input.name,
+            value.toString());
+    require(value.shape()[0] > 0,
             "network: the first batch has no examples to take the shape of {} from, it is {}", input.name,
             value.toString());
     shapes.back() = value.shape().dropFirst();
   }
   setInputShapes(shapes);
-  init();
+  try {
+    init();
+  } catch (...) {  // shapes that do not fit are forgotten: the next batch may bring better ones
+    if (!initialized()) setInputShapes(openShapes);
+    throw;
+  }
 }
 
 std::unique_ptr<Network> Network::cloneNetwork() {

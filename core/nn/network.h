@@ -62,8 +62,8 @@ class Network : public Model {
 
   // Model. `gradient` and `score` throw InvalidArgument where no output has a loss.
   std::unique_ptr<Model> replicate(Context& context) const override;
-  /// The loss is the sum of the outputs' losses times their weights. The ticket's weight is the first
-  /// output's normaliser.
+  /// The loss is the sum of the outputs' losses times their weights. The ticket's weight is the largest of
+  /// the outputs' normalisers.
   StepTicket gradient(const Batch& batch, const GradientReady& onReady) override;
   std::span<StateBlock> blocks() override;
   void prepare(const Batch& first) override;

@@ -135,6 +135,42 @@ TEST_CASE("the score is the sum of the outputs' losses times their weights") {
   CHECK(scoreWith(2, 0.5) == doctest::Approx(2 * scoreWith(1, 0) + 0.5 * scoreWith(0, 1)).epsilon(1e-6));
 }
 
+TEST_CASE("a step weighs as much as the output with the largest normaliser") {
+  ComputationGraph model(twoTasks());
+  model.init();
+  Batch batch = taskBatch(4, 1);
+  const auto weight = [&] { return model.gradient(batch, {}).wait().weight; };
+  CHECK(weight() == 4);
+  batch.masks = {{"digit", Tensor::zeros({4})}};
+  CHECK(weight() == 4);
+  batch.masks.push_back({"size", Tensor::of({1, 0, 0.5f, 0}, {4})});
+  CHECK(weight() == 1.5);
+  batch.masks.front().value = Tensor::of({1, 1, 0, 1}, {4});
+  CHECK(weight() == 3);
+}
+
+TEST_CASE(
+    "an evaluation counts the first output against its own labels and mask, in whatever order they come") {
+  ComputationGraph model(twoTasks());
+  model.init();
+  Batch batch = taskBatch(9, 2);
+  Evaluation expected(3);
+  expected.add(model.outputs(batch).front(), batch.labels.front().value, {});
+  const auto evaluated = [&] {
+    test::ListIterator data({batch});
+    return model.evaluate(data);
+  };
+  CHECK(evaluated() == expected);
+  std::ranges::reverse(batch.labels);
+  CHECK(evaluated() == expected);
+  batch.masks = {{"size", Tensor::zeros({9})}};
+  CHECK(evaluated() == expected);
+  batch.masks.push_back({"digit", Tensor::of({0, 1, 0, 0, 0, 0, 0, 1, 0}, {9})});
+  CHECK(evaluated().examples() == 2);
+  batch.labels.back().name = "number";
+  CHECK(test::thrown<InvalidArgument>(evaluated) == "evaluate: a batch has no labels called digit");
+}
+
 TEST_CASE("the order of the vertices does not matter, a second backward pass gives the same gradient") {
   auto graph = residual();
   ComputationGraph straight(graph);
@@ -350,6 +386,18 @@ TEST_CASE("what cannot be is refused by name") {
   batch.features.back().value = Tensor::zeros({3, 5});
   CHECK(test::thrown<InvalidArgument>([&] { model.score(batch); }) ==
         "network: the batch has 3 examples of context, but 4 of image");
+  batch = taskBatch(4, 1);
+  batch.masks = {{"digits", Tensor::zeros({4})}};
+  CHECK(test::thrown<InvalidArgument>([&] { model.score(batch); }) ==
+        "network: the batch has a mask called digits; the masks that are read are features, digit, size");
+  batch.masks = {{"size", Tensor::zeros({3})}};
+  CHECK(
+      test::thrown<InvalidArgument>([&] { model.score(batch); }).starts_with("network: output size: loss: "));
+  batch.masks.clear();
+  batch.labels.front().value.data<std::int64_t>()[2] = 3;
+  CHECK(test::thrown<InvalidArgument>([&] {
+          model.gradient(batch, {});
+        }).starts_with("network: output digit: "));
   CHECK(test::thrown<InvalidArgument>([&] {
           Tensor out;
           model.forward(batch.features.front().value, out, {});

@@ -219,4 +219,16 @@ TEST_CASE("what cannot be is refused by name") {
   badLabel.labels[0].value.data<std::int64_t>()[0] = 0;
   badLabel.labels[0].value.data<std::int64_t>()[1] = 2;
   CHECK(contains(messageOf([&] { model.step(badLabel); }), "2"));
+
+  MultiLayerNetwork open({.layers = {Output{.classes = 2}}});
+  auto row = batch;
+  row.features[0].value = Tensor::zeros({5});
+  CHECK(
+      messageOf([&] { open.prepare(row); }) ==
+      "network: the first batch gives the shape of features, and has to be [N, ...], got float32 [5] on cpu");
+  row.features[0].value = Tensor::zeros({0, 5});
+  CHECK(
+      messageOf([&] { open.prepare(row); }) ==
+      "network: the first batch has no examples to take the shape of features from, it is float32 [0, 5] on "
+      "cpu");
 }
