@@ -41,7 +41,8 @@ std::string Activity::describe() const {
                                         "computing",
                                         "in a listener",
                                         "merging",
-                                        "waiting for other workers"};
+                                        "waiting for other workers",
+                                        "in an exchange with other workers"};
   const Kind kind = kind_;
   if (kind == Kind::Idle) return {};
   auto text = std::string(words[static_cast<int>(kind)]);

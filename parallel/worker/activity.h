@@ -19,7 +19,8 @@ class Activity {
     Computing,
     InListener,
     Merging,
-    WaitingForWorkers
+    WaitingForWorkers,
+    InExchange  ///< waiting for the other workers in the middle of a step
   };
 
   /// @param batch  in its epoch, from 0; -1: none.

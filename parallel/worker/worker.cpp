@@ -29,7 +29,7 @@ class Worker::Peer final : public Peers {
   Peer& operator=(const Peer&) = delete;
 
   void sum(std::span<double> values) override {
-    worker_.activity_.set(Activity::Kind::WaitingForWorkers);
+    worker_.activity_.set(Activity::Kind::InExchange, worker_.current_.sequence);
     const auto begin = Clock::now();
     exchange_.sum(worker_.index_, values);
     worker_.waitedInStep_ += Clock::now() - begin;
@@ -93,6 +93,7 @@ std::string Worker::failure() const {
   const auto kind = activity_.kind();
   const std::string_view where = kind == Activity::Kind::Computing    ? "in"
                                  : kind == Activity::Kind::InListener ? "in a listener after"
+                                 : kind == Activity::Kind::InExchange ? "in an exchange with other workers in"
                                                                       : "at the merge after";
   return fmt::format("worker {} on {} failed {} {}", index_, placement_.device.toString(), where,
                      current_.toString());

@@ -20,6 +20,9 @@ TEST_CASE("an activity tells what, which batch and since when") {
   CHECK_FALSE(activity.busy());
   CHECK(activity.elapsed() < 20ms);
   CHECK(activity.describe().starts_with("waiting for data for "));
+  activity.set(Activity::Kind::InExchange, 2);
+  CHECK_FALSE(activity.busy());
+  CHECK(activity.describe().starts_with("in an exchange with other workers (batch 3) for "));
 }
 
 TEST_CASE("a new activity is never taken for an old one's age") {

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "muster/core/base/random.h"
+#include "muster/core/device/peers.h"
+#include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/data_parallel/data_parallel.h"
 #include "muster/parallel/parallel_wrapper.h"
@@ -152,6 +154,35 @@ Distances distancesOf(TrainingMode mode, int workers, const Updater& updater, bo
 // the 24 steps. Without exchange the distance is a thousand times the tolerance (see below).
 constexpr double kRounding = 1e-5;
 
+/// Hands its input on, and exchanges one value in the first batch and two in the second.
+struct UnevenExchange {
+  static constexpr std::string_view kType = "test-uneven-exchange";
+  std::string name = {};
+
+  class Program final : public ModuleProgram {
+   public:
+    explicit Program(Context& context) : context_(context) {}
+    void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
+      std::vector<double> values(static_cast<std::size_t>(info.stamp.sequence) + 1);
+      context_.peers()->sum(values);
+      copy(x, y, context_);
+    }
+    void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
+      if (gradX.defined()) copy(gradY, gradX, context_);
+    }
+
+   private:
+    Context& context_;
+  };
+
+  Shape outputShape(const Shape& input) const { return input; }
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context& context) const {
+    return std::make_unique<Program>(context);
+  }
+  void fields(Fields& f) { f.field("name", name); }
+  void validate() const {}
+};
+
 }  // namespace
 
 TEST_CASE("a merge makes of running statistics the moments of both, by hand") {
@@ -219,6 +250,64 @@ TEST_CASE("without it they are not") {
   one.fit(together);
   CHECK(distance(many.block(BlockKind::Parameters).values, one.block(BlockKind::Parameters).values) >
         1000 * kRounding);
+}
+
+TEST_CASE(
+    "synchronised, with a first output whose examples are all masked: one worker on the joined batches") {
+  const auto graph = [] {
+    ComputationGraphConfiguration made{
+        .seed = 3, .updater = Sgd{.learningRate = 0.1}, .inputs = {{.name = "image", .shape = kExample}}};
+    const auto conv = made.add("conv", Conv2d{.outChannels = 4, .kernel = {3, 3}, .bias = false}, {"image"});
+    const auto norm =
+        made.add("norm", BatchNorm{.activation = Activation::Tanh, .synchronised = true}, {conv});
+    made.addOutput(made.add("masked", Output{.classes = kClasses}, {norm}));
+    made.addOutput(made.add("seen", Output{.classes = kClasses}, {norm}));
+    return made;
+  };
+  const auto batches = [](const std::vector<std::int64_t>& sizes) {
+    std::vector<Batch> all;
+    std::int64_t first = 0;
+    for (const auto n : sizes) {
+      Batch batch = examples(first, n);
+      const Tensor labels = batch.labels.front().value;
+      batch.labels = {{"masked", labels}, {"seen", labels}};
+      batch.masks.front().name = "seen";
+      batch.masks.push_back({"masked", Tensor::zeros({n})});
+      all.push_back(batch);
+      first += n;
+    }
+    return ListIterator(std::move(all));
+  };
+  ComputationGraph many(graph()), one(graph());
+  many.init();
+  one.init();
+  const auto start = many.clone();
+  auto split = batches({2, 4, 3, 5, 2, 2}), together = batches({6, 8, 4});
+  ParallelWrapper::Builder(many).workers(2).pinThreads(false).build().fit(split);
+  one.fit(together);
+  const auto weights = [](Model& model) { return model.block(BlockKind::Parameters).segment("conv.weight"); };
+  CHECK(distance(weights(many), weights(one)) < kRounding);
+  CHECK(distance(weights(many), weights(*start)) > 100 * kRounding);
+}
+
+TEST_CASE("workers that come to an exchange with different numbers of values are told so") {
+  MultiLayerNetwork model({.inputShape = {3}, .layers = {UnevenExchange{}, Output{.classes = 2}}});
+  model.init();
+  Batch batch;
+  batch.features.push_back({"features", Tensor::zeros({2, 3})});
+  batch.labels.push_back({"labels", Tensor::zeros({2}, DType::Int64)});
+  ListIterator data({batch, batch});
+  auto wrapper = ParallelWrapper::Builder(model).workers(2).pinThreads(false).build();
+  std::string problem;
+  try {
+    wrapper.fit(data);
+  } catch (const TrainingError& error) {
+    problem = error.what();
+    CHECK(problem == fmt::format("worker {0} on cpu failed in an exchange with other workers in batch {1} of "
+                                 "epoch 1: workers of one step came to exchange 1 and 2 values",
+                                 error.worker(), error.worker() + 1));
+  }
+  CHECK_FALSE(problem.empty());
 }
 
 TEST_CASE("synchronised: the same bits in every run, and one worker is the model alone") {
