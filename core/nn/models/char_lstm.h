@@ -11,7 +11,8 @@ struct CharLstmOptions {
   std::int64_t layers = 2;      ///< LSTMs, one behind the other; at least 1
   std::int64_t embedding = 64;  ///< features of a character
   double dropout = 0;           ///< rate behind each LSTM; 0: none
-  Init init = Init::xavier();   ///< of all weights but the embedding's, which is normal with sigma 1
+  Init init = Init::xavier();   ///< of all weights but the embedding's
+  Init embeddingInit = Init::normal(1);
 };
 
 /// A model that tells at each step of a text which character comes next: an embedding, LSTMs, and an output

@@ -1,9 +1,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/gradient_check.h"
+#include "muster/core/nn/models/char_lstm.h"
 #include "muster/core/nn/models/lenet.h"
 #include "muster/core/nn/models/mlp.h"
 #include "muster/core/nn/models/resnet18.h"
@@ -30,7 +32,100 @@ Shape lastShape(const Network& model, const std::string& name) {
   return {};
 }
 
+/// Whether all weights start at `value`; biases, and what a normalisation scales by, do not.
+bool allWeightsAre(Network& model, float value) {
+  model.init();
+  const auto& block = model.block(BlockKind::Parameters);
+  bool all = true;
+  int weights = 0;
+  for (const auto& segment : block.segments->segments) {
+    if (segment.shape.rank() < 2) continue;
+    ++weights;
+    for (const float w : block.segment(segment.name).span<float>()) all = all && w == value;
+  }
+  return all && weights > 0;
+}
+
+/// Texts over five characters in which one follows from the one before.
+Batch textBatch(std::int64_t examples, std::int64_t steps) {
+  Batch batch;
+  Tensor& features = Batch::ensure(batch.features, "features", {examples, steps}, DType::Int64);
+  Tensor& labels = Batch::ensure(batch.labels, "labels", {examples, steps}, DType::Int64);
+  for (std::int64_t n = 0; n < examples; ++n)
+    for (std::int64_t t = 0, c = n % 5; t < steps; ++t) {
+      features.data<std::int64_t>()[n * steps + t] = c;
+      c = (2 * c + 1) % 5;
+      labels.data<std::int64_t>()[n * steps + t] = c;
+    }
+  return batch;
+}
+
 }  // namespace
+
+TEST_CASE("the chosen initialiser reaches every weight of the ready models") {
+  const Init init = Init::constant(0.125);
+  ComputationGraph residual(resnet18(3, 2, {.imageSize = {8, 8}, .width = 2, .init = init}));
+  CHECK(allWeightsAre(residual, 0.125f));
+  MultiLayerNetwork five(lenet(3, 1, {.init = init}));
+  CHECK(allWeightsAre(five, 0.125f));
+  auto chain = mlp({4, 3}, 2, {.init = init});
+  chain.inputShape = {5};
+  MultiLayerNetwork perceptron(chain);
+  CHECK(allWeightsAre(perceptron, 0.125f));
+  auto text = charLstm(5, {.units = 3, .embedding = 4, .init = init, .embeddingInit = init});
+  text.inputShape = {6};
+  MultiLayerNetwork writer(text);
+  CHECK(allWeightsAre(writer, 0.125f));
+}
+
+TEST_CASE("a character model: size, gradients, learning, and a file that gives the same bits") {
+  auto configuration = charLstm(5, {.units = 7, .layers = 2, .embedding = 6});
+  configuration.seed = 4;
+  configuration.updater = Adam{.learningRate = 0.02};
+  MultiLayerNetwork model(configuration);
+  const Batch batch = textBatch(6, 8);
+  model.prepare(batch);
+  CHECK(parametersOf(model) == 5 * 6 + 4 * 7 * (6 + 7 + 1) + 4 * 7 * (7 + 7 + 1) + 5 * 7 + 5);
+  CHECK(lastShape(model, "lstm2") == Shape{8, 7});
+  CHECK(lastShape(model, "output") == Shape{8, 5});
+  const auto result = checkGradients(model, batch);
+  CHECK_MESSAGE(result.passed, result.toString());
+  const double before = model.step(batch).wait().score;
+  double after = before;
+  for (std::int64_t i = 1; i < 60; ++i) {
+    Batch next = batch;
+    next.stamp.iteration = i;
+    after = model.step(next).wait().score;
+  }
+  CHECK(after < 0.5 * before);
+
+  const test::TemporaryDirectory directory;
+  model.save(directory / "text.safetensors");
+  const auto loaded = MultiLayerNetwork::load(directory / "text.safetensors");
+  CHECK(test::stateBits(*loaded) == test::stateBits(model));
+  const Tensor a = model.output(batch.features.front().value),
+               b = loaded->output(batch.features.front().value);
+  CHECK(std::ranges::equal(a.span<float>(), b.span<float>()));
+}
+
+TEST_CASE("ready models refuse what cannot be, a dropout rate too") {
+  const auto problem = [](const auto& make) {
+    return test::thrown<InvalidArgument>([&] { MultiLayerNetwork model(make()); });
+  };
+  CHECK(problem([] { return charLstm(1); }) ==
+        "charLstm: the vocabulary must have at least 2 characters, got 1");
+  CHECK(problem([] { return charLstm(5, {.layers = 0}); }) == "charLstm: layers must be at least 1, got 0");
+  CHECK(problem([] { return charLstm(5, {.units = 0}); }) ==
+        "layer 1: lstm: units must be at least 1, got 0");
+  CHECK(problem([] { return charLstm(5, {.embedding = 0}); }).starts_with("layer 0: embedding: "));
+  for (const double rate : {-0.1, 1.0, std::nan("")}) {
+    const auto refusal = fmt::format("dropout: rate must be at least 0 and below 1, got {}", rate);
+    CHECK(problem([&] { return charLstm(5, {.dropout = rate}); }) == "layer 2: " + refusal);
+    CHECK(problem([&] { return mlp({4}, 2, {.dropout = rate}); }) == "layer 1: " + refusal);
+  }
+  CHECK(charLstm(5, {.layers = 2, .dropout = 0.2}).layers.size() == 6);
+  CHECK(charLstm(5, {.layers = 2}).layers.size() == 4);
+}
 
 TEST_CASE("ResNet-18 has the parameters and shapes that are known for it") {
   ComputationGraph colour(resnet18(10, 3, {.imageSize = {32, 32}}));
