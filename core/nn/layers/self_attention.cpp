@@ -29,28 +29,28 @@ class SelfAttentionProgram final : public ModuleProgram {
     gradProjected_ = Tensor::zeros(shape.input());
     gradAttended_ = Tensor::zeros(shape.output());
   }
-  /// A copy of the input is kept, without what its padding holds.
-  BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
+  BackwardReads backwardReads() const override { return {.input = true, .output = false}; }
 
   void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
     const Tensor mask = sequenceMaskOf(info);
-    maskSteps(x, mask, real_, context_);
+    if (mask.defined()) maskSteps(x, mask, real_, context_);
     Tensor projected = rowsOf(projected_), output = rowsOf(y);
-    intoHeads_->forward(rowsOf(real_), parameters_[kInputWeight], parameters_[kInputBias], projected);
+    intoHeads_->forward(rowsOf(realOf(x, mask)), parameters_[kInputWeight], parameters_[kInputBias],
+                        projected);
     attention_->forward(projected_, mask, attended_);
     outOfHeads_->forward(rowsOf(attended_), parameters_[kOutputWeight], parameters_[kOutputBias], output);
-    maskSteps(y, mask, y, context_);
+    if (mask.defined()) maskSteps(y, mask, y, context_);
   }
 
-  void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo& info) override {
+  void backward(const Tensor& x, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo& info) override {
     const Tensor mask = sequenceMaskOf(info);
-    maskSteps(gradY, mask, gradY, context_);
+    if (mask.defined()) maskSteps(gradY, mask, gradY, context_);
     Tensor gradAttended = rowsOf(gradAttended_);
     outOfHeads_->backwardWeights(rowsOf(attended_), rowsOf(gradY), gradients_[kOutputWeight],
                                  gradients_[kOutputBias]);
     outOfHeads_->backwardData(rowsOf(gradY), parameters_[kOutputWeight], gradAttended);
     attention_->backward(projected_, mask, gradAttended_, gradProjected_);
-    intoHeads_->backwardWeights(rowsOf(real_), rowsOf(gradProjected_), gradients_[kInputWeight],
+    intoHeads_->backwardWeights(rowsOf(realOf(x, mask)), rowsOf(gradProjected_), gradients_[kInputWeight],
                                 gradients_[kInputBias]);
     if (!gradX.defined()) return;
     Tensor gradInput = rowsOf(gradX);
@@ -58,6 +58,8 @@ class SelfAttentionProgram final : public ModuleProgram {
   }
 
  private:
+  /// The input without what its padding holds, of the last forward pass.
+  const Tensor& realOf(const Tensor& x, const Tensor& mask) const { return mask.defined() ? real_ : x; }
   Tensor rowsOf(const Tensor& tensor) const { return tensor.reshape({rows_, tensor.shape()[2]}); }
 
   Context& context_;
@@ -66,7 +68,7 @@ class SelfAttentionProgram final : public ModuleProgram {
   std::unique_ptr<DensePlan> intoHeads_;
   std::unique_ptr<AttentionPlan> attention_;
   std::unique_ptr<DensePlan> outOfHeads_;
-  Tensor real_;                       // the input, zero where padded
+  Tensor real_;                       // the input, zero where padded; read where there is a mask
   Tensor projected_, gradProjected_;  // [N, T, 3 F]; gradients in training only
   Tensor attended_, gradAttended_;    // [N, T, F]
 };

@@ -13,7 +13,6 @@ class CombineProgram final : public VertexProgram {
   CombineProgram(const Combine& options, const ModuleBinding& binding, Context& context)
       : combination_(options.combination),
         passes_(options.combination == Combination::Add),
-        hasActivation_(options.activation != Activation::Identity),
         layout_(binding.offered()),
         activation_(options.activation, binding.input(), binding.offered(), binding.training),
         context_(context) {}
@@ -22,7 +21,7 @@ class CombineProgram final : public VertexProgram {
   bool passesGradient() const override { return passes_; }
   BackwardReads backwardReads() const override {
     const bool ofInputs = combination_ == Combination::Product || combination_ == Combination::Max;
-    return {.input = ofInputs, .output = hasActivation_};
+    return {.input = ofInputs, .output = activation_.readsOutput()};
   }
   void forwardAll(std::span<const Tensor> x, Tensor& y, const StepInfo&) override {
     combine(combination_, x, y, context_);
@@ -37,7 +36,7 @@ class CombineProgram final : public VertexProgram {
 
  private:
   Combination combination_;
-  bool passes_, hasActivation_;
+  bool passes_;
   Layout layout_;
   FusedActivation activation_;
   Context& context_;

@@ -196,6 +196,38 @@ TEST_CASE("a step over sequences allocates nothing") {
   }
 }
 
+TEST_CASE("a first batch of empty sequences is refused, and the next decides the shape") {
+  MultiLayerNetwork model({.seed = 3, .layers = {LSTM{.units = 4}, Output{.classes = 2, .perStep = true}}});
+  const auto batchOf = [](std::int64_t steps) {
+    Batch batch;
+    batch.features.push_back({"features", Tensor::zeros({2, steps, 3})});
+    batch.labels.push_back({"labels", Tensor::zeros({2, steps}, DType::Int64)});
+    return batch;
+  };
+  CHECK(test::thrown<InvalidArgument>([&] { model.prepare(batchOf(0)); }) ==
+        "lstm1 (lstm) of features [0, 3]: lstm: expected a sequence [T, F] of at least one step, got [0, 3]");
+  CHECK(model.configuration().inputShape.empty());
+  model.prepare(batchOf(5));
+  CHECK(model.configuration().inputShape == Shape{5, 3});
+  CHECK(model.step(batchOf(5)).wait().weight == 10);
+}
+
+TEST_CASE("attention with and without a mask, one after the other, gives the bits of each alone") {
+  const auto gradientOf = [](std::initializer_list<bool> masked) {
+    MultiLayerNetwork model(
+        {.seed = 7,
+         .inputShape = kInput,
+         .layers = {Dense{.units = 4, .activation = Activation::Tanh, .perStep = true},
+                    SelfAttention{.heads = 2}, Output{.classes = kClasses, .perStep = true}}});
+    model.init();
+    for (const bool mask : masked) model.gradient(test::sequenceBatch(kInput, 5, kClasses, 3, mask), {});
+    return cloneTensor(model.block(BlockKind::Gradients).values);
+  };
+  CHECK(test::sameBits(gradientOf({true, false}), gradientOf({false})));
+  CHECK(test::sameBits(gradientOf({false, true}), gradientOf({true})));
+  CHECK_FALSE(test::sameBits(gradientOf({false}), gradientOf({true})));
+}
+
 TEST_CASE("what cannot be is refused with names and shapes") {
   const auto problem = [](std::vector<Layer> layers, const Shape& input) {
     return test::thrown<InvalidArgument>([&] {

@@ -291,3 +291,17 @@ TEST_CASE("what does not fit is refused with the shapes") {
   CHECK(problemOf(Scale{.factor = std::numeric_limits<double>::infinity()}, {{3}}) ==
         "scale: the factor must be finite, got inf");
 }
+
+TEST_CASE("an output is kept for the backward pass only where the activation reads it") {
+  Context context;
+  const auto keepsOutput = [&](Activation activation) {
+    const Layer vertex = Combine{.activation = activation};
+    const auto program =
+        vertex.module().compile({.name = "sum", .inputs = {{.shape = {2, 3}}, {.shape = {2, 3}}}}, context);
+    return program->backwardReads().output;
+  };
+  CHECK(keepsOutput(Activation::Tanh));
+  CHECK_FALSE(keepsOutput(Activation::Identity));
+  CHECK_FALSE(keepsOutput(Activation::GELU));
+  checkGradient(Combine{.activation = Activation::GELU}, 2);
+}
