@@ -1,6 +1,8 @@
 #include "muster/core/nn/layers.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "muster/core/base/error.h"
 
@@ -12,7 +14,40 @@ void addAll(Registry<Module>& registry) {
   (registry.add(T::kType, [] { return std::make_unique<detail::ModuleOf<T>>(); }), ...);
 }
 
+/// Refuses names that files give to what a network settles for each layer.
+class FieldNames final : public Fields {
+ public:
+  explicit FieldNames(std::string_view type) : type_(type) {}
+  void field(std::string_view name, bool&) override { check(name); }
+  void field(std::string_view name, std::int64_t&) override { check(name); }
+  void field(std::string_view name, std::uint64_t&) override { check(name); }
+  void field(std::string_view name, double&) override { check(name); }
+  void field(std::string_view name, std::string&) override { check(name); }
+  void field(std::string_view name, Shape&) override { check(name); }
+  void choice(std::string_view name, std::size_t&, std::span<const std::string_view>) override {
+    check(name);
+  }
+  void object(std::string_view name, std::string&, const std::function<void(Fields&)>&) override {
+    check(name);
+  }
+
+ private:
+  void check(std::string_view name) const {
+    constexpr std::string_view taken[] = {"type", "learningRate", "frozen", "device", "vertex", "inputs"};
+    require(std::ranges::find(taken, name) == std::end(taken),
+            "layer {}: a field cannot be called {}, which in files stands beside a layer's own fields", type_,
+            name);
+  }
+
+  std::string_view type_;
+};
+
 }  // namespace
+
+void detail::requireFieldNames(Module& module) {
+  FieldNames names(module.type());
+  module.fields(names);
+}
 
 Layer Layer::frozen() const {
   LayerSettings settings = settings_;

@@ -226,6 +226,11 @@ class ModuleOf final : public Module {
 };
 }  // namespace detail
 
+namespace detail {
+/// @throws InvalidArgument for a field whose name files use for something else beside a layer's own.
+void requireFieldNames(Module& module);
+}  // namespace detail
+
 /// What a network does with a layer, whatever the layer is.
 struct LayerSettings {
   double learningRate = 1;  ///< the network's times this; at least 0
@@ -259,9 +264,13 @@ class Layer {
 
   /// The layers that files can name. A layer of one's own that is saved and loaded adds itself here.
   static Registry<Module>& registry();
+  /// @throws InvalidArgument for a field called type, learningRate, frozen, device, vertex or inputs: in
+  /// files these stand beside a layer's own.
   template <typename T>
   requires LayerOptions<T> || VertexOptions<T>
   static void registerType() {
+    detail::ModuleOf<T> module;
+    detail::requireFieldNames(module);
     registry().add(T::kType, [] { return std::make_unique<detail::ModuleOf<T>>(); });
   }
 

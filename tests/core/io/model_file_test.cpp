@@ -127,6 +127,20 @@ struct WithStatistics {
   void validate() const {}
 };
 
+/// A layer with a field that is called as one of the settings of all layers.
+struct WithFrozen {
+  static constexpr std::string_view kType = "test-with-frozen";
+  std::string name = {};
+  bool frozen = false;
+  Shape outputShape(const Shape& input) const { return input; }
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context&) const { return nullptr; }
+  void fields(Fields& f) {
+    f.field("name", name);
+    f.field("frozen", frozen);
+  }
+  void validate() const {}
+};
+
 }  // namespace
 
 TEST_CASE("a network comes back bit for bit, and trains on as if it had never stopped") {
@@ -193,6 +207,15 @@ TEST_CASE("Python reads the file with its standard library") {
 #else
   test::skip("there is no Python 3 here");
 #endif
+}
+
+TEST_CASE("a layer's field must not have a name that files use beside its fields") {
+  CHECK(thrown<InvalidArgument>([] { Layer::registerType<WithFrozen>(); }) ==
+        "layer test-with-frozen: a field cannot be called frozen, which in files stands beside a layer's own "
+        "fields");
+  CHECK(thrown<InvalidArgument>([] {
+          Layer::registry().make("test-with-frozen");
+        }).find("there is no type") != std::string::npos);
 }
 
 TEST_CASE("statistics are saved like parameters") {
