@@ -106,9 +106,8 @@ class ImageTransform {
 /// when. So any number of workers and batches read ahead sees the same images, and any epoch can be resumed.
 class TransformingIterator : public DataSetIterator {
  public:
-  /// @param inner       gives features [N, C, H, W], float32 or uint8, first of all its features; kept alive
-  /// by
-  ///                    the caller, and left alone by everybody else while this lives.
+  /// @param inner       gives features [N, C, H, W], float32 or uint8, first of all its features; kept
+  ///                    alive by the caller, and left alone by everybody else while this lives.
   /// @param transforms  at least one.
   /// @throws InvalidArgument for a transform that cannot be.
   TransformingIterator(DataSetIterator& inner, std::vector<ImageTransform> transforms, std::uint64_t seed);

@@ -31,9 +31,11 @@ struct GraphOutput {
 ///
 /// ```cpp
 /// ComputationGraphConfiguration graph{.seed = 1, .inputs = {{.name = "image", .shape = {1, 28, 28}}}};
-/// const auto conv = graph.add("conv", Conv2d{.outChannels = 8, .kernel = {3, 3}, .padding = {1, 1}},
-/// {"image"}); const auto wide = graph.add("wide", Conv2d{.outChannels = 8}, {"image"}); const auto sum =
-/// graph.add("sum", Combine{.combination = Combination::Add}, {conv, wide});
+/// const Conv2d narrow{.outChannels = 8, .kernel = {3, 3}, .padding = {1, 1}};
+/// const Conv2d wide{.outChannels = 8, .kernel = {5, 5}, .padding = {2, 2}};
+/// const auto a = graph.add("a", narrow, {"image"});
+/// const auto b = graph.add("b", wide, {"image"});
+/// const auto sum = graph.add("sum", Combine{.combination = Combination::Add}, {a, b});
 /// graph.addOutput(graph.add("digit", Output{.classes = 10}, {sum}));
 /// ```
 struct ComputationGraphConfiguration {

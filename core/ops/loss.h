@@ -36,9 +36,8 @@ struct LossValue {
 /// `labels`, and, where `gradient` is defined, its derivative d(score)/d(prediction), of the same shape. Each
 /// row of F is a loss of its own; "[N]" below is [N, T] over time.
 ///
-/// @param predictions  logits for NegativeLogLikelihood and BinaryCrossEntropy (softmax and sigmoid are part
-/// of
-///                     the loss), activated outputs for MeanSquaredError.
+/// @param predictions  logits for NegativeLogLikelihood and BinaryCrossEntropy (softmax and sigmoid are
+///                     part of the loss), activated outputs for MeanSquaredError.
 /// @param labels  int64 [N] class indices (NegativeLogLikelihood only) or float32 like the predictions.
 /// @param mask    float32 [N], the weights of the examples or time steps; undefined: all 1.
 /// @param normaliser  what the gradient is divided by; 0: this batch's own weight, which over time is the

@@ -37,7 +37,8 @@ template <typename Rule>
   for (std::int64_t i = 0; i < n; ++i) y[i] = factor * x[i];
 }
 
-/// Where `mine` is the largest, `before` all smaller (of equal ones the first counts): the gradient, else 0.
+/// The gradient where `mine` is at least `other`, or above it if it `mustExceed` (of equal ones the first
+/// counts), else 0.
 [[gnu::always_inline]] inline void keepWhereGreater(const float* mine, const float* other, bool mustExceed,
                                                     float* grad, std::int64_t n) {
 #pragma GCC ivdep
