@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <map>
+
 #include "muster/core/base/error.h"
 #include "muster/parallel/parallel_wrapper.h"
 
@@ -5,6 +8,7 @@ namespace muster {
 namespace {
 
 constexpr int kMostWorkers = 1024;
+constexpr int kMostWorkersOnGpu = 32;  // as many as one kernel merges
 constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
 constexpr std::int64_t kMostPrefetched = 1 << 20;
 
@@ -22,6 +26,38 @@ void requireNoAveragingOptions(const ParallelOptions& o) {
   if (o.trainingMode == TrainingMode::SynchronousGradients)
     require(o.averageUpdaters,
             "averageUpdaters(false): with synchronous gradients the updaters' states are equal anyway");
+}
+
+/// As in "cpu, cuda:0".
+std::string namesOf(const std::vector<Device>& devices) {
+  std::string names;
+  for (const auto& device : devices) names += (names.empty() ? "" : ", ") + device.toString();
+  return names;
+}
+
+void checkDevices(const ParallelOptions& o) {
+  require(!o.devices.empty(), "devices: the list is empty");
+  const auto deviceOf = [&](int worker) {
+    return o.devices[static_cast<std::size_t>(worker) % o.devices.size()];
+  };
+  std::map<Device, int> workersOn;
+  for (int w = 0; w < o.workers; ++w) {
+    require(deviceOf(w).isCpu() == deviceOf(0).isCpu(),
+            "devices: worker 0 would run on {} and worker {} on {}; the CPU and GPUs cannot train together "
+            "yet, so name GPUs alone, or cpu alone",
+            deviceOf(0).toString(), w, deviceOf(w).toString());
+    ++workersOn[deviceOf(w)];
+  }
+  const auto available = availableDevices();
+  for (const auto& device : o.devices)
+    if (std::ranges::find(available, device) == available.end())
+      throw DeviceUnavailable(fmt::format("devices: {} cannot be used; there is {}{}", device.toString(),
+                                          namesOf(available),
+                                          available.size() > 1 ? "" : ", as " + whyNoCuda()));
+  for (const auto& [device, workers] : workersOn)
+    require(device.isCpu() || workers <= kMostWorkersOnGpu,
+            "devices: {} would have {} of the {} workers, and one GPU merges at most {}", device.toString(),
+            workers, o.workers, kMostWorkersOnGpu);
 }
 
 }  // namespace
@@ -116,11 +152,7 @@ ParallelWrapper Builder::build() {
           "prefetchBuffer must be between 0 and {} batches, got {}", kMostPrefetched, o.prefetchBuffer);
   require(o.threadsPerWorker >= 1 && o.threadsPerWorker <= kMostWorkers,
           "threadsPerWorker must be between 1 and {}, got {}", kMostWorkers, o.threadsPerWorker);
-  require(!o.devices.empty(), "devices: the list is empty");
-  for (const auto& device : o.devices)
-    if (!device.isCpu())
-      throw DeviceUnavailable(
-          fmt::format("devices: {} cannot be used, this build has no CUDA", device.toString()));
+  checkDevices(o);
   for (std::size_t i = 0; i < o.listeners.size(); ++i) {
     require(o.listeners[i] != nullptr, "listeners: one of them is null");
     for (std::size_t j = 0; j < i; ++j)

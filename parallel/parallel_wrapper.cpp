@@ -80,6 +80,7 @@ struct ParallelWrapper::Impl final : Trainer {
   void coordinate(FitRun& run, std::int64_t epochs);
   bool joinMeeting(const FitRun& run, std::int64_t lastEpoch);
   void fillModel(const FitRun& run);
+  void fillAtEnd(FitRun& run);
   bool inListener() const;
   Evaluation evaluateOnWorkers(DataSetIterator& data);
   void evaluateInMeeting(EvaluationRun& evaluation, DataSetIterator& data);
@@ -150,8 +151,10 @@ std::vector<StallWatch::Subject> ParallelWrapper::Impl::everybody() const {
 
 std::string ParallelWrapper::Impl::plan() const {
   const auto batches = options_.averagingFrequency * options_.workers;
-  return fmt::format("{}, {}: {} batch{} a round", describe(placements_, options_.threadsPerWorker),
-                     strategy_->describe(), batches, batches == 1 ? "" : "es");
+  const auto merging = replicas_.merging();
+  return fmt::format("{}, {}{}{}: {} batch{} a round", describe(placements_, options_.threadsPerWorker),
+                     strategy_->describe(), merging.empty() ? "" : ", ", merging, batches,
+                     batches == 1 ? "" : "es");
 }
 
 Model& ParallelWrapper::Impl::model() {
@@ -226,7 +229,7 @@ void ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data) {
 
 void ParallelWrapper::Impl::run(DataSetIterator& data, std::int64_t epochs) {
   FitRun run(options_.workers, batches_, *strategy_, stop_, !listenersOf(ListenerScope::Merged).empty(),
-             model_.iteration(), model_.epoch());
+             model_.iteration(), model_.epoch(), replicas_.made() ? &replicas_.collective() : nullptr);
   filledMeetings_ = 0;
   const FitEvent start{*this, model_.epoch(), epochs, batchesPerEpoch(data)};
   const EpochEvent firstEpoch{*this, model_.epoch(), model_.iteration(), 0, 0};
@@ -235,7 +238,7 @@ void ParallelWrapper::Impl::run(DataSetIterator& data, std::int64_t epochs) {
     train(run, data, epochs);
   if (run.failed())
     replicas_.setTrained(false);  // their state may be anything: it comes from the model again
-  fillModel(run);
+  fillAtEnd(run);
   for (const auto& listener : all_) try {  // each hears of the end, whatever the others do
       tell(*listener, [&](Listener& l) { l.onFitEnd(*this); });
     } catch (...) {
@@ -311,6 +314,17 @@ void ParallelWrapper::Impl::fillModel(const FitRun& run) {
   if (!replicas_.fill()) return;
   model_.setCounters(meeting.iteration, meeting.epoch + (meeting.verdict == Verdict::EpochOver ? 1 : 0));
   if (meeting.merges > 0) model_.setScore(meeting.score);
+}
+
+/// A lost device takes what was merged last with it, and is then mostly why the training has failed.
+void ParallelWrapper::Impl::fillAtEnd(FitRun& run) {
+  try {
+    fillModel(run);
+  } catch (...) {
+    run.fail(-1, std::current_exception(),
+             [] { return "the model could not be filled with what was trained last"; });
+    replicas_.setTrained(false);
+  }
 }
 
 /// Whether this is a listener's call on the thread that called `fit()`: then no worker runs.

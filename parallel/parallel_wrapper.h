@@ -128,7 +128,8 @@ class ParallelWrapper::Builder {
   /// Measures before each merge how far the replicas are from their mean (MergeEvent::divergence): a pass
   /// more over the parameters. Default false. With averaging only.
   Builder& measureDivergence(bool measure);
-  /// Worker i runs on device i mod D. Default: the CPU.
+  /// Worker i of W runs on device i mod D, as in `Device::parseList("cuda:0,cuda:1")`: several replicas may
+  /// share a GPU, at most 32. Default: the CPU. GPUs and the CPU cannot be mixed.
   Builder& devices(std::vector<Device> devices);
   /// Threads that one worker's operations use on the CPU. Default 1. 1 to 1024.
   Builder& threadsPerWorker(int threads);
@@ -140,8 +141,8 @@ class ParallelWrapper::Builder {
   /// Listeners of either scope; replaces those given before.
   Builder& listeners(Listeners listeners);
 
-  /// @throws InvalidArgument naming an option out of range; DeviceUnavailable for a device that cannot be
-  /// used.
+  /// @throws InvalidArgument naming an option out of range, or workers on GPUs and on the CPU together;
+  ///         DeviceUnavailable for a device that cannot be used, with those that can.
   ParallelWrapper build();
 
  private:

@@ -22,10 +22,8 @@ std::int64_t PeriodicAveraging::iterationsUntilMeeting(const MeetingInfo& info) 
 
 std::int64_t PeriodicAveraging::meet(int participant, const Round& round, Collective& collective,
                                      Context& context) {
-  if (measureDivergence_)
-    spreads_[participant] =
-        collective.spread(participant, collective.block(BlockKind::Parameters), round.weights);
-  return collective.mergeState(participant, round.weights, context);
+  return collective.mergeState(participant, round.weights, context,
+                               measureDivergence_ ? &spreads_[participant] : nullptr);
 }
 
 double PeriodicAveraging::divergence() const {

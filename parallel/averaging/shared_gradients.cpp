@@ -9,8 +9,9 @@ namespace muster {
 
 /// What a worker has not sent yet, and what it sends.
 struct SharedGradients::Sender {
-  Sender(const Collective& collective, std::int64_t elements, const ThresholdAlgorithm& algorithm)
-      : residual(Tensor::zeros({elements})),
+  Sender(const Collective& collective, std::int64_t elements, Device device,
+         const ThresholdAlgorithm& algorithm)
+      : residual(Tensor::zeros({elements}, DType::Float32, device)),
         message(elements),
         rule(algorithm),
         weights(static_cast<std::size_t>(collective.participants())) {}
@@ -35,14 +36,16 @@ void SharedGradients::begin(const Collective& collective) {
   const auto used = [](const auto& sender) { return sender->used; };
   // After a failure thresholds and residuals are of a state that nobody has any more.
   if (!senders_.empty() && std::ranges::none_of(senders_, used)) return;
-  const Tensor& values = collective.block(BlockKind::Parameters).shadow;
+  const SharedBlock& parameters = collective.block(BlockKind::Parameters);
+  const Tensor& values = parameters.shadow;
   require(values.dtype() == DType::Float32, "shared gradients: the parameters must be float32, not {}",
           toString(values.dtype()));
   std::vector<std::unique_ptr<Sender>> senders;
   std::vector<const ThresholdMessage*> messages;
   std::vector<Tensor> residuals;
   for (int w = 0; w < collective.participants(); ++w) {
-    senders.push_back(std::make_unique<Sender>(collective, values.elements(), options_.thresholdAlgorithm));
+    senders.push_back(std::make_unique<Sender>(collective, values.elements(), parameters.replicas[w].device(),
+                                               options_.thresholdAlgorithm));
     messages.push_back(&senders.back()->message);
     residuals.push_back(senders.back()->residual);
   }
@@ -52,21 +55,21 @@ void SharedGradients::begin(const Collective& collective) {
   residuals_ = std::move(residuals);
 }
 
-void SharedGradients::contribute(int participant, double weight, Collective& collective, Context&) {
+void SharedGradients::contribute(int participant, double weight, Collective& collective, Context& context) {
   if (senders_.empty()) return;
   auto& sender = *senders_[participant];
   sender.used = true;
   const SharedBlock& parameters = collective.block(BlockKind::Parameters);
   const float threshold = sender.rule.threshold();
   // The shadow is what the replica was before its step.
-  const auto nonZero =
-      accumulateUpdate(parameters.replicas[participant], parameters.shadow, threshold, sender.residual);
+  const auto nonZero = accumulateUpdate(parameters.replicas[participant], parameters.shadows[participant],
+                                        threshold, sender.residual, context);
   if (weight == 0) return sender.message.clear();  // it would not count: all stays in the residual
-  encodeThreshold(sender.residual, threshold, nonZero, sender.message);
+  encodeThreshold(sender.residual, threshold, nonZero, sender.message, context);
   const auto elements = sender.message.elements;
   if (elements > 0) sender.rule.adapt(static_cast<double>(nonZero) / static_cast<double>(elements));
   if (options_.residualClipping > 0 && ++sender.sent % options_.residualClippingFrequency == 0)
-    clampElements(sender.residual, threshold * static_cast<float>(options_.residualClipping));
+    clampElements(sender.residual, threshold * static_cast<float>(options_.residualClipping), context);
 }
 
 bool SharedGradients::resynchronizes(const Round& round) const {

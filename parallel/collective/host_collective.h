@@ -19,13 +19,12 @@ class HostCollective final : public Collective {
   int participants() const override { return participants_; }
   std::span<const SharedBlock> blocks() const override { return blocks_; }
   std::int64_t merge(int participant, const SharedBlock& block, std::span<const double> weights,
-                     Context& context) override;
+                     Context& context, Spread* spread = nullptr) override;
   std::int64_t addEncoded(int participant, const SharedBlock& block,
                           std::span<const ThresholdMessage* const> messages, std::span<const double> weights,
                           Context& context) override;
   std::int64_t addDense(int participant, const SharedBlock& block, std::span<const Tensor> vectors,
                         std::span<const double> weights, Context& context, Spread& spread) override;
-  Spread spread(int participant, const SharedBlock& block, std::span<const double> weights) override;
 
  private:
   int participants_;

@@ -11,6 +11,7 @@ namespace {
 class StateLoan {
  public:
   explicit StateLoan(Model& replica) : replica_(replica) {
+    replica.context().synchronize();
     for (const auto* block : replica.state())
       own_.push_back(block->kind == BlockKind::Gradients ? Tensor() : cloneTensor(block->values));
   }
@@ -30,6 +31,7 @@ class StateLoan {
     for (std::size_t b = 0; b < blocks.size(); ++b)
       if (blocks[b]->kind != BlockKind::Gradients)  // nobody reads them before they are written
         copy(values[b], blocks[b]->values, replica_.context());
+    replica_.context().synchronize();
   }
 
  private:
@@ -46,6 +48,7 @@ EvaluationRun::EvaluationRun(Model& model, std::vector<Device> devices, std::int
       free_(batches_.size()),
       working_(devices_.size()) {
   for (const auto* block : model.state()) state_.push_back(block->values);
+  model.context().synchronize();
   for (auto& batch : batches_) free_.push(&batch);
   for (std::size_t w = 0; w < devices_.size(); ++w)
     queues_.push_back(std::make_unique<BoundedQueue<Batch*>>(batches_.size()));

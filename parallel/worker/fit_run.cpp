@@ -10,8 +10,9 @@ using Clock = std::chrono::steady_clock;
 
 FitRun::FitRun(int workers, std::span<const std::unique_ptr<Batch>> batches, Strategy& strategy,
                std::atomic<bool>& stop, bool coordinatorJoinsEveryMeeting, std::int64_t firstIteration,
-               std::int64_t firstEpoch)
+               std::int64_t firstEpoch, Collective* collective)
     : strategy_(strategy),
+      collective_(collective),
       stop_(stop),
       coordinatorJoinsEveryMeeting_(coordinatorJoinsEveryMeeting),
       firstIteration_(firstIteration),
@@ -98,6 +99,7 @@ bool FitRun::gather(const Participant& who, const Contribution& contribution) {
   who.activity.set(Activity::Kind::WaitingForWorkers);
   const auto arrived = Clock::now();
   contributions_[who.worker] = contribution;
+  who.collective.arrive(who.worker, who.context);
   const bool together = gather_.arrive([this] { plan(); });
   who.times.own.waitingForWorkers += Clock::now() - arrived;
   return together;
@@ -106,7 +108,9 @@ bool FitRun::gather(const Participant& who, const Contribution& contribution) {
 void FitRun::reduce(const Participant& who) {
   who.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
+  who.collective.begin(who.worker);
   bytes_[who.worker] = strategy_.meet(who.worker, round(), who.collective, who.context);
+  who.collective.end(who.worker);
   const auto time = Clock::now() - begin;
   who.times.own.merging += time;
   mergeTimes_[who.worker] = time + std::exchange(contributionTimes_[who.worker], std::chrono::nanoseconds(0));
@@ -123,8 +127,11 @@ bool FitRun::awaitReduced(const Participant& who) {
   // From here on every replica is updated, whatever happens to the others.
   const bool together = reduced_.arrive([this] { settled_ = true; });
   who.times.own.waitingForWorkers += Clock::now() - begin;
-  if (together) bytes_[who.worker] += strategy_.settle(who.worker, round(), who.collective, who.context);
-  return together;
+  if (!together) return false;
+  who.collective.follow(who.worker, who.context);
+  bytes_[who.worker] += strategy_.settle(who.worker, round(), who.collective, who.context);
+  who.collective.end(who.worker);
+  return true;
 }
 
 void FitRun::addPenalty(double penalty) {
@@ -138,8 +145,12 @@ Verdict FitRun::part(const Participant& who) {
   who.activity.set(Activity::Kind::WaitingForWorkers);
   const auto begin = Clock::now();
   who.times.publish();  // listeners of this meeting see them
-  const bool together =
-      meeting_.joinedByCoordinator ? merged_.arrive() && awaitResume(who.worker) : mergedAlone_.arrive();
+  // With gradients the replica has been updated, and the coordinator may look at it.
+  if (strategy_.localWork() == LocalWork::Gradient) who.collective.arrive(who.worker, who.context);
+  const bool joined = meeting_.joinedByCoordinator;
+  bool together = (joined ? merged_ : mergedAlone_).arrive();
+  if (together) who.collective.follow(who.worker, who.context);
+  if (together && joined) together = awaitResume(who.worker);
   who.times.own.waitingForWorkers += Clock::now() - begin;
   return together ? meeting_.verdict : Verdict::Aborted;
 }
@@ -186,6 +197,7 @@ void FitRun::end(std::exception_ptr failure) noexcept {
   for (auto* barrier : {&gather_, &reduced_, &mergedAlone_, &merged_, &resumed_}) barrier->abort();
   peers_.abort();
   closeQueues();
+  if (collective_) collective_->abort();
 }
 
 void FitRun::closeQueues() {

@@ -47,9 +47,10 @@ enum class Verdict { Continue, EpochOver, Stop, Aborted };
 class FitRun {
  public:
   /// @param batches  that circulate between the free queue and the workers' queues.
+  /// @param collective  the participants', which a failure aborts; nullptr: none.
   FitRun(int workers, std::span<const std::unique_ptr<Batch>> batches, Strategy& strategy,
          std::atomic<bool>& stop, bool coordinatorJoinsEveryMeeting, std::int64_t firstIteration,
-         std::int64_t firstEpoch);
+         std::int64_t firstEpoch, Collective* collective);
 
   // Data. A null batch ends an epoch.
   BoundedQueue<Batch*>& queue(int worker) { return *queues_[worker]; }
@@ -155,6 +156,7 @@ class FitRun {
   void end(std::exception_ptr failure) noexcept;
 
   Strategy& strategy_;
+  Collective* const collective_;
   std::atomic<bool>& stop_;
   const bool coordinatorJoinsEveryMeeting_;
   const std::int64_t firstIteration_, firstEpoch_;

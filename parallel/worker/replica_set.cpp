@@ -1,13 +1,45 @@
 #include "muster/parallel/worker/replica_set.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "muster/core/base/error.h"
-#include "muster/core/ops/merge.h"
+#include "muster/core/base/log.h"
+#include "muster/parallel/collective/device_collective.h"
+#include "muster/parallel/collective/host_collective.h"
+#include "muster/parallel/detail/device_groups.h"
 #include "muster/parallel/worker/replica_check.h"
 
 namespace muster {
 namespace {
+
+std::atomic<int> pretended{0};
+
+/// As if the CPU were several devices.
+MergePlan pretendedPlan(std::size_t workers) {
+  std::vector<DeviceGroup> groups(std::min(workers, static_cast<std::size_t>(pretended.load())));
+  for (std::size_t w = 0; w < workers; ++w) groups[w % groups.size()].workers.push_back(static_cast<int>(w));
+  return {std::move(groups), Route::Host};
+}
+
+/// Who lies beside whom, and how numbers get from one device to another; nothing for workers on the CPU.
+std::optional<MergePlan> planMerges(const std::vector<Placement>& placements) {
+  std::vector<Device> devices;
+  for (const auto& placement : placements) devices.push_back(placement.device);
+  if (std::ranges::all_of(devices, &Device::isCpu)) {
+    if (pretended == 0) return {};
+    return pretendedPlan(devices.size());
+  }
+  auto groups = groupByDevice(devices);
+  if (groups.size() == 1) return MergePlan(std::move(groups), Route::Host);
+  std::vector<Device> each;
+  for (const auto& group : groups) each.push_back(group.device);
+  const Links links = linksBetween(each);
+  const Route route = bestRoute(links);
+  if (route != Route::Nccl)
+    logInfo("replicas on {} GPUs are merged by {}: {}", each.size(), nameOf(route), links.whyNoNccl);
+  return MergePlan(std::move(groups), route);
+}
 
 /// What meetings may be about: all but counters, which a meeting gives to each.
 std::vector<StateBlock*> sharedState(Model& model) {
@@ -18,9 +50,16 @@ std::vector<StateBlock*> sharedState(Model& model) {
 
 }  // namespace
 
+void detail::pretendDevices(int count) {
+  pretended = count;
+}
+
 ReplicaSet::ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
                        bool averageUpdaters, LocalWork localWork)
-    : model_(model), averageUpdaters_(averageUpdaters), localWork_(localWork) {
+    : model_(model),
+      averageUpdaters_(averageUpdaters),
+      localWork_(localWork),
+      mergePlan_(planMerges(placements)) {
   for (std::size_t w = 0; w < placements.size(); ++w)
     workers_.push_back(std::make_unique<Worker>(static_cast<int>(w), placements[w], threadsPerWorker));
 }
@@ -59,7 +98,10 @@ void ReplicaSet::make() {
   checkCopies();
   std::vector<std::vector<StateBlock*>> states;
   for (const auto& worker : workers_) states.push_back(sharedState(worker->replica()));
-  collective_ = std::make_unique<HostCollective>(states, averageUpdaters_);
+  if (mergePlan_)
+    collective_ = std::make_unique<DeviceCollective>(states, averageUpdaters_, *mergePlan_);
+  else
+    collective_ = std::make_unique<HostCollective>(states, averageUpdaters_);
 }
 
 void ReplicaSet::checkCopies() {
@@ -81,6 +123,7 @@ std::vector<Tensor> ReplicaSet::sharedValues() {
 void ReplicaSet::spread() {
   // Asked for here, once: a model is used by one thread at a time, and may make its blocks when it is asked.
   const auto values = sharedValues();
+  model_.context().synchronize();
   const auto iteration = model_.iteration(), epoch = model_.epoch();
   const auto blocks = collective_->blocks();
   const auto load = [&](std::size_t w, Model& replica, Context& context) {
@@ -91,6 +134,7 @@ void ReplicaSet::spread() {
       copy(values.at(b), target, context);
     }
     replica.setCounters(iteration, epoch);
+    context.synchronize();  // the user's model may change then
   };
   std::vector<TaskEnd> loaded;
   for (std::size_t w = 0; w < workers_.size();
@@ -99,20 +143,26 @@ void ReplicaSet::spread() {
         [&load, w](Model& replica, Context& context) { load(w, replica, context); }));
   await(loaded, "take the model's state");
   for (const auto& worker : workers_) worker->setWhole();
-  for (std::size_t b = 0; b < blocks.size(); ++b) {
-    Tensor shadow = blocks[b].shadow;
-    if (shadow.defined()) copy(values.at(b), shadow, model_.context());
-  }
+  for (std::size_t b = 0; b < blocks.size(); ++b)
+    for (std::size_t w = 0; w < blocks[b].shadows.size(); ++w) {
+      Tensor shadow = blocks[b].shadows[w];
+      const auto before = std::span(blocks[b].shadows).first(w);
+      if (std::ranges::find(before, shadow.raw(), &Tensor::raw) == before.end()) copy(values.at(b), shadow);
+    }
+  collective_->restart();
 }
 
 bool ReplicaSet::fill() {
+  collective_->wait();
+  if (!collective_->whole()) return false;
+  model_.context().synchronize();
   for (const auto& block : collective_->blocks())
     if (block.rule == MergeRule::Keep && trained_) takeMeanOfKept(block);
   const auto merged = mergedValues();
   if (merged.empty()) return false;
   auto values = sharedValues();
   for (std::size_t b = 0; b < merged.size(); ++b)
-    if (merged[b].defined()) copy(merged[b], values.at(b), model_.context());
+    if (merged[b].defined()) copy(merged[b], values.at(b));
   return true;
 }
 
@@ -130,17 +180,26 @@ std::vector<Tensor> ReplicaSet::mergedValues() const {
 }
 
 void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {
-  std::vector<Tensor>
-      copies;  // the mean goes to all that it is made from, and the workers' own is not to change
+  // The mean goes to all that it is made from, and the workers' own is not to change.
+  SharedBlock copies{.name = block.name,
+                     .kind = block.kind,
+                     .rule = MergeRule::Average,
+                     .replicas = {},
+                     .shadow = block.shadow,
+                     .shadows = block.shadows};
   std::vector<double> weights;
   double total = 0;
   for (std::size_t w = 0; w < workers_.size(); ++w) {
-    copies.push_back(cloneTensor(block.replicas[w]));
+    copies.replicas.push_back(cloneTensor(block.replicas[w]));
     weights.push_back(static_cast<double>(workers_[w]->times().examples));
     total += weights.back();
   }
-  Tensor shadow = block.shadow;
-  if (total > 0) weightedMean(copies, weights, shadow, 0, shadow.elements(), model_.context());
+  if (total == 0) return;
+  for (int w = 0; w < collective_->participants(); ++w) {
+    collective_->merge(w, copies, weights, model_.context());
+    collective_->end(w);
+  }
+  collective_->wait();
 }
 
 }  // namespace muster

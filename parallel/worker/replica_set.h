@@ -1,10 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "muster/parallel/collective/host_collective.h"
+#include "muster/parallel/collective/collective.h"
+#include "muster/parallel/collective/merge_plan.h"
 #include "muster/parallel/worker/worker.h"
 
 namespace muster {
@@ -22,6 +25,9 @@ class ReplicaSet {
   /// Thread-safe.
   std::vector<WorkerTimes> times() const;
 
+  /// How replicas on GPUs are merged, in words; "" on the CPU.
+  std::string merging() const { return mergePlan_ ? mergePlan_->describe() : std::string(); }
+
   /// Whether the replicas are made.
   bool made() const { return collective_ != nullptr; }
   /// Makes them, each on its worker's thread. May be tried again after a failure.
@@ -34,7 +40,9 @@ class ReplicaSet {
   void spread();
   /// Copies what was merged last to the user's model. What workers keep for themselves is there the mean,
   /// weighted by the examples each has trained since `resetTimes`.
-  /// @return false where nobody holds it: every replica failed in its update. The model is then as before.
+  /// @return false where nobody holds it: every replica failed in its update, or a merge was broken off on
+  ///         its way between devices. The model is then as before.
+  /// @throws DeviceFailure where a device is lost.
   bool fill();
   /// After a training: whether what workers keep is theirs from now on (or is to come from the user's model
   /// again).
@@ -56,7 +64,8 @@ class ReplicaSet {
   Model& model_;
   const bool averageUpdaters_;
   const LocalWork localWork_;
-  std::unique_ptr<HostCollective> collective_;  // none until the replicas are made
+  const std::optional<MergePlan> mergePlan_;  // of workers on GPUs
+  std::unique_ptr<Collective> collective_;    // none until the replicas are made
   bool trained_ = false;
   std::vector<std::unique_ptr<Worker>> workers_;  // last: threads end before what they use
 };

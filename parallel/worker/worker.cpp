@@ -64,6 +64,7 @@ TaskEnd Worker::replicate(const Model& model) {
     replica_ = model.replicate(*context_);
     require(replica_ != nullptr, "the model's replicate() returned nothing");
     replica_->state();  // the updater's state is allocated here, on this thread
+    context_->synchronize();
   });
 }
 

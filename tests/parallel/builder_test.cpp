@@ -2,6 +2,7 @@
 
 #include "muster/core/base/error.h"
 #include "tests/support/recording_listener.h"
+#include "tests/support/skip.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -53,8 +54,30 @@ TEST_CASE("a listener given twice would be called twice: refused") {
 
 TEST_CASE("a device that this build cannot use is refused") {
   CHECK(refusal<DeviceUnavailable>([](Builder& b) {
-          b.devices({Device::cpu(), Device::cuda(1)});
-        }) == "devices: cuda:1 cannot be used, this build has no CUDA");
+          b.devices({Device::cpu(), Device::cuda(99)});
+        }).starts_with("devices: cuda:99 cannot be used; there is cpu"));
+  if (availableDevices().size() == 1)
+    CHECK(refusal<DeviceUnavailable>([](Builder& b) {
+            b.devices({Device::cuda(0)});
+          }) == "devices: cuda:0 cannot be used; there is cpu, as " + whyNoCuda());
+}
+
+TEST_CASE("workers on the CPU and on GPUs together are refused, whatever there is") {
+  CHECK(refusal([](Builder& b) {
+          b.workers(4).devices({Device::cpu(), Device::cpu(), Device::cuda(1)});
+        }) ==
+        "devices: worker 0 would run on cpu and worker 2 on cuda:1; the CPU and GPUs cannot train together "
+        "yet, so name GPUs alone, or cpu alone");
+  CHECK(refusal([](Builder& b) {
+          b.workers(2).devices({Device::cuda(0), Device::cpu()});
+        }).starts_with("devices: worker 0 would run on cuda:0 and worker 1 on cpu; "));
+}
+
+TEST_CASE("a GPU merges at most 32 replicas") {
+  if (availableDevices().size() == 1) return skip(whyNoCuda());
+  CHECK(refusal([](Builder& b) {
+          b.workers(33).devices({Device::cuda(0)});
+        }) == "devices: cuda:0 would have 33 of the 33 workers, and one GPU merges at most 32");
 }
 
 TEST_CASE("the defaults, and what was asked for") {

@@ -192,8 +192,10 @@ TEST_CASE("the spread of all slices together is the replicas' distance from thei
   HostCollective collective(replicas.states, true);
   const std::vector<double> weights = {1, 1, 2};
   double distance = 0, norm = 0, expectedNorm = 0;
+  Context context;
   for (int p = 0; p < 3; ++p) {
-    const Spread spread = collective.spread(p, collective.blocks()[0], weights);
+    Spread spread;
+    collective.merge(p, collective.blocks()[0], weights, context, &spread);
     distance += spread.distance;
     norm += spread.norm;
   }

@@ -24,7 +24,8 @@ class RecordingCollective final : public Collective {
   int participants() const override { return 3; }
   std::span<const SharedBlock> blocks() const override { return blocks_; }
   std::int64_t merge(int participant, const SharedBlock& block, std::span<const double> weights,
-                     Context&) override {
+                     Context&, Spread* spread) override {
+    if (spread) *spread = {.distance = 1.0 + participant, .norm = 8};
     merged += fmt::format("{} {} {};", participant, block.name, weights[2]);
     return 100;
   }
@@ -35,9 +36,6 @@ class RecordingCollective final : public Collective {
   std::int64_t addDense(int, const SharedBlock&, std::span<const Tensor>, std::span<const double>, Context&,
                         Spread&) override {
     return 0;
-  }
-  Spread spread(int participant, const SharedBlock&, std::span<const double>) override {
-    return {.distance = 1.0 + participant, .norm = 8};
   }
   std::string merged;
 

@@ -6,9 +6,7 @@
 #include "muster/core/base/error.h"
 
 namespace muster::cuda {
-namespace {
 
-/// Where the loader looks first, then where the library was when muster was built, then the usual places.
 void* openLibrary(const char* name, const char* builtBeside) {
   if (void* library = ::dlopen(name, RTLD_NOW | RTLD_GLOBAL)) return library;
   const std::string first = ::dlerror();
@@ -20,10 +18,16 @@ void* openLibrary(const char* name, const char* builtBeside) {
       "CUDA: {} cannot be loaded ({}); set LD_LIBRARY_PATH to the folder that it lies in", name, first));
 }
 
+void* functionOf(void* library, const char* libraryName, const char* name) {
+  if (void* function = ::dlsym(library, name)) return function;
+  throw DeviceUnavailable(fmt::format("CUDA: {} has no function {}", libraryName, name));
+}
+
+namespace {
+
 template <typename Function>
 void find(void* library, const char* libraryName, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  if (!function) throw DeviceUnavailable(fmt::format("CUDA: {} has no function {}", libraryName, name));
+  function = reinterpret_cast<Function>(functionOf(library, libraryName, name));
 }
 
 #define MUSTER_FIND(function) find(library, name, #function, table.function);

@@ -70,6 +70,12 @@ struct DnnLibrary {
 };
 #undef MUSTER_TABLE_MEMBER
 
+/// Opens a library where the loader looks, then where it was when muster was built, then in the usual places.
+/// @throws DeviceUnavailable naming it.
+void* openLibrary(const char* name, const char* builtBeside);
+/// A function of an open library. @throws DeviceUnavailable naming what it lacks.
+void* functionOf(void* library, const char* libraryName, const char* name);
+
 /// Opens the library at the first call, and never closes it.
 /// @throws DeviceUnavailable naming the library and the places that were looked at, or the function it lacks.
 const BlasLibrary& blas();

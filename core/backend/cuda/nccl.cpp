@@ -1,0 +1,207 @@
+#include <nccl.h>
+
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "muster/core/backend/cuda/state.h"
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/core/tensor/exchange.h"
+
+// Note [NCCL only copies]
+// NCCL could add up as well, in rings, trees or switches, whichever it finds best for the size and the
+// machine. Then sums would be formed in an order that is not known. So it is the road alone, by its sends and
+// receives, and each slice is added up by our own kernel in a fixed order. As many bytes travel as in a ring.
+
+namespace muster::cuda {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kPatience = 60s;  // for communicators to find each other
+constexpr auto kNap = 20us;      // between two looks
+constexpr int kOldest = 21400;   // the first version with communicators that do not block
+
+#define MUSTER_NCCL_FUNCTIONS(FUNCTION) \
+  FUNCTION(ncclCommAbort)               \
+  FUNCTION(ncclCommDestroy)             \
+  FUNCTION(ncclCommFinalize)            \
+  FUNCTION(ncclCommGetAsyncError)       \
+  FUNCTION(ncclCommInitRankConfig)      \
+  FUNCTION(ncclGetErrorString)          \
+  FUNCTION(ncclGetUniqueId)             \
+  FUNCTION(ncclGetVersion)              \
+  FUNCTION(ncclGroupEnd)                \
+  FUNCTION(ncclGroupStart)              \
+  FUNCTION(ncclRecv)                    \
+  FUNCTION(ncclSend)
+
+struct NcclLibrary {
+#define MUSTER_TABLE_MEMBER(function) decltype(&::function) function = nullptr;
+  MUSTER_NCCL_FUNCTIONS(MUSTER_TABLE_MEMBER)
+#undef MUSTER_TABLE_MEMBER
+};
+
+NcclLibrary loadNccl() {
+  const char* const name = "libnccl.so.2";
+  void* const library = openLibrary(name, MUSTER_NCCL_DIRECTORY);
+  NcclLibrary table;
+#define MUSTER_FIND(function) \
+  table.function = reinterpret_cast<decltype(table.function)>(functionOf(library, name, #function));
+  MUSTER_NCCL_FUNCTIONS(MUSTER_FIND)
+#undef MUSTER_FIND
+  int version = 0;
+  if (table.ncclGetVersion(&version) != ncclSuccess || version < kOldest)
+    throw DeviceUnavailable(fmt::format("NCCL: version {} is older than {}", version, kOldest));
+  return table;
+}
+
+/// @throws DeviceUnavailable naming what is missing.
+const NcclLibrary& nccl() {
+  static const NcclLibrary library = loadNccl();
+  return library;
+}
+
+/// What has only begun is looked after by `await`.
+void check(ncclResult_t result, const char* call) {
+  if (result == ncclSuccess || result == ncclInProgress) return;
+  throw DeviceFailure(fmt::format("NCCL says {} ({}), in {}", static_cast<int>(result),
+                                  nccl().ncclGetErrorString(result), call));
+}
+
+#define MUSTER_NCCL_CHECK(call) check((call), #call)
+
+/// The calls between a beginning and an end reach NCCL together. They are ended whatever is thrown.
+template <typename Calls>
+void inGroup(Calls calls) {
+  MUSTER_NCCL_CHECK(nccl().ncclGroupStart());
+  try {
+    calls();
+  } catch (...) {
+    static_cast<void>(nccl().ncclGroupEnd());
+    throw;
+  }
+  MUSTER_NCCL_CHECK(nccl().ncclGroupEnd());
+}
+
+class NcclExchange final : public Exchange {
+ public:
+  explicit NcclExchange(std::vector<Context*> contexts)
+      : contexts_(std::move(contexts)), communicators_(contexts_.size()) {
+    try {
+      std::unique_lock lock(mutex_);
+      connect();
+      await(lock, std::chrono::steady_clock::now() + kPatience);
+    } catch (...) {
+      abort();
+      throw;
+    }
+  }
+
+  ~NcclExchange() override {
+    try {
+      std::unique_lock lock(mutex_);
+      if (aborted_) return;
+      inGroup([&] {
+        for (auto* const communicator : communicators_)
+          MUSTER_NCCL_CHECK(nccl().ncclCommFinalize(communicator));
+      });
+      await(lock, std::chrono::steady_clock::now() + kPatience);
+      for (auto* const communicator : communicators_) MUSTER_NCCL_CHECK(nccl().ncclCommDestroy(communicator));
+    } catch (const std::exception& error) {
+      logWarning("{}", error.what());
+      abort();
+    }
+  }
+
+  Route route() const override { return Route::Nccl; }
+
+  void run(std::span<const Transfer> transfers) override {
+    std::unique_lock lock(mutex_);
+    requireAlive();
+    inGroup([&] {
+      for (const auto& [from, to, source, target] : transfers) {
+        const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(to);
+        MUSTER_NCCL_CHECK(nccl().ncclSend(source.raw(), source.bytes(), ncclUint8, to, communicators_[f],
+                                          streamOf(*contexts_[f])));
+        MUSTER_NCCL_CHECK(nccl().ncclRecv(target.raw(), target.bytes(), ncclUint8, from, communicators_[t],
+                                          streamOf(*contexts_[t])));
+      }
+    });
+    await(lock, std::chrono::steady_clock::time_point::max());
+  }
+
+  void abort() noexcept override {
+    try {
+      const std::scoped_lock lock(mutex_);
+      if (std::exchange(aborted_, true)) return;
+      for (auto* const communicator : communicators_)
+        if (communicator) MUSTER_NCCL_CHECK(nccl().ncclCommAbort(communicator));
+    } catch (const std::exception& error) {
+      logWarning("{}", error.what());
+    }
+  }
+
+ private:
+  static cudaStream_t streamOf(Context& context) { return stateOf(context).stream(); }
+
+  void connect() {
+    ncclUniqueId id;
+    MUSTER_NCCL_CHECK(nccl().ncclGetUniqueId(&id));
+    const DeviceGuard guard(contexts_.front()->device().index());
+    const int ranks = static_cast<int>(contexts_.size());
+    inGroup([&] {
+      for (int rank = 0; rank < ranks; ++rank) {
+        const auto r = static_cast<std::size_t>(rank);
+        MUSTER_CUDA_CHECK(cudaSetDevice(contexts_[r]->device().index()));
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.blocking = 0;
+        MUSTER_NCCL_CHECK(nccl().ncclCommInitRankConfig(&communicators_[r], ranks, id, rank, &config));
+      }
+    });
+  }
+
+  /// Looks until NCCL has taken over what was called, and lets others abort it meanwhile.
+  void await(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point deadline) {
+    for (auto* const& communicator : communicators_)
+      for (;;) {
+        requireAlive();
+        ncclResult_t state = ncclSuccess;
+        MUSTER_NCCL_CHECK(nccl().ncclCommGetAsyncError(communicator, &state));
+        check(state, "an exchange between GPUs");
+        if (state == ncclSuccess) break;
+        if (std::chrono::steady_clock::now() > deadline)
+          throw DeviceFailure("NCCL: the GPUs did not find each other");
+        lock.unlock();
+        std::this_thread::sleep_for(kNap);
+        lock.lock();
+      }
+  }
+
+  void requireAlive() const {
+    if (aborted_) throw DeviceFailure("NCCL: the exchange between GPUs was aborted after a failure");
+  }
+
+  const std::vector<Context*> contexts_;
+  std::mutex mutex_;
+  std::vector<ncclComm_t> communicators_;  // [rank] guarded by mutex_
+  bool aborted_ = false;                   // guarded by mutex_
+};
+
+}  // namespace
+
+std::string whyNoNccl() {
+  try {
+    nccl();
+    return {};
+  } catch (const DeviceUnavailable& error) {
+    return error.what();
+  }
+}
+
+std::unique_ptr<Exchange> makeNcclExchange(std::vector<Context*> contexts) {
+  return std::make_unique<NcclExchange>(std::move(contexts));
+}
+
+}  // namespace muster::cuda

@@ -1,0 +1,140 @@
+#include "muster/core/tensor/exchange.h"
+
+#include <algorithm>
+
+#include "muster/built.h"
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+/// Copies by `copy`, ordered by events between the devices' compute streams.
+class CopyingExchange : public Exchange {
+ public:
+  explicit CopyingExchange(std::vector<Context*> contexts) : contexts_(std::move(contexts)) {
+    for (Context* context : contexts_) {
+      ready_.emplace_back(*context);
+      done_.emplace_back(*context);
+    }
+  }
+
+  void run(std::span<const Transfer> transfers) override {
+    leave(transfers);
+    for (const auto& t : transfers) sent_[at(t.from)] = received_[at(t.to)] = 1;
+    for (std::size_t d = 0; d < contexts_.size(); ++d)
+      if (sent_[d] || received_[d]) ready_[d].record(*contexts_[d]);
+    for (const auto& t : transfers) ready_[at(t.from)].waitOn(*contexts_[at(t.to)]);
+    for (const auto& t : transfers) arrive(t);
+    for (std::size_t d = 0; d < contexts_.size(); ++d)
+      if (received_[d]) done_[d].record(*contexts_[d]);
+    // The source may change only when it has been read.
+    for (const auto& t : transfers) done_[at(t.to)].waitOn(*contexts_[at(t.from)]);
+    std::ranges::fill(sent_, 0);
+    std::ranges::fill(received_, 0);
+  }
+
+ protected:
+  /// What the sources' streams do.
+  virtual void leave(std::span<const Transfer> transfers) = 0;
+  /// What the target's stream does, once the source is there.
+  virtual void arrive(const Transfer& transfer) = 0;
+
+  static std::size_t at(int device) { return static_cast<std::size_t>(device); }
+  const std::vector<Context*> contexts_;
+
+ private:
+  std::vector<Event> ready_, done_;  // [device]
+  std::vector<char> sent_ = std::vector<char>(contexts_.size()), received_ = sent_;
+};
+
+class PeerExchangeOfGpus final : public CopyingExchange {
+ public:
+  using CopyingExchange::CopyingExchange;
+  Route route() const override { return Route::Peers; }
+
+ private:
+  void leave(std::span<const Transfer>) override {}
+  void arrive(const Transfer& t) override {
+    Tensor target = t.target;
+    copy(t.source, target, *contexts_[at(t.to)]);
+  }
+};
+
+class HostExchange final : public CopyingExchange {
+ public:
+  HostExchange(std::vector<Context*> contexts, std::size_t stagingBytes)
+      : CopyingExchange(std::move(contexts)),
+        used_(contexts_.size() * contexts_.size()),
+        stagingBytes_(static_cast<std::int64_t>(stagingBytes)) {
+    for (std::size_t pair = 0; pair < used_.size(); ++pair) {
+      const bool itself = pair % contexts_.size() == pair / contexts_.size();
+      staging_.push_back(itself ? Tensor() : Tensor::pinned({stagingBytes_}, DType::UInt8));
+    }
+  }
+  Route route() const override { return Route::Host; }
+
+ private:
+  void leave(std::span<const Transfer> transfers) override {
+    std::ranges::fill(used_, 0);
+    for (const auto& t : transfers) {
+      Tensor place = nextPlace(t);
+      copy(t.source, place, *contexts_[at(t.from)]);
+    }
+    std::ranges::fill(used_, 0);  // they arrive in the same order
+  }
+  void arrive(const Transfer& t) override {
+    Tensor target = t.target;
+    copy(nextPlace(t), target, *contexts_[at(t.to)]);
+  }
+
+  /// Where a transfer lies in the memory of its pair of devices.
+  Tensor nextPlace(const Transfer& t) {
+    const std::size_t pair = at(t.from) * contexts_.size() + at(t.to);
+    const auto bytes = static_cast<std::int64_t>(t.source.bytes());
+    if (used_[pair] + bytes > stagingBytes_)
+      throw InvalidArgument(fmt::format("exchange: {} bytes from {} to {} are more than the {} planned for",
+                                        used_[pair] + bytes, contexts_[at(t.from)]->device().toString(),
+                                        contexts_[at(t.to)]->device().toString(), stagingBytes_));
+    auto* const place = static_cast<std::byte*>(staging_[pair].raw()) + used_[pair];
+    used_[pair] += bytes;
+    return Tensor::view(place, t.source.shape(), t.source.dtype(), Device::cpu(), t.source.layout());
+  }
+
+  std::vector<std::int64_t> used_;  // [from * devices + to] bytes
+  const std::int64_t stagingBytes_;
+  std::vector<Tensor> staging_;  // [from * devices + to]
+};
+
+bool anyGpu(std::span<Context* const> contexts) {
+  return std::ranges::any_of(contexts, [](const Context* c) { return !c->device().isCpu(); });
+}
+
+}  // namespace
+
+Links linksBetween(std::span<const Device> devices) {
+  if constexpr (kCudaBuilt) return cuda::linksBetween(devices);
+  return {.whyNoNccl = "this build has no CUDA"};
+}
+
+Route bestRoute(const Links& links) {
+  if (links.whyNoNccl.empty()) return Route::Nccl;
+  return links.peers ? Route::Peers : Route::Host;
+}
+
+std::unique_ptr<Exchange> makeExchange(Route route, std::vector<Context*> contexts,
+                                       std::size_t stagingBytes) {
+  switch (route) {
+    case Route::Nccl:
+      if constexpr (kCudaBuilt) return cuda::makeNcclExchange(std::move(contexts));
+      throw DeviceUnavailable("exchange: this build has no CUDA, and so no NCCL");
+    case Route::Peers:
+      if constexpr (kCudaBuilt)
+        if (anyGpu(contexts)) cuda::enablePeers(contexts);
+      return std::make_unique<PeerExchangeOfGpus>(std::move(contexts));
+    case Route::Host:
+      break;
+  }
+  return std::make_unique<HostExchange>(std::move(contexts), stagingBytes);
+}
+
+}  // namespace muster

@@ -1,0 +1,229 @@
+// Wrappers whose workers lie on several devices: the CPU in the place of each here, and a GPU where there is
+// one.
+#include <cmath>
+#include <cstring>
+
+#include "muster/core/data/in_memory.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/detail/device_groups.h"
+#include "tests/support/devices.h"
+#include "tests/support/failure.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+constexpr std::int64_t kWidth = 67;
+
+/// While it lives, wrappers treat the CPU as so many devices; 0: as the CPU.
+struct Pretended {
+  explicit Pretended(int devices) { detail::pretendDevices(devices); }
+  ~Pretended() { detail::pretendDevices(0); }
+};
+
+struct Trained {
+  std::vector<float> parameters, statistics, velocity;
+  std::vector<std::byte> bits;
+  std::vector<double> divergence, scores;
+};
+
+struct Divergence final : Listener {
+  void onMerge(const MergeEvent& event) override {
+    values.push_back(event.divergence);
+    scores.push_back(event.score);
+  }
+  std::vector<double> values, scores;
+};
+
+struct Setting {
+  int workers = 2;
+  TrainingMode mode = TrainingMode::Averaging;
+  bool averageUpdaters = true;
+  int devices = 0;  // pretended
+};
+
+/// Two fits of two epochs, the last round of each partial.
+Trained train(const Setting& s) {
+  const Pretended pretended(s.devices);
+  ToyModel model({.size = kWidth, .training = halfNesterovs(), .statistics = true});
+  auto divergence = std::make_shared<Divergence>();
+  auto builder = toyWrapper(model, s.workers, s.mode == TrainingMode::Averaging ? 2 : 1);
+  builder.trainingMode(s.mode).averageUpdaters(s.averageUpdaters).listeners({divergence});
+  if (s.mode == TrainingMode::Averaging) builder.measureDivergence(true);
+  auto wrapper = builder.build();
+  ToyIterator data(randomBatches(7, 4 * s.workers + 3, 5, kWidth, /*ragged=*/true), kWidth);
+  for (int fit = 0; fit < 2; ++fit) wrapper.fit(data, 2);
+  return {model.parameters(), model.statistics(), model.updaterState("velocity"),
+          model.allBits(),    divergence->values, divergence->scores};
+}
+
+bool close(const std::vector<float>& a, const std::vector<float>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!(std::abs(a[i] - b[i]) <= 2e-5 * (1 + std::abs(b[i])))) return false;
+  return a.size() == b.size();
+}
+
+}  // namespace
+
+TEST_CASE("every mode trains on several devices what it trains on one") {
+  for (const auto mode :
+       {TrainingMode::Averaging, TrainingMode::SynchronousGradients, TrainingMode::SharedGradients})
+    for (const int workers : {1, 2, 3, 5})
+      for (const bool averageUpdaters : {true, false}) {
+        if (mode == TrainingMode::SynchronousGradients && !averageUpdaters) continue;
+        CAPTURE(static_cast<int>(mode));
+        CAPTURE(workers);
+        CAPTURE(averageUpdaters);
+        const Trained expected = train({workers, mode, averageUpdaters, 0});
+        for (const int devices : {1, 2, 3}) {
+          CAPTURE(devices);
+          const Trained got = train({workers, mode, averageUpdaters, devices});
+          // On one device sums are those of the CPU; over several, so are they where each has one replica,
+          // but for residuals, which are rounded on their way.
+          if (devices == 1 || (workers <= devices && mode != TrainingMode::SharedGradients))
+            CHECK(got.bits == expected.bits);
+          CHECK(close(got.parameters, expected.parameters));
+          CHECK(close(got.statistics, expected.statistics));
+          CHECK(close(got.velocity, expected.velocity));
+          REQUIRE(got.divergence.size() == expected.divergence.size());
+          for (std::size_t m = 0; m < got.divergence.size(); ++m)
+            CHECK(got.divergence[m] == doctest::Approx(expected.divergence[m]).epsilon(1e-4));
+          CHECK(got.bits == train({workers, mode, averageUpdaters, devices}).bits);
+        }
+      }
+}
+
+TEST_CASE("replicas on several devices are equal after every merge") {
+  for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
+    const Pretended pretended(2);
+    auto control = std::make_shared<ToyControl>();
+    ToyModel model({.size = kWidth}, control);
+    ToyIterator data(randomBatches(3, 15, 4, kWidth), kWidth);
+    toyWrapper(model, 5).trainingMode(mode).build().fit(data);
+    CHECK(checkReplicasEqual(*control) == 12);
+  }
+}
+
+TEST_CASE("the plan says how replicas on several devices are merged") {
+  ToyModel model;
+  const Pretended pretended(2);
+  CHECK(toyWrapper(model, 3).build().plan() ==
+        "3 workers on cpu (1 thread each, not pinned), averaging every iteration, merged over 2 devices by "
+        "the host: 3 batches a round");
+}
+
+TEST_CASE("a failure on one of several devices leaves the model as it was merged last") {
+  for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
+    const Pretended pretended(2);
+    auto control = std::make_shared<ToyControl>();
+    ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}}, control);
+    auto wrapper = toyWrapper(model, 4).trainingMode(mode).build();
+    // Rounds of four: from 0 to 2, then {4, 4, fails, 4}.
+    auto data = ToyIterator::ofValues({4, 4, 4, 4, 4, 4, 4, 4});
+    control->onStep = [](const Batch& batch) {
+      if (batch.stamp.sequence == 6) throw std::runtime_error("a kernel fell over");
+    };
+    CHECK(thrown<TrainingError>([&] { wrapper.fit(data); }) ==
+          "worker 2 on cpu failed in batch 7 of epoch 1: a kernel fell over");
+    CHECK(model.parameters()[0] == 2);
+    CHECK(model.iteration() == 1);
+    control->onStep = nullptr;
+    wrapper.fit(data);  // 3, 3.5
+    CHECK(model.parameters()[0] == 3.5f);
+  }
+}
+
+TEST_CASE("listeners look at the model and evaluate it in the middle of a training on several devices") {
+  const auto run = [](int devices) {
+    const Pretended pretended(devices);
+    ToyModel model({.size = 3, .training = halfNesterovs()});
+    std::vector<float> seen;
+    auto watcher = std::make_shared<RecordingListener>(
+        ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
+          if (call.event != "merge") return;
+          const auto values = dynamic_cast<ToyModel&>(trainer.model()).parameters();
+          seen.insert(seen.end(), values.begin(), values.end());
+        });
+    ToyIterator data(randomBatches(5, 8, 4, 3), 3);
+    toyWrapper(model, 4).averageUpdaters(false).listeners({watcher}).build().fit(data, 2);
+    return seen;
+  };
+  CHECK(run(4) == run(0));
+}
+
+namespace {
+
+/// A classification that a small network learns.
+InMemoryDataSetIterator points(std::int64_t batch) {
+  constexpr std::int64_t kPoints = 240, kFeatures = 6;
+  Tensor features = Tensor::empty({kPoints, kFeatures}), labels = Tensor::empty({kPoints}, DType::Int64);
+  const auto drawn = randomBatches(11, 1, kPoints, kFeatures).front().values;
+  for (std::int64_t n = 0; n < kPoints; ++n) {
+    const float* x = drawn.data() + n * kFeatures;
+    std::copy_n(x, kFeatures, features.data<float>() + n * kFeatures);
+    labels.data<std::int64_t>()[n] = x[0] + x[1] > 0 ? 1 : 0;
+  }
+  return {features, labels, batch};
+}
+
+std::unique_ptr<MultiLayerNetwork> smallNetwork() {
+  auto network = std::make_unique<MultiLayerNetwork>(MultiLayerConfiguration{
+      .seed = 4,
+      .updater = Nesterovs{.learningRate = 0.05, .momentum = 0.9},
+      .inputShape = {6},
+      .layers = {Dense{.units = 16, .activation = Activation::Tanh}, Output{.classes = 2}}});
+  network->init();
+  return network;
+}
+
+struct OfNetwork {
+  std::vector<float> parameters;
+  double accuracy = 0;
+};
+
+OfNetwork trainNetwork(const std::vector<Device>& devices, int workers, TrainingMode mode) {
+  auto network = smallNetwork();
+  auto data = points(20);
+  auto builder = ParallelWrapper::Builder(*network);
+  builder.workers(workers).devices(devices).trainingMode(mode).pinThreads(false);
+  if (mode == TrainingMode::Averaging) builder.averagingFrequency(2).measureDivergence(true);
+  auto wrapper = builder.build();
+  wrapper.fit(data, 3);
+  const auto values = network->block(BlockKind::Parameters).values.span<float>();
+  return {{values.begin(), values.end()}, wrapper.evaluate(data).accuracy()};
+}
+
+}  // namespace
+
+TEST_CASE("workers on one GPU train what workers on the CPU do, in every mode, the same bits in each run") {
+  MUSTER_NEEDS_DEVICE(OnGpu);
+  for (const auto mode :
+       {TrainingMode::Averaging, TrainingMode::SynchronousGradients, TrainingMode::SharedGradients})
+    for (const int workers : {1, 2, 4, 9}) {
+      CAPTURE(static_cast<int>(mode));
+      CAPTURE(workers);
+      const auto cpu = trainNetwork({Device::cpu()}, workers, mode);
+      const auto gpu = trainNetwork({Device::cuda(0)}, workers, mode);
+      double difference = 0, norm = 0;
+      for (std::size_t i = 0; i < cpu.parameters.size(); ++i) {
+        difference += std::pow(gpu.parameters[i] - cpu.parameters[i], 2);
+        norm += std::pow(cpu.parameters[i], 2);
+      }
+      // TF32 rounds factors to 10 bits; thresholds decide by them what is sent.
+      CHECK(std::sqrt(difference / norm) < (mode == TrainingMode::SharedGradients ? 0.1 : 0.01));
+      CHECK(std::abs(gpu.accuracy - cpu.accuracy) < 0.05);
+      CHECK(gpu.parameters == trainNetwork({Device::cuda(0)}, workers, mode).parameters);
+    }
+}
+
+TEST_CASE("workers on two GPUs train what workers on one do") {
+  if (availableDevices().size() < 3) return skip("this machine has not two GPUs");
+  for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
+    const auto one = trainNetwork({Device::cuda(0)}, 2, mode);
+    const auto two = trainNetwork({Device::cuda(0), Device::cuda(1)}, 2, mode);
+    CHECK(one.parameters == two.parameters);
+  }
+}

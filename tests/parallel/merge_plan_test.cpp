@@ -1,0 +1,138 @@
+#include "muster/parallel/collective/merge_plan.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using muster::test::thrown;
+
+namespace {
+
+/// Worker i on GPU i mod `devices`.
+MergePlan planOf(int workers, int devices) {
+  std::vector<Device> on;
+  for (int w = 0; w < workers; ++w) on.push_back(Device::cuda(w % devices));
+  return {groupByDevice(on), Route::Peers};
+}
+
+/// Sends of one round, [group].
+std::vector<Send> roundOf(const MergePlan& plan, int round, std::int64_t elements, bool scatter) {
+  std::vector<Send> sends(plan.groups().size());
+  scatter ? plan.scatter(round, elements, sends) : plan.gather(round, elements, sends);
+  return sends;
+}
+
+}  // namespace
+
+TEST_CASE("workers of one device are a group, in the order of their first workers") {
+  const auto plan = planOf(5, 2);
+  REQUIRE(plan.groups().size() == 2);
+  CHECK(plan.groups()[0].device == Device::cuda(0));
+  CHECK(plan.groups()[0].workers == std::vector<int>{0, 2, 4});
+  CHECK(plan.groups()[1].device == Device::cuda(1));
+  CHECK(plan.groups()[1].workers == std::vector<int>{1, 3});
+  CHECK(plan.groupOf() == std::vector<int>{0, 1, 0, 1, 0});
+  const auto reversed = groupByDevice(std::vector{Device::cuda(3), Device::cuda(1), Device::cuda(3)});
+  REQUIRE(reversed.size() == 2);
+  CHECK(reversed[0].device == Device::cuda(3));
+  CHECK(reversed[1].workers == std::vector<int>{1});
+}
+
+TEST_CASE("one device: nothing is sent") {
+  for (int workers = 1; workers <= 8; ++workers) {
+    const auto plan = planOf(workers, 1);
+    CHECK(plan.rounds() == 0);
+    CHECK(plan.owned(0, 1000).begin == 0);
+    CHECK(plan.owned(0, 1000).end == 1000);
+  }
+}
+
+TEST_CASE("every group reduces a slice of its own, gets it from all others once, and sends it to all once") {
+  for (int workers = 1; workers <= 8; ++workers)
+    for (int devices = 1; devices <= 4; ++devices)
+      for (const std::int64_t elements : {0, 1, 15, 16, 17, 97, 4099}) {
+        CAPTURE(workers);
+        CAPTURE(devices);
+        CAPTURE(elements);
+        const auto plan = planOf(workers, devices);
+        const int groups = std::min(workers, devices);
+        REQUIRE(static_cast<int>(plan.groups().size()) == groups);
+        REQUIRE(plan.rounds() == groups - 1);
+        std::int64_t end = 0;
+        for (int g = 0; g < groups; ++g) {
+          CHECK(plan.owned(g, elements).begin == end);
+          end = plan.owned(g, elements).end;
+        }
+        CHECK(end == elements);
+        for (const bool scatter : {true, false}) {
+          std::set<std::pair<int, int>> pairs;
+          for (int round = 0; round < plan.rounds(); ++round) {
+            std::set<int> senders, receivers;
+            for (const auto& [from, to, slice] : roundOf(plan, round, elements, scatter)) {
+              CHECK(from != to);
+              CHECK(senders.insert(from).second);  // one each a round
+              CHECK(receivers.insert(to).second);
+              CHECK(pairs.insert({from, to}).second);
+              const Slice expected = plan.owned(scatter ? to : from, elements);
+              CHECK(slice.begin == expected.begin);
+              CHECK(slice.end == expected.end);
+            }
+          }
+          CHECK(static_cast<int>(pairs.size()) == groups * (groups - 1));
+        }
+      }
+}
+
+TEST_CASE("no device moves more than a ring would") {
+  for (int devices = 2; devices <= 4; ++devices) {
+    const auto plan = planOf(8, devices);
+    constexpr std::int64_t kElements = 48000;
+    std::vector<std::int64_t> sent(static_cast<std::size_t>(devices));
+    for (const bool scatter : {true, false})
+      for (int round = 0; round < plan.rounds(); ++round)
+        for (const auto& [from, to, slice] : roundOf(plan, round, kElements, scatter))
+          sent[static_cast<std::size_t>(from)] += slice.end - slice.begin;
+    for (const auto elements : sent) CHECK(elements == 2 * kElements * (devices - 1) / devices);
+  }
+}
+
+TEST_CASE("the schedule of three devices, by name") {
+  const auto plan = planOf(3, 3);
+  const auto pairs = [&](int round) {
+    std::vector<std::pair<int, int>> all;
+    for (const auto& [from, to, slice] : roundOf(plan, round, 96, true)) all.emplace_back(from, to);
+    return all;
+  };
+  using Pairs = std::vector<std::pair<int, int>>;
+  CHECK(pairs(0) == Pairs{{0, 1}, {1, 2}, {2, 0}});
+  CHECK(pairs(1) == Pairs{{0, 2}, {1, 0}, {2, 1}});
+}
+
+TEST_CASE("what a plan says of itself") {
+  CHECK(planOf(4, 1).describe() == "merged on cuda:0");
+  CHECK(planOf(4, 2).describe() == "merged over 2 devices by peer copies");
+  CHECK(MergePlan(planOf(4, 4).groups(), Route::Nccl).describe() == "merged over 4 devices by NCCL");
+  CHECK(MergePlan(planOf(4, 4).groups(), Route::Host).describe() == "merged over 4 devices by the host");
+}
+
+TEST_CASE("NCCL where it is found, else peer copies between all, else the host") {
+  CHECK(bestRoute({.whyNoNccl = "", .peers = true}) == Route::Nccl);
+  CHECK(bestRoute({.whyNoNccl = "", .peers = false}) == Route::Nccl);
+  CHECK(bestRoute({.whyNoNccl = "it is not here", .peers = true}) == Route::Peers);
+  CHECK(bestRoute({.whyNoNccl = "it is not here", .peers = false}) == Route::Host);
+}
+
+TEST_CASE("a plan that forgets a worker or has one twice is refused") {
+  const auto refusal = [](std::vector<DeviceGroup> groups) {
+    return thrown<InvalidArgument>([&] { MergePlan(std::move(groups), Route::Host); });
+  };
+  CHECK(refusal({{Device::cpu(), {0, 1}}, {Device::cpu(), {1}}}) ==
+        "merge plan: worker 1 is in two groups, or there are too few others");
+  CHECK(refusal({{Device::cpu(), {0, 2}}}) ==
+        "merge plan: worker 2 is in two groups, or there are too few others");
+  CHECK(refusal({{Device::cpu(), {0}}, {Device::cpu(), {}}}) == "merge plan: group 1 has no workers");
+}
