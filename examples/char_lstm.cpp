@@ -81,6 +81,7 @@ int train(const example::CharLstmArguments& a) {
           .workers(a.workers)
           .averagingFrequency(a.averagingFrequency)
           .threadsPerWorker(a.threadsPerWorker)
+          .devices(a.device.devices)
           .pinThreads(a.pinThreads)
           .listeners({std::make_shared<ProgressListener>(), std::make_shared<example::InterruptListener>(),
                       std::make_shared<SampleListener>(sampler, a)})

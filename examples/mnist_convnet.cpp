@@ -96,7 +96,7 @@ Start begin(MultiLayerNetwork& network, const Options& options, const example::R
 void checkBeforehand(const Options& options) {
   example::checkOutputPaths(options);
   if (!options.resume.empty()) example::checkRun(options.resume);
-  for (const Device device : options.devices) const Context available(device);
+  for (const Device device : options.device.devices) const Context available(device);
 }
 
 /// Says what is going to be done.
@@ -166,6 +166,7 @@ int run(const Options& options) {
 
   auto data = example::loadData(options.data, options.batch, options.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
+  if (!options.device.notice.empty()) say(options, "{}\n", options.device.notice);
   const auto recipe = example::recipeOf(options, data);
   MultiLayerNetwork network(convnet(options));
   network.init();
@@ -178,7 +179,7 @@ int run(const Options& options) {
                      .averagingFrequency(options.averagingFrequency)
                      .averageUpdaters(options.averageUpdaters)
                      .prefetchBuffer(options.prefetch)
-                     .devices(options.devices)
+                     .devices(options.device.devices)
                      .threadsPerWorker(options.threadsPerWorker)
                      .pinThreads(options.pinThreads)
                      .listeners(watchers.all)

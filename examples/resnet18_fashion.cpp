@@ -38,7 +38,7 @@ void checkBeforehand(const Options& options) {
   example::checkOutputFile(options.out);
   example::checkOutputFile(options.save);
   if (!options.load.empty()) readModelNotes(options.load);
-  for (const Device device : options.devices) const Context available(device);
+  for (const Device device : options.device.devices) const Context available(device);
 }
 
 /// The network of a file, with its state, to be trained as the options say.
@@ -128,6 +128,7 @@ int run(const Options& options) {
   example::handleInterrupts();
   auto data = example::loadData(options.data, options.batch, options.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
+  if (!options.device.notice.empty()) fmt::print("{}\n", options.device.notice);
   TrainingImages images(*data.train, options);
   const auto network = makeNetwork(options, data);
 
@@ -136,7 +137,7 @@ int run(const Options& options) {
                      .workers(options.workers)
                      .trainingMode(options.mode)
                      .averagingFrequency(options.averagingFrequency)
-                     .devices(options.devices)
+                     .devices(options.device.devices)
                      .threadsPerWorker(options.threadsPerWorker)
                      .pinThreads(options.pinThreads)
                      .listeners({scores, std::make_shared<example::InterruptListener>(),

@@ -28,6 +28,7 @@ low ones repeat themselves, high ones misspell.
 /// Options whose meaning is only known when all have been read.
 struct Rest {
   std::string text, load, model;
+  DeviceOption device{Unasked::Cpu};
 };
 
 po::options_description describe(CharLstmArguments& a, Rest& rest) {
@@ -56,6 +57,7 @@ po::options_description describe(CharLstmArguments& a, Rest& rest) {
       ("threads-per-worker", withDefault(a.threadsPerWorker, "N"), "threads that one worker uses")  //
       ("pin-threads", withDefault(a.pinThreads, "BOOL"), "pin each worker to cores of its own")     //
       ("seed", withDefault(a.seed, "N"), "of the first weights, the order of the text and the samples");
+  rest.device.describe(training);
   samples.add_options()                                                                //
       ("samples", withDefault(a.sample.count, "N"), "how many are written at a time")  //
       ("length", withDefault(a.sample.length, "N"), "characters of a sample")          //
@@ -97,9 +99,9 @@ void checkCombinations(const po::variables_map& given) {
   require(said(given, "text") || said(given, "load"),
           "give the text to learn with --text, or a saved model with --load; --help says more");
   if (!said(given, "load")) return;
-  for (const char* option :
-       {"text", "model", "steps", "units", "layers", "embedding", "dropout", "epochs", "batch", "lr",
-        "clip-norm", "workers", "averaging-frequency", "threads-per-worker", "pin-threads", "sample-every"})
+  for (const char* option : {"text", "model", "steps", "units", "layers", "embedding", "dropout", "epochs",
+                             "batch", "lr", "clip-norm", "workers", "averaging-frequency",
+                             "threads-per-worker", "pin-threads", "device", "sample-every"})
     require(!said(given, option), "--{} is for training, and --load trains nothing", option);
 }
 
@@ -121,6 +123,7 @@ std::optional<CharLstmArguments> readCharLstmArguments(int argc, const char* con
   arguments.model = rest.model;
   require(!arguments.model.empty(), "--model needs the name of a file");
   checkRanges(arguments);
+  arguments.device = rest.device.choose();
   return arguments;
 }
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "examples/support/device_option.h"
+
 namespace example {
 
 /// How lines are drawn from a model.
@@ -34,6 +36,7 @@ struct CharLstmArguments {
   std::int64_t seed = 123;
   int threadsPerWorker = 1;
   bool pinThreads = true;
+  DeviceChoice device;
 
   SampleOptions sample;
   std::int64_t sampleEvery = 1;  ///< epochs; 0: at the end only

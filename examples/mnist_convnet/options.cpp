@@ -5,10 +5,10 @@
 #include <boost/program_options.hpp>
 #include <cmath>
 #include <iostream>
-#include <sstream>
 
 #include "examples/support/command_line.h"
 #include "examples/support/data_options.h"
+#include "examples/support/device_option.h"
 #include "muster/core/base/error.h"
 
 namespace example {
@@ -29,7 +29,7 @@ Ctrl-C finishes the step under way, averages, saves the model and exits with 130
 
 /// Options whose meaning is only known when all have been read.
 struct Rest {
-  std::string devices = "cpu";
+  DeviceOption device{Unasked::FirstGpu};
   std::string mode = "averaging";
   std::string model, resume, checkpointDirectory, report, json;
 };
@@ -55,8 +55,8 @@ po::options_description describeTraining(Options& o, Rest& rest) {
       ("seed", withDefault(o.seed, "N"), "of the first weights and of the order of the examples")       //
       ("threads-per-worker", withDefault(o.threadsPerWorker, "N"), "threads that one worker uses")      //
       ("pin-threads", withDefault(o.pinThreads, "BOOL"), "pin each worker to cores of its own")         //
-      ("prefetch", withDefault(o.prefetch, "N"), "batches read ahead, over all workers")                //
-      ("devices", withDefault(rest.devices, "LIST"), "worker i runs on device i of the list, as in cpu,cpu");
+      ("prefetch", withDefault(o.prefetch, "N"), "batches read ahead, over all workers");
+  rest.device.describe(training);
   return training;
 }
 
@@ -111,18 +111,10 @@ void checkCombinations(const Options& o, const po::variables_map& given) {
     require(!said(given, option) || said(given, "checkpoint-dir"), "--{} needs --checkpoint-dir", option);
 }
 
-std::vector<muster::Device> parseDevices(const std::string& list) {
-  std::vector<muster::Device> devices;
-  std::istringstream in(list);
-  for (std::string name; std::getline(in, name, ',');) devices.push_back(muster::Device::parse(name));
-  require(!devices.empty(), "--devices: the list is empty");
-  return devices;
-}
-
 void takeRest(Options& o, const Rest& rest, const po::variables_map& given) {
   if (given.count("lr") == 0 && (o.updater == "adam" || o.updater == "adamw" || o.updater == "rmsprop"))
     o.learningRate = 0.001;
-  o.devices = parseDevices(rest.devices);
+  o.device = rest.device.choose();
   o.mode = muster::valueNamed<muster::TrainingMode>("--mode", rest.mode);
   if (o.mode != muster::TrainingMode::Averaging) o.averagingFrequency = 1;
   o.model = rest.model;

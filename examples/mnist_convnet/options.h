@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "examples/support/data_sets.h"
-#include "muster/core/device/device.h"
+#include "examples/support/device_option.h"
 #include "muster/core/optim/updater.h"
 #include "muster/parallel/training_mode.h"
 
@@ -30,7 +30,7 @@ struct Options {
   int threadsPerWorker = 1;
   bool pinThreads = true;
   std::int64_t prefetch = 24;
-  std::vector<muster::Device> devices = {muster::Device::cpu()};
+  DeviceChoice device;
 
   DataChoice data;
 

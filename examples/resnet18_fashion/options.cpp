@@ -4,11 +4,11 @@
 #include <charconv>
 #include <cmath>
 #include <iostream>
-#include <sstream>
 #include <string>
 
 #include "examples/support/command_line.h"
 #include "examples/support/data_options.h"
+#include "examples/support/device_option.h"
 
 namespace example {
 namespace {
@@ -32,7 +32,8 @@ Ctrl-C finishes the step under way, averages, writes what there is and exits wit
 
 /// Options whose meaning is only known when all have been read.
 struct Rest {
-  std::string mode = "averaging", init = "normal0.01", devices = "cpu", out, save, load;
+  std::string mode = "averaging", init = "normal0.01", out, save, load;
+  DeviceOption device{Unasked::Cpu};
 };
 
 po::options_description describeTraining(Options& o, Rest& rest) {
@@ -57,8 +58,8 @@ po::options_description describeTraining(Options& o, Rest& rest) {
       ("augment", value(o.augment, "BOOL"),
        "random crops (moved by up to 4 pixels) and mirrored images (default: with --data cifar10)")  //
       ("threads-per-worker", withDefault(o.threadsPerWorker, "N"), "threads that one worker uses")   //
-      ("pin-threads", withDefault(o.pinThreads, "BOOL"), "pin each worker to cores of its own")      //
-      ("device", withDefault(rest.devices, "LIST"), "worker i runs on device i of the list, as in cpu,cpu");
+      ("pin-threads", withDefault(o.pinThreads, "BOOL"), "pin each worker to cores of its own");
+  rest.device.describe(training);
   return training;
 }
 
@@ -87,20 +88,12 @@ Init parseInit(const std::string& text) {
   return Init::normal(sigma);
 }
 
-std::vector<muster::Device> parseDevices(const std::string& list) {
-  std::vector<muster::Device> devices;
-  std::istringstream in(list);
-  for (std::string name; std::getline(in, name, ',');) devices.push_back(muster::Device::parse(name));
-  require(!devices.empty(), "--device: the list is empty");
-  return devices;
-}
-
 void takeRest(Options& o, const Rest& rest, const po::variables_map& given) {
   o.mode = muster::valueNamed<muster::TrainingMode>("--mode", rest.mode);
   if (!said(given, "learning-rate")) o.learningRate = 0.1 * o.workers;
   if (!said(given, "augment")) o.augment = o.data.name == "cifar10";
   o.init = parseInit(rest.init);
-  o.devices = parseDevices(rest.devices);
+  o.device = rest.device.choose();
   o.out = rest.out;
   o.save = rest.save;
   o.load = rest.load;

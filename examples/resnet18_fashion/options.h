@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "examples/support/data_sets.h"
-#include "muster/core/device/device.h"
+#include "examples/support/device_option.h"
 #include "muster/core/nn/initializer.h"
 #include "muster/parallel/training_mode.h"
 
@@ -28,7 +28,7 @@ struct Options {
 
   int threadsPerWorker = 1;
   bool pinThreads = true;
-  std::vector<muster::Device> devices = {muster::Device::cpu()};
+  DeviceChoice device;
 
   DataChoice data{.name = "fashion", .names = kAllImages};
 

@@ -176,6 +176,7 @@ TEST_CASE("help explains every option, and what cannot be is refused with 2") {
                              "averaging-frequency",
                              "threads-per-worker",
                              "pin-threads",
+                             "device",
                              "seed",
                              "samples",
                              "length",

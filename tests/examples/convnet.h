@@ -17,7 +17,8 @@ class Convnet : public Sandbox {
   /// On a few digits that the program draws, and without pinning, as other tests run beside this one.
   Outcome runSmall(std::vector<std::string> more = {}) const { return run(small(std::move(more))); }
   static std::vector<std::string> small(std::vector<std::string> more) {
-    std::vector<std::string> arguments{"--data", "generated", "--examples", "600", "--pin-threads", "false"};
+    std::vector<std::string> arguments{"--data",        "generated", "--examples", "600",
+                                       "--pin-threads", "false",     "--device",   "cpu"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }

@@ -56,7 +56,9 @@ TEST_CASE("options that cannot be are refused with 2 and a sentence") {
       {{"--updater", "adam", "--momentum", "0.5"}, "--momentum is of the updater nesterovs, not of adam"},
       {{"--data", "imagenet"}, "--data must be mnist, fashion or generated, got imagenet"},
       {{"--data", "generated", "--data-dir", "."}, "--data-dir is no use with --data generated"},
-      {{"--devices", "tpu"}, "got \"tpu\""},
+      {{"--device", "tpu"}, "--device tpu: device: expected cpu, cuda or cuda:N, got \"tpu\""},
+      {{"--device", "cpu,cpu"}, "--device cpu,cpu: device: cpu is named twice in \"cpu,cpu\""},
+      {{"--device", "cuda:0,cpu"}, "--device cuda:0,cpu: the CPU and GPUs cannot train together yet"},
       {{"--keep", "3"}, "--keep needs --checkpoint-dir"},
       {{"--checkpoint-dir", "c", "--checkpoint-every", "0"}, "--checkpoint-every must be at least 1, got 0"},
       {{"--model", ""}, "--model"}};
@@ -87,8 +89,8 @@ TEST_CASE("places that cannot be written are found out before the training") {
 
 TEST_CASE("a device that is not to be had is found out before the data are read") {
   const Convnet convnet;
-  const auto run = convnet.runSmall({"--devices", "cuda:99"});
-  checkRefusal(run, 1, "cuda:99");
+  const auto run = convnet.run({"--data", "generated", "--device", "cuda:99"});
+  checkRefusal(run, 1, "--device cuda:99: cuda:99 is not there; there ");
   CHECK(run.out.empty());
 }
 

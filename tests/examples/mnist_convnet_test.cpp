@@ -152,7 +152,7 @@ TEST_CASE("help explains every option and ends well") {
                              "threads-per-worker",
                              "pin-threads",
                              "prefetch",
-                             "devices",
+                             "device",
                              "data",
                              "data-dir",
                              "examples",

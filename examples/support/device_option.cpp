@@ -1,0 +1,76 @@
+#include "examples/support/device_option.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "examples/support/command_line.h"
+#include "muster/core/base/error.h"
+#include "muster/core/device/context.h"
+
+namespace example {
+namespace {
+
+using muster::Device;
+
+/// As in "cpu, cuda:0 and cuda:1".
+std::string namesOf(const std::vector<Device>& devices) {
+  std::string names;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    names += (i == 0 ? "" : i + 1 == devices.size() ? " and " : ", ") + devices[i].toString();
+  return names;
+}
+
+void requireThere(const std::string& list, Device device) {
+  const auto there = muster::availableDevices();
+  if (std::ranges::find(there, device) != there.end()) return;
+  const auto why = muster::whyNoCuda();
+  throw muster::DeviceUnavailable(fmt::format("--device {}: {} is not there; there {} {}{}{}", list,
+                                              device.toString(), there.size() == 1 ? "is" : "are",
+                                              namesOf(there), why.empty() ? "" : " alone, as ", why));
+}
+
+/// Nobody asked for it, so a GPU that cannot be used is no error.
+DeviceChoice firstGpu() {
+  const Device device = muster::defaultDevice();
+  if (device.isCpu()) return {};
+  try {
+    const muster::Context usable(device);
+  } catch (const muster::DeviceUnavailable& error) {
+    return {.notice = fmt::format("device: cpu, as {} cannot be used: {}", device.toString(), error.what())};
+  }
+  return {.devices = {device},
+          .notice = fmt::format("device: {}, {}; --device cpu computes on the CPU instead", device.toString(),
+                                muster::propertiesOf(device).name)};
+}
+
+}  // namespace
+
+void DeviceOption::describe(boost::program_options::options_description& options) {
+  const auto* const text = unasked_ == Unasked::FirstGpu
+                               ? "cpu, cuda, cuda:1, or a list as in cuda:0,cuda:1: worker i computes on "
+                                 "device i of the list, and beyond its end from its beginning again. Without "
+                                 "a word: the first GPU where there is one, else the CPU"
+                               : "cpu, cuda, cuda:1, or a list as in cuda:0,cuda:1: worker i computes on "
+                                 "device i of the list, and beyond its end from its beginning again. Without "
+                                 "a word: the CPU";
+  options.add_options()("device", value(list_, "LIST"), text);
+}
+
+DeviceChoice DeviceOption::choose() const {
+  if (list_.empty()) return unasked_ == Unasked::Cpu ? DeviceChoice() : firstGpu();
+  std::vector<Device> devices;
+  try {
+    devices = Device::parseList(list_);
+  } catch (const muster::InvalidArgument& error) {
+    throw muster::InvalidArgument(fmt::format("--device {}: {}", list_, error.what()));
+  }
+  for (const Device device : devices)
+    muster::require(device.isCpu() == devices.front().isCpu(),
+                    "--device {}: the CPU and GPUs cannot train together yet; name GPUs alone, or cpu alone",
+                    list_);
+  for (const Device device : devices) requireThere(list_, device);
+  return {.devices = std::move(devices)};
+}
+
+}  // namespace example
