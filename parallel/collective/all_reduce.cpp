@@ -1,5 +1,8 @@
 #include "muster/parallel/collective/all_reduce.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "muster/core/base/error.h"
 #include "muster/core/ops/accumulate.h"
 
@@ -23,10 +26,20 @@ void check(std::span<const Tensor> tensors) {
   }
 }
 
+void acrossDevices(std::span<const Tensor> tensors, Context& context) {
+  std::vector<Tensor> terms;
+  for (const Tensor& tensor : tensors) terms.push_back(copyTo(tensor, context.device()));
+  sum(terms, terms.front(), context);
+  context.synchronize();
+  for (Tensor tensor : tensors) copy(terms.front(), tensor);
+}
+
 }  // namespace
 
 void allReduce(std::span<const Tensor> tensors, Context& context) {
   check(tensors);
+  const auto here = [&](const Tensor& tensor) { return tensor.device() == context.device(); };
+  if (!std::ranges::all_of(tensors, here)) return acrossDevices(tensors, context);
   Tensor first = tensors[0];
   sum(tensors, first, context);
   for (Tensor other : tensors.subspan(1)) copy(first, other, context);

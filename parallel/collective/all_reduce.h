@@ -21,8 +21,12 @@ namespace muster {
 ///                 two sharing memory.
 /// @param context  does the sums, on its threads where that pays. Nobody else may use the tensors meanwhile.
 /// @throws InvalidArgument naming the tensors that differ or share memory.
-/// Adds in float64 in the order of the tensors and rounds once (see `sum`): same inputs, same bits. On the
-/// CPU done on return; allocates nothing.
+/// Adds in float64 in the order of the tensors and rounds once (see `sum`): same inputs, same bits, on
+/// whatever devices they lie.
+///
+/// Where all tensors lie on the context's device the sum is enqueued there (on the CPU it is done on return),
+/// and nothing is allocated. Where some lie elsewhere they are copied to the context's device for the sum,
+/// and it is done on return; whoever enqueued work on them has waited for it before (`Context::synchronize`).
 void allReduce(std::span<const Tensor> tensors, Context& context);
 
 }  // namespace muster

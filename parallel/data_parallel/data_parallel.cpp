@@ -65,12 +65,14 @@ struct DataParallel::Impl {
   void makeReplicas(const Tensor& input);
   void checkCopies();
   void checkInput(const Tensor& input) const;
+  static void requireOnCpu(const Tensor& tensor, std::string_view what);
   void checkGradOutput(const Tensor& gradOutput) const;
   /// What the replicas' shards make together along the dimension; each one's place goes to `part`.
   void join(std::size_t count, TensorOf shard, PartOf part, std::string_view what, Tensor& whole);
   void forward(const Tensor& input, Tensor& output);
   void backward(const Tensor& gradOutput, Tensor* gradInput);
   void addSlice(ReplicaThread& replica);
+  void addAll();
   /// The user's model has other parameters or statistics now.
   void setChanged();
   void takeStatistics();
@@ -123,7 +125,10 @@ void DataParallel::Impl::run(std::size_t count, std::string_view problem, const 
     const AwaitAll all{ends};
     ends.reserve(count);
     for (std::size_t r = 0; r < count; ++r)
-      ends.push_back(replicas[r]->thread.submit([&task, &replica = *replicas[r]] { task(replica); }));
+      ends.push_back(replicas[r]->thread.submit([&task, &replica = *replicas[r]] {
+        task(replica);
+        replica.context->synchronize();
+      }));
   }
   std::vector<std::exception_ptr> failures;
   for (auto& end : ends) failures.push_back(end.get());
@@ -157,6 +162,7 @@ void DataParallel::Impl::makeReplicas(const Tensor& input) {
     replica.model = model.replicate(*replica.context);
     require(replica.model != nullptr, "the model's replicate() returned nothing");
     replica.blocks = ModelBlocks(*replica.model);
+    replica.bringGradients(blocks.gradients.device());
   });
   checkCopies();
   setChanged();
@@ -186,6 +192,14 @@ void DataParallel::Impl::checkInput(const Tensor& input) const {
   if (input.shape()[dim] == 0)
     throw InvalidArgument(
         fmt::format("data parallel: the input {} is empty along dimension {}", input.toString(), dim));
+  requireOnCpu(input, "input");
+}
+
+void DataParallel::Impl::requireOnCpu(const Tensor& tensor, std::string_view what) {
+  if (!tensor.device().isCpu())
+    throw InvalidArgument(fmt::format(
+        "data parallel: the {} is {}; it must lie on the CPU, from where each replica takes its part", what,
+        tensor.toString()));
 }
 
 void DataParallel::Impl::checkGradOutput(const Tensor& gradOutput) const {
@@ -194,6 +208,7 @@ void DataParallel::Impl::checkGradOutput(const Tensor& gradOutput) const {
       gradOutput.dtype() != outputType)
     throw InvalidArgument(fmt::format("data parallel: gradOutput is {}, expected {} {} as the output",
                                       gradOutput.toString(), toString(outputType), outputShape.toString()));
+  requireOnCpu(gradOutput, "gradOutput");
 }
 
 void DataParallel::Impl::join(std::size_t count, TensorOf shard, PartOf part, std::string_view what,
@@ -222,6 +237,7 @@ void DataParallel::Impl::forward(const Tensor& input, Tensor& output) {
   active = 0;  // a pass that fails leaves nothing for backward
   checkInput(input);
   makeReplicas(input);
+  model.context().synchronize();
   const auto parts = splitEvenly(input.shape()[dim], replicas.size());
   runPass(parts.size(), "failed in forward", [&](ReplicaThread& replica) {
     replica.load(blocks, train);
@@ -253,10 +269,27 @@ void DataParallel::Impl::backward(const Tensor& gradOutput, Tensor* gradInput) {
                                         replica.input.toString()));
   });
   if (gradInput) join(active, &ReplicaThread::gradInput, &ReplicaThread::inputPart, "gradInput", *gradInput);
+  const Device device = blocks.gradients.device();
+  const bool onOneCpu = device.isCpu() && std::ranges::all_of(replicas, [](const auto& replica) {
+                          return replica->placement.device.isCpu();
+                        });
   run(active, "failed in adding up the gradients", [&](ReplicaThread& replica) {
     if (gradInput) gatherPart(replica.gradInput, dim, replica.inputPart, *gradInput, *replica.context);
-    addSlice(replica);
+    if (onOneCpu) return addSlice(replica);
+    replica.bringGradients(device);
   });
+  if (onOneCpu) return;
+  model.context().synchronize();
+  if (!device.isCpu()) return addAll();
+  run(active, "failed in adding up the gradients", [&](ReplicaThread& replica) { addSlice(replica); });
+}
+
+/// On a GPU one call adds them up.
+void DataParallel::Impl::addAll() {
+  std::vector<Tensor> terms{blocks.gradients};
+  for (std::size_t r = 0; r < active; ++r) terms.push_back(replicas[r]->gradientsThere);
+  sum(terms, blocks.gradients, model.context());
+  model.context().synchronize();
 }
 
 void DataParallel::Impl::addSlice(ReplicaThread& replica) {
@@ -267,7 +300,7 @@ void DataParallel::Impl::addSlice(ReplicaThread& replica) {
   };
   Tensor total = partOf(blocks.gradients);
   std::vector<Tensor> terms{total};
-  for (std::size_t r = 0; r < active; ++r) terms.push_back(partOf(replicas[r]->blocks.gradients));
+  for (std::size_t r = 0; r < active; ++r) terms.push_back(partOf(replicas[r]->gradientsThere));
   const ContextScope scope(*replica.context);
   sum(terms, total, *replica.context);
 }
@@ -279,7 +312,7 @@ void DataParallel::Impl::setChanged() {
 void DataParallel::Impl::takeStatistics() {
   if (blocks.statistics.empty()) return;
   for (std::size_t b = 0; b < blocks.statistics.size(); ++b)
-    copy(replicas[0]->blocks.statistics[b], blocks.statistics[b], model.context());
+    copy(replicas[0]->blocks.statistics[b], blocks.statistics[b]);
 }
 
 DataParallel::DataParallel(Model& model, const std::vector<Device>& devices, int dim,

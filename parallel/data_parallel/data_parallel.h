@@ -44,7 +44,8 @@ struct ReplicaShapes {
 /// over the whole input: of a loss that is a mean over N examples, `gradOutput` carries the 1/N.
 ///
 /// A size n along the dimension is dealt to k replicas in order; the first n mod k get one more. Where n < k
-/// only n replicas run. Any element type that the model takes; tensors are row-major, on the CPU.
+/// only n replicas run. Any element type that the model takes; tensors are row-major, on the CPU, wherever
+/// the replicas compute.
 ///
 /// Random streams (dropout) read the number of the pass, counted here over training, and an example's
 /// position in the whole input, so they do not depend on the number of replicas. Statistics (running means)

@@ -25,12 +25,23 @@ std::string ReplicaThread::name() const {
 
 void ReplicaThread::load(const ModelBlocks& truth, bool train) {
   if (stale)
-    for (std::size_t b = 0; b < truth.state.size(); ++b) copy(truth.state[b], blocks.state[b], *context);
+    for (std::size_t b = 0; b < truth.state.size(); ++b) copy(truth.state[b], blocks.state[b]);
   else if (statisticsMoved)
-    for (std::size_t b = 0; b < truth.statistics.size(); ++b)
-      copy(truth.statistics[b], blocks.statistics[b], *context);
+    for (std::size_t b = 0; b < truth.statistics.size(); ++b) copy(truth.statistics[b], blocks.statistics[b]);
   stale = false;
   statisticsMoved = train;
+}
+
+void ReplicaThread::bringGradients(Device to) {
+  if (blocks.gradients.device() == to) {
+    gradientsThere = blocks.gradients;
+    return;
+  }
+  const Shape& shape = blocks.gradients.shape();
+  const DType type = blocks.gradients.dtype();
+  if (!gradientsThere.defined())
+    gradientsThere = to.isCpu() ? Tensor::pinned(shape, type) : Tensor::empty(shape, type, to);
+  copy(blocks.gradients, gradientsThere);
 }
 
 }  // namespace muster

@@ -35,6 +35,8 @@ struct ReplicaThread {
   /// Takes from the user's model what it has changed there since.
   /// @param train  the pass that follows will move the replica's own statistics.
   void load(const ModelBlocks& truth, bool train);
+  /// Makes `gradientsThere` the gradients on device `to`, a copy where they lie elsewhere. Done on return.
+  void bringGradients(Device to);
 
   const int index;
   const Placement placement;
@@ -46,7 +48,8 @@ struct ReplicaThread {
   bool statisticsMoved = false;  // by the replica's own pass, which may have failed
   Part inputPart, outputPart;
   Tensor input, output, gradOutput, gradInput;
-  TaskThread thread;  // last: everything above outlives it
+  Tensor gradientsThere;  // on the user's model's device
+  TaskThread thread;      // last: everything above outlives it
 };
 
 }  // namespace muster

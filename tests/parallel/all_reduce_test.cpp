@@ -8,6 +8,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "tests/support/allocations.h"
+#include "tests/support/devices.h"
 
 using namespace muster;
 
@@ -107,4 +108,22 @@ TEST_CASE("allReduce refuses handles to one memory, and what cannot be added") {
   CHECK_THROWS_WITH_AS(allReduce(std::vector{Tensor::zeros({4}), Tensor::zeros({2, 2})}, context),
                        "allReduce: tensor 1 is float32 [2, 2] on cpu, tensor 0 is float32 [4] on cpu",
                        InvalidArgument);
+}
+
+TEST_CASE("allReduce over the CPU and a GPU, and of several tensors on one GPU: the bits of the CPU") {
+  using test::OnGpu;
+  MUSTER_NEEDS_DEVICE(OnGpu);
+  Context cpu, gpu(Device::cuda(0));
+  const auto expected = gradients(3, 1009);
+  allReduce(expected, cpu);
+  for (const auto& where : {std::vector{Device::cpu(), Device::cuda(0), Device::cpu()},
+                            std::vector{Device::cuda(0), Device::cuda(0), Device::cuda(0)}})
+    for (Context* context : {&cpu, &gpu}) {
+      const auto on = gradients(3, 1009);
+      std::vector<Tensor> tensors;
+      for (std::size_t d = 0; d < 3; ++d) tensors.push_back(copyTo(on[d], where[d]));
+      allReduce(tensors, *context);
+      context->synchronize();
+      for (const auto& tensor : tensors) CHECK(sameBits(copyTo(tensor, Device::cpu()), expected[0]));
+    }
 }

@@ -6,6 +6,7 @@
 
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/allocations.h"
+#include "tests/support/devices.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -323,4 +324,37 @@ TEST_CASE("outputs stay as they are when the next ones are computed; those given
   parallel.forward(a, second);
   CHECK(second.raw() == place);
   CHECK(sameBits(second, first));
+}
+
+TEST_CASE("replicas on a GPU compute what the model alone does on the CPU") {
+  MUSTER_NEEDS_DEVICE(OnGpu);
+  auto alone = smoothChain(0);
+  auto model = smoothChain(0);
+  alone.init();
+  model.init();
+  DataParallel parallel(model, {Device::cuda(0), Device::cuda(0), Device::cuda(0)}, 0, unpinned());
+  for (int pass = 0; pass < 2; ++pass) {
+    const Tensor input = randomTensor<float>({7, 2, 8, 7}, static_cast<std::uint64_t>(pass));
+    Tensor output, gradInput;
+    alone.forward(input, output);
+    const Tensor gradOutput = randomTensor<float>(output.shape(), 2);
+    alone.backward(gradOutput, &gradInput);
+    parallel.zeroGradients();
+    // TF32 rounds factors to 10 bits.
+    CHECK(distance<float>(parallel.forward(input), output) < 1e-2);
+    CHECK(distance<float>(parallel.backward(gradOutput), gradInput) < 1e-2);
+    CHECK(distance<float>(gradients(model), gradients(alone)) < 1e-2);
+    parallel.updateParameters(0.01);
+    alone.copyStateFrom(model);
+  }
+}
+
+TEST_CASE("inputs and gradients that do not lie on the CPU are refused") {
+  auto model = smoothChain();
+  DataParallel parallel(model, cpus(2), 0, unpinned());
+  float place = 0;
+  const Tensor elsewhere = Tensor::view(&place, {1, 2, 8, 7}, DType::Float32, Device::cuda(0));
+  CHECK(thrown<InvalidArgument>([&] { parallel.forward(elsewhere); }) ==
+        "data parallel: the input is float32 [1, 2, 8, 7] on cuda:0; it must lie on the CPU, from where each "
+        "replica takes its part");
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "tests/support/devices.h"
 
 using namespace muster;
 
@@ -112,4 +113,15 @@ TEST_CASE("splitAndLoad refuses what it cannot split, naming it") {
       InvalidArgument);
   const std::vector<Device> devices{Device::cpu(), Device::cuda(99)};
   CHECK_THROWS_AS(splitAndLoad(counted({4}), devices), DeviceUnavailable);
+}
+
+TEST_CASE("pieces for a GPU are copies there") {
+  using test::OnGpu;
+  MUSTER_NEEDS_DEVICE(OnGpu);
+  const Tensor whole = counted({4, 2});
+  const auto pieces = splitAndLoad(whole, std::vector{Device::cpu(), Device::cuda(0)});
+  CHECK(pieces[0].raw() == whole.raw());
+  CHECK(pieces[1].device() == Device::cuda(0));
+  const Tensor back = copyTo(pieces[1], Device::cpu());
+  for (int i = 0; i < 4; ++i) CHECK(back.data<float>()[i] == whole.data<float>()[4 + i]);
 }
