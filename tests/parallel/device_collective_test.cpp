@@ -9,6 +9,7 @@
 
 #include "muster/core/base/random.h"
 #include "muster/parallel/collective/host_collective.h"
+#include "tests/support/devices.h"
 
 using namespace muster;
 
@@ -65,13 +66,14 @@ struct Replicas {
 };
 
 /// A meeting, as workers hold it: every one in a thread of its own. @return the spread of the parameters.
-Spread meet(Collective& collective, const std::vector<double>& weights, bool measure = false) {
+Spread meet(Collective& collective, const std::vector<double>& weights, bool measure = false,
+            Device device = Device::cpu()) {
   std::vector<Spread> spreads(weights.size());
   const auto everybody = [&](auto part) {
     std::vector<std::jthread> threads;
     for (int p = 0; p < collective.participants(); ++p)
       threads.emplace_back([&, p] {
-        Context context;
+        Context context(device);
         part(p, context);
       });
   };
@@ -237,4 +239,37 @@ TEST_CASE("a participant says the bytes that it would send, as on the host") {
   const std::vector<double> weights{1, 0, 2};
   for (int p = 0; p < 3; ++p)
     CHECK(collective.mergeState(p, weights, context) == host.mergeState(p, weights, context));
+}
+
+TEST_CASE("replicas on one GPU are merged to what the host forms") {
+  using test::OnGpu;
+  MUSTER_NEEDS_DEVICE(OnGpu);
+  for (const int workers : {1, 2, 3, 8, 9, 32}) {
+    CAPTURE(workers);
+    Replicas expected(workers, 4100), there(workers, 4100);
+    for (auto& blocks : there.owned)
+      for (auto& block : blocks) block.values = copyTo(block.values, Device::cuda(0));
+    DeviceCollective collective(
+        there.states, true,
+        MergePlan(groupByDevice(std::vector(static_cast<std::size_t>(workers), Device::cuda(0))),
+                  Route::Host));
+    HostCollective host(expected.states, true);
+    // Spreads, and a second meeting on what the first has made.
+    for (int meeting = 0; meeting < 2; ++meeting) {
+      const auto spread = meet(collective, weightsOf(workers), true, Device::cuda(0));
+      const auto wanted = meet(host, weightsOf(workers), true);
+      CHECK(spread.distance == doctest::Approx(wanted.distance).epsilon(1e-6));
+      CHECK(spread.norm == doctest::Approx(wanted.norm).epsilon(1e-6));
+    }
+    bool close = true;
+    for (std::size_t w = 0; w < there.owned.size(); ++w)
+      for (std::size_t b = 0; b < there.blocks(); ++b) {
+        const Tensor got = copyTo(there.owned[w][b].values, Device::cpu());
+        for (std::int64_t i = 0; i < got.elements(); ++i) {
+          const double wanted = expected.at(static_cast<int>(w), b, i);
+          close = close && std::abs(got.data<float>()[i] - wanted) <= 1e-6 * (1 + std::abs(wanted));
+        }
+      }
+    CHECK(close);
+  }
 }
