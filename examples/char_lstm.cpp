@@ -86,6 +86,7 @@ int train(const example::CharLstmArguments& a) {
           .listeners({std::make_shared<ProgressListener>(), std::make_shared<example::InterruptListener>(),
                       std::make_shared<SampleListener>(sampler, a)})
           .build();
+  if (!a.device.notice.empty()) fmt::print("{}\n", a.device.notice);
   fmt::print(
       "text: {}, {} characters, {} different ones\n\n{}\nplan: {}; {} pieces of {} characters, {} a batch\n",
       a.text.string(), data.text()->indices.size(), vocabulary.size(), network.summary(), wrapper.plan(),

@@ -321,8 +321,10 @@ void ParallelWrapper::Impl::fillAtEnd(FitRun& run) {
   try {
     fillModel(run);
   } catch (...) {
-    run.fail(-1, std::current_exception(),
-             [] { return "the model could not be filled with what was trained last"; });
+    const auto cause = std::current_exception();
+    const std::string what = "the model could not be filled with what was merged last";
+    if (run.failed()) logWarning("{}, and keeps what it had before: {}", what, describe(cause));
+    run.fail(-1, cause, [&] { return what; });
     replicas_.setTrained(false);
   }
 }

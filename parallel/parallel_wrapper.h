@@ -69,7 +69,8 @@ class ParallelWrapper {
   ///         (or the iterator or listener) for any failure. The user's model then holds the state of the last
   ///         merge (that of the start if there was none, or where with synchronous gradients every replica
   ///         has failed in its update; the updater's with `averageUpdaters(false)` as above), all threads are
-  ///         idle, and the wrapper can be used again.
+  ///         idle, and the wrapper can be used again. Where a GPU is lost, so is what was merged there: the
+  ///         model keeps what it had at the start or a listener has looked at since.
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
 
   /// Evaluates the user's model with all workers: batch b goes to worker b mod W, and the counts are those of

@@ -28,7 +28,7 @@ low ones repeat themselves, high ones misspell.
 /// Options whose meaning is only known when all have been read.
 struct Rest {
   std::string text, load, model;
-  DeviceOption device{Unasked::Cpu};
+  DeviceOption device;
 };
 
 po::options_description describe(CharLstmArguments& a, Rest& rest) {
@@ -123,7 +123,7 @@ std::optional<CharLstmArguments> readCharLstmArguments(int argc, const char* con
   arguments.model = rest.model;
   require(!arguments.model.empty(), "--model needs the name of a file");
   checkRanges(arguments);
-  arguments.device = rest.device.choose();
+  if (arguments.load.empty()) arguments.device = rest.device.choose();
   return arguments;
 }
 

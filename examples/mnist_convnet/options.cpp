@@ -29,7 +29,7 @@ Ctrl-C finishes the step under way, averages, saves the model and exits with 130
 
 /// Options whose meaning is only known when all have been read.
 struct Rest {
-  DeviceOption device{Unasked::FirstGpu};
+  DeviceOption device;
   std::string mode = "averaging";
   std::string model, resume, checkpointDirectory, report, json;
 };

@@ -33,7 +33,7 @@ Ctrl-C finishes the step under way, averages, writes what there is and exits wit
 /// Options whose meaning is only known when all have been read.
 struct Rest {
   std::string mode = "averaging", init = "normal0.01", out, save, load;
-  DeviceOption device{Unasked::Cpu};
+  DeviceOption device;
 };
 
 po::options_description describeTraining(Options& o, Rest& rest) {

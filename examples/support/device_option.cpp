@@ -47,18 +47,15 @@ DeviceChoice firstGpu() {
 }  // namespace
 
 void DeviceOption::describe(boost::program_options::options_description& options) {
-  const auto* const text = unasked_ == Unasked::FirstGpu
-                               ? "cpu, cuda, cuda:1, or a list as in cuda:0,cuda:1: worker i computes on "
-                                 "device i of the list, and beyond its end from its beginning again. Without "
-                                 "a word: the first GPU where there is one, else the CPU"
-                               : "cpu, cuda, cuda:1, or a list as in cuda:0,cuda:1: worker i computes on "
-                                 "device i of the list, and beyond its end from its beginning again. Without "
-                                 "a word: the CPU";
-  options.add_options()("device", value(list_, "LIST"), text);
+  options.add_options()(
+      "device", value(list_, "LIST"),
+      "cpu, cuda, cuda:1, or a list as in cuda:0,cuda:1: worker i computes on device i of the "
+      "list, and beyond its end from its beginning again. Without a word: the first GPU where "
+      "there is one, else the CPU");
 }
 
 DeviceChoice DeviceOption::choose() const {
-  if (list_.empty()) return unasked_ == Unasked::Cpu ? DeviceChoice() : firstGpu();
+  if (list_.empty()) return firstGpu();
   std::vector<Device> devices;
   try {
     devices = Device::parseList(list_);

@@ -8,12 +8,6 @@
 
 namespace example {
 
-/// What a program does without `--device`.
-enum class Unasked {
-  FirstGpu,  ///< computes on the first GPU, where there is one, and says so
-  Cpu
-};
-
 struct DeviceChoice {
   std::vector<muster::Device> devices = {muster::Device::cpu()};
   /// For a user who did not ask for the GPU that is used: its name, and how to have the CPU instead; or why a
@@ -21,11 +15,9 @@ struct DeviceChoice {
   std::string notice = {};
 };
 
-/// On which devices a program trains.
+/// On which devices a program trains: what `--device` says, and without it the first GPU, where there is one.
 class DeviceOption {
  public:
-  explicit DeviceOption(Unasked unasked) : unasked_(unasked) {}
-
   /// Adds `--device` to a description.
   void describe(boost::program_options::options_description& options);
   /// Worker i computes on device i mod D of these. When the command line has been read.
@@ -34,7 +26,6 @@ class DeviceOption {
   DeviceChoice choose() const;
 
  private:
-  const Unasked unasked_;
   std::string list_;  // "": nothing was said
 };
 

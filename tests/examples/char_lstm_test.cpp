@@ -34,9 +34,9 @@ class CharLstm : public test::Sandbox {
 
   /// Trains a small model, with these options in the place of the test's own or beside them.
   test::Outcome train(const std::vector<std::string>& more = {}) const {
-    std::map<std::string, std::string> options{{"--text", "text"}, {"--steps", "20"},  {"--units", "24"},
-                                               {"--layers", "1"},  {"--batch", "8"},   {"--epochs", "4"},
-                                               {"--lr", "0.02"},   {"--length", "60"}, {"--samples", "2"}};
+    std::map<std::string, std::string> options{
+        {"--text", "text"}, {"--steps", "20"}, {"--units", "24"},  {"--layers", "1"},  {"--batch", "8"},
+        {"--epochs", "4"},  {"--lr", "0.02"},  {"--length", "60"}, {"--samples", "2"}, {"--device", "cpu"}};
     for (std::size_t i = 0; i + 1 < more.size(); i += 2) options[more[i]] = more[i + 1];
     std::vector<std::string> arguments;
     for (const auto& [name, value] : options) arguments.insert(arguments.end(), {name, value});

@@ -10,12 +10,11 @@
 using namespace muster;
 using namespace muster::test;
 using example::DeviceChoice;
-using example::Unasked;
 
 namespace {
 
-DeviceChoice choose(Unasked unasked, std::vector<const char*> arguments) {
-  example::DeviceOption option(unasked);
+DeviceChoice choose(std::vector<const char*> arguments) {
+  example::DeviceOption option;
   boost::program_options::options_description all;
   option.describe(all);
   arguments.insert(arguments.begin(), "program");
@@ -25,31 +24,29 @@ DeviceChoice choose(Unasked unasked, std::vector<const char*> arguments) {
 
 template <typename Refusal>
 std::string refusal(const char* list) {
-  return thrown<Refusal>([&] { choose(Unasked::FirstGpu, {"--device", list}); });
+  return thrown<Refusal>([&] { choose({"--device", list}); });
 }
 
 }  // namespace
 
 TEST_CASE("what was asked for, and the CPU, of which nothing is said") {
-  CHECK(choose(Unasked::FirstGpu, {"--device", "cpu"}).devices == std::vector{Device::cpu()});
-  CHECK(choose(Unasked::FirstGpu, {"--device", "cpu"}).notice.empty());
-  CHECK(choose(Unasked::Cpu, {}).devices == std::vector{Device::cpu()});
-  CHECK(choose(Unasked::Cpu, {}).notice.empty());
+  CHECK(choose({"--device", "cpu"}).devices == std::vector{Device::cpu()});
+  CHECK(choose({"--device", "cpu"}).notice.empty());
 }
 
 TEST_CASE("without a GPU nothing is said of one") {
   if (availableDevices().size() > 1) return skip("there is a GPU");
-  CHECK(choose(Unasked::FirstGpu, {}).devices == std::vector{Device::cpu()});
-  CHECK(choose(Unasked::FirstGpu, {}).notice.empty());
+  CHECK(choose({}).devices == std::vector{Device::cpu()});
+  CHECK(choose({}).notice.empty());
 }
 
 TEST_CASE("the first GPU is used without being asked for, and is named") {
   MUSTER_NEEDS_DEVICE(OnGpu);
-  const auto unasked = choose(Unasked::FirstGpu, {});
+  const auto unasked = choose({});
   CHECK(unasked.devices == std::vector{Device::cuda(0)});
   CHECK(unasked.notice == "device: cuda:0, " + propertiesOf(Device::cuda(0)).name +
                               "; --device cpu computes on the CPU instead");
-  const auto asked = choose(Unasked::FirstGpu, {"--device", "cuda"});
+  const auto asked = choose({"--device", "cuda"});
   CHECK(asked.devices == unasked.devices);
   CHECK(asked.notice.empty());
 }

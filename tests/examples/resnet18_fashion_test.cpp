@@ -30,7 +30,8 @@ class Resnet18Fashion : public test::Sandbox {
     std::vector<std::string> arguments{
         "--data",    "generated", "--train-examples", "96", "--test-examples", "40",
         "--batch",   "8",         "--width",          "4",  "--epochs",        std::to_string(epochs),
-        "--workers", "2",         "--init",           "he", "--pin-threads",   "false"};
+        "--workers", "2",         "--init",           "he", "--pin-threads",   "false",
+        "--device",  "cpu"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(std::move(arguments));
   }
