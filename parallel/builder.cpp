@@ -54,10 +54,14 @@ void checkDevices(const ParallelOptions& o) {
       throw DeviceUnavailable(fmt::format("devices: {} cannot be used; there is {}{}", device.toString(),
                                           namesOf(available),
                                           available.size() > 1 ? "" : ", as " + whyNoCuda()));
-  for (const auto& [device, workers] : workersOn)
+  for (const auto& [device, workers] : workersOn) {
+    const MathMode mode = o.mathMode.value_or(MathMode::Float32);
+    const bool has = mode == MathMode::Float32 || propertiesOf(device).tensorFloat32;
+    require(has, "mathMode: {} has no {}", device.toString(), nameOf(mode));
     require(device.isCpu() || workers <= kMostWorkersOnGpu,
             "devices: {} would have {} of the {} workers, and one GPU merges at most {}", device.toString(),
             workers, o.workers, kMostWorkersOnGpu);
+  }
 }
 
 }  // namespace
@@ -108,6 +112,11 @@ Builder& Builder::reportScoreAfterAveraging(bool report) {
 
 Builder& Builder::devices(std::vector<Device> devices) {
   options_.devices = std::move(devices);
+  return *this;
+}
+
+Builder& Builder::mathMode(MathMode mode) {
+  options_.mathMode = mode;
   return *this;
 }
 

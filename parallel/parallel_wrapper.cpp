@@ -38,6 +38,13 @@ std::optional<std::int64_t> batchesPerEpoch(const DataSetIterator& data) {
   }
 }
 
+Placements place(const ParallelOptions& options) {
+  auto placements = placeWorkers(options.workers, options.devices, options.threadsPerWorker,
+                                 options.pinThreads, CpuShare::ofProcess());
+  for (auto& worker : placements.workers) worker.mathMode = options.mathMode;
+  return placements;
+}
+
 std::unique_ptr<Strategy> makeStrategy(const ParallelOptions& options) {
   switch (options.trainingMode) {
     case TrainingMode::SynchronousGradients:
@@ -132,8 +139,7 @@ ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
       model_(model),
       all_(options_.listeners),
       strategy_(makeStrategy(options_)),
-      placements_(placeWorkers(options_.workers, options_.devices, options_.threadsPerWorker,
-                               options_.pinThreads, CpuShare::ofProcess())),
+      placements_(place(options_)),
       replicas_(model, placements_.workers, options_.threadsPerWorker, options_.averageUpdaters,
                 strategy_->localWork()),
       watch_(everybody(), detail::stallPatience()) {

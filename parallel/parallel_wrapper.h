@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct ParallelOptions {
   bool measureDivergence = false;
   SharedGradientsOptions sharedGradients = {};
   std::vector<Device> devices = {Device::cpu()};
+  std::optional<MathMode> mathMode = {};
   int threadsPerWorker = 1;
   bool pinThreads = true;
   Listeners listeners = {};
@@ -132,6 +134,9 @@ class ParallelWrapper::Builder {
   /// Worker i of W runs on device i mod D, as in `Device::parseList("cuda:0,cuda:1")`: several replicas may
   /// share a GPU, at most 32. Default: the CPU. GPUs and the CPU cannot be mixed.
   Builder& devices(std::vector<Device> devices);
+  /// How workers on GPUs multiply float32 numbers; parameters, updates and merges stay float32. Default: TF32
+  /// where a GPU has it. The CPU has fp32 alone.
+  Builder& mathMode(MathMode mode);
   /// Threads that one worker's operations use on the CPU. Default 1. 1 to 1024.
   Builder& threadsPerWorker(int threads);
   /// Pin each worker on the CPU to cores of its own, where there are enough, and the process's share of time

@@ -1,16 +1,19 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "muster/core/device/context.h"
 #include "muster/core/device/device.h"
 
 namespace muster {
 
-/// Where one worker runs.
+/// Where one worker runs, and how it multiplies there.
 struct Placement {
   Device device;
-  std::vector<int> cores;  ///< to which it is pinned; empty: not pinned
+  std::vector<int> cores = {};            ///< to which it is pinned; empty: not pinned
+  std::optional<MathMode> mathMode = {};  ///< nothing: the device's own
 };
 
 /// What a process may use of the CPU.

@@ -59,8 +59,9 @@ TaskEnd Worker::replicate(const Model& model) {
     activity_.set(Activity::Kind::Replicating);
     const IdleAtEnd idle{activity_};
     if (!context_)
-      context_ = std::make_unique<Context>(placement_.device,
-                                           ContextOptions{.threads = threads_, .cores = placement_.cores});
+      context_ = std::make_unique<Context>(
+          placement_.device,
+          ContextOptions{.threads = threads_, .cores = placement_.cores, .mathMode = placement_.mathMode});
     replica_ = model.replicate(*context_);
     require(replica_ != nullptr, "the model's replicate() returned nothing");
     replica_->state();  // the updater's state is allocated here, on this thread

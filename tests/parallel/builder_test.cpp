@@ -57,9 +57,8 @@ TEST_CASE("a device that this build cannot use is refused") {
           b.devices({Device::cpu(), Device::cuda(99)});
         }).starts_with("devices: cuda:99 cannot be used; there is cpu"));
   if (availableDevices().size() == 1)
-    CHECK(refusal<DeviceUnavailable>([](Builder& b) {
-            b.devices({Device::cuda(0)});
-          }) == "devices: cuda:0 cannot be used; there is cpu, as " + whyNoCuda());
+    CHECK(refusal<DeviceUnavailable>([](Builder& b) { b.devices({Device::cuda(0)}); }) ==
+          "devices: cuda:0 cannot be used; there is cpu, as " + whyNoCuda());
 }
 
 TEST_CASE("workers on the CPU and on GPUs together are refused, whatever there is") {
@@ -73,11 +72,18 @@ TEST_CASE("workers on the CPU and on GPUs together are refused, whatever there i
         }).starts_with("devices: worker 0 would run on cuda:0 and worker 1 on cpu; "));
 }
 
+TEST_CASE("the CPU multiplies in fp32 alone") {
+  CHECK(refusal([](Builder& b) { b.mathMode(MathMode::BFloat16); }) == "mathMode: cpu has no bf16");
+  CHECK(refusal([](Builder& b) { b.mathMode(MathMode::TensorFloat32); }) == "mathMode: cpu has no tf32");
+  ToyModel model;
+  CHECK(Builder(model).mathMode(MathMode::Float32).build().options().mathMode == MathMode::Float32);
+  CHECK_FALSE(Builder(model).build().options().mathMode.has_value());
+}
+
 TEST_CASE("a GPU merges at most 32 replicas") {
   if (availableDevices().size() == 1) return skip(whyNoCuda());
-  CHECK(refusal([](Builder& b) {
-          b.workers(33).devices({Device::cuda(0)});
-        }) == "devices: cuda:0 would have 33 of the 33 workers, and one GPU merges at most 32");
+  CHECK(refusal([](Builder& b) { b.workers(33).devices({Device::cuda(0)}); }) ==
+        "devices: cuda:0 would have 33 of the 33 workers, and one GPU merges at most 32");
 }
 
 TEST_CASE("the defaults, and what was asked for") {

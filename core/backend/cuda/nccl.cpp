@@ -149,12 +149,11 @@ class NcclExchange final : public Exchange {
   void connect() {
     ncclUniqueId id;
     MUSTER_NCCL_CHECK(nccl().ncclGetUniqueId(&id));
-    const DeviceGuard guard(contexts_.front()->device().index());
     const int ranks = static_cast<int>(contexts_.size());
     inGroup([&] {
       for (int rank = 0; rank < ranks; ++rank) {
         const auto r = static_cast<std::size_t>(rank);
-        MUSTER_CUDA_CHECK(cudaSetDevice(contexts_[r]->device().index()));
+        const DeviceGuard current(contexts_[r]->device().index());  // which becomes the rank's
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         config.blocking = 0;
         MUSTER_NCCL_CHECK(nccl().ncclCommInitRankConfig(&communicators_[r], ranks, id, rank, &config));
