@@ -80,9 +80,11 @@ void spareKinks(const Array& normalised, Array& gradY) {
     if (std::abs(normalised.at(i)) < 1e-5) gradY.at(i) = 0;
 }
 
-/// Whole vectors and none, whole blocks and none, one position, several groups of sums.
-const Shape kShapes[] = {{17, 20, 3, 5}, {2, 3, 7, 9}, {3, 33, 4, 4}, {1, 16, 2, 1},    {16, 1, 1, 1},
-                         {5, 7, 1, 1},   {21, 23},     {2, 1},        {40, 37, 18, 11}, {300, 300}};
+/// Whole vectors and none, whole blocks and none, one position, several groups of sums; and more parts of
+/// sums than a warp has threads, for both ways in which a GPU forms them.
+const Shape kShapes[] = {{17, 20, 3, 5},   {2, 3, 7, 9}, {3, 33, 4, 4},    {1, 16, 2, 1},
+                         {16, 1, 1, 1},    {5, 7, 1, 1}, {21, 23},         {2, 1},
+                         {40, 37, 18, 11}, {300, 300},   {1, 1, 560, 500}, {8800, 32}};
 
 // A value is a few roundings away from the reference: those of x - mean, the product and the sum, of numbers
 // up to about 5.
