@@ -30,6 +30,8 @@ class ImageSet {
   std::span<const std::uint8_t> image(std::int64_t index) const {
     return std::span(pixels_).subspan(static_cast<std::size_t>(index) * imageBytes_, imageBytes_);
   }
+  /// Those of all images, one after the other.
+  std::span<const std::uint8_t> pixels() const { return pixels_; }
   /// Where they are from: of a set of two files the labels.
   const std::filesystem::path& origin() const { return origin_; }
   int label(std::int64_t index) const { return labels_[static_cast<std::size_t>(index)]; }

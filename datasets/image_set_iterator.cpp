@@ -22,21 +22,72 @@ ImageSetIterator::ImageSetIterator(std::shared_ptr<const ImageSet> set, std::int
   require(batch >= 1, "image iterator: a batch needs at least 1 example, got {}", batch);
 }
 
+struct ImageSetIterator::Resident {
+  explicit Resident(std::shared_ptr<const ImageSet> s)
+      : set(std::move(s)), pixels(pixelsOf(*set)), labels(labelsOf(*set)) {}
+
+  /// A view, which is only read.
+  static Tensor pixelsOf(const ImageSet& set) {
+    auto* const bytes = const_cast<std::uint8_t*>(set.pixels().data());
+    return Tensor::view(bytes, set.imageShape().prepend(set.size()), DType::UInt8);
+  }
+  static Tensor labelsOf(const ImageSet& set) {
+    Tensor labels = Tensor::empty({set.size()}, DType::Int64);
+    for (std::int64_t i = 0; i < set.size(); ++i) labels.data<std::int64_t>()[i] = set.label(i);
+    return labels;
+  }
+
+  std::shared_ptr<const ImageSet> set;  // of which `pixels` is a view
+  ResidentTensor pixels, labels;
+};
+
+void ImageSetIterator::setFeatures(DType type) {
+  require(type == DType::Float32 || type == DType::UInt8,
+          "image iterator: features are float32 or uint8, not {}", toString(type));
+  type_ = type;
+}
+
+void ImageSetIterator::setPlacement(MemoryPlacement placement) {
+  if (placement == MemoryPlacement::Host) resident_ = nullptr;
+  if (placement == MemoryPlacement::Device && !resident_) resident_ = std::make_shared<const Resident>(set_);
+}
+
+void ImageSetIterator::nameRows(std::span<const std::int64_t> indices, Batch& batch) const {
+  const auto name = [&](std::vector<NamedTensor>& into, std::string_view what, const ResidentTensor& source) {
+    const Shape shape{static_cast<std::int64_t>(indices.size())};
+    std::ranges::copy(indices, Batch::ensureOnly(into, what, shape, DType::Int64).data<std::int64_t>());
+    into.front().source = std::shared_ptr<const ResidentTensor>(resident_, &source);  // keeps the set alive
+  };
+  name(batch.features, "features", resident_->pixels);
+  name(batch.labels, "labels", resident_->labels);
+  batch.masks.clear();
+}
+
 bool ImageSetIterator::next(Batch& batch) {
   const auto indices = order_.take(batch_);
   if (indices.empty()) return false;
+  if (resident_) {
+    nameRows(indices, batch);
+    return true;
+  }
   const auto count = static_cast<std::int64_t>(indices.size());
-  const Tensor& features = Batch::ensureOnly(batch.features, "features", set_->imageShape().prepend(count));
+  const Tensor& features =
+      Batch::ensureOnly(batch.features, "features", set_->imageShape().prepend(count), type_);
   const Tensor& labels = Batch::ensureOnly(batch.labels, "labels", {count}, DType::Int64);
   batch.masks.clear();
 
-  float* pixel = features.data<float>();
   std::int64_t* label = labels.data<std::int64_t>();
+  for (const auto index : indices) *label++ = set_->label(index);
+  if (type_ == DType::UInt8) {
+    std::uint8_t* byte = features.data<std::uint8_t>();
+    for (const auto index : indices) byte = std::ranges::copy(set_->image(index), byte).out;
+    return true;
+  }
+  float* pixel = features.data<float>();
   for (const auto index : indices) {
     const auto bytes = set_->image(index);
     for (std::size_t i = 0; i < bytes.size(); ++i) pixel[i] = static_cast<float>(bytes[i]) / 255.0f;
     pixel += bytes.size();
-    *label++ = set_->label(index);
   }
   return true;
 }

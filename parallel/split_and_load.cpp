@@ -24,7 +24,7 @@ Tensor load(const Tensor& tensor, Part rows, Device device) {
 }
 
 void requireRows(const std::vector<NamedTensor>& tensors, std::int64_t rows) {
-  for (const auto& [name, value] : tensors)
+  for (const auto& [name, value, source] : tensors)
     if (!value.defined() || value.shape().rank() == 0 || value.shape()[0] != rows)
       throw InvalidArgument(
           fmt::format("splitAndLoad: the batch has {} examples, but its tensor \"{}\" is {}", rows, name,
@@ -33,7 +33,9 @@ void requireRows(const std::vector<NamedTensor>& tensors, std::int64_t rows) {
 
 std::vector<NamedTensor> load(const std::vector<NamedTensor>& tensors, Part rows, Device device) {
   std::vector<NamedTensor> pieces;
-  for (const auto& [name, value] : tensors) pieces.push_back({name, load(value, rows, device)});
+  // What rows of a resident data set are named is read on the CPU.
+  for (const auto& [name, value, source] : tensors)
+    pieces.push_back({name, load(value, rows, source ? Device::cpu() : device), source});
   return pieces;
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "muster/core/data/in_memory.h"
+
 namespace muster {
 
 std::string BatchStamp::toString() const {
@@ -15,15 +17,49 @@ std::int64_t Batch::examples() const {
   return features.front().value.shape()[0];
 }
 
+Tensor NamedTensor::gathered() const {
+  if (!source) return value;
+  const Tensor& all = source->onCpu();
+  Tensor numbers = Tensor::empty(all.shape().dropFirst().prepend(value.elements()), all.dtype());
+  gatherRows(all, value.span<std::int64_t>(), numbers);
+  return numbers;
+}
+
+bool Batch::namesRows() const {
+  const auto doesSo = [](const NamedTensor& tensor) { return tensor.source != nullptr; };
+  return std::ranges::any_of(features, doesSo) || std::ranges::any_of(labels, doesSo);
+}
+
+void Batch::gatherInto(Batch& into) const {
+  const auto gather = [](const std::vector<NamedTensor>& from, std::vector<NamedTensor>& to) {
+    to.resize(from.size());
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const auto& [name, value, source] = from[i];
+      to[i].name = name;
+      const Tensor& numbers = source ? source->onCpu() : value;
+      to[i].value.resize(source ? numbers.shape().dropFirst().prepend(value.elements()) : numbers.shape(),
+                         numbers.dtype());
+      if (source)
+        gatherRows(numbers, value.span<std::int64_t>(), to[i].value);
+      else
+        copy(numbers, to[i].value);
+    }
+  };
+  gather(features, into.features);
+  gather(labels, into.labels);
+  gather(masks, into.masks);
+  into.stamp = stamp;
+}
+
 const Tensor* Batch::sequenceMask() const {
   const auto found = std::ranges::find(masks, "features", &NamedTensor::name);
   return found == masks.end() ? nullptr : &found->value;
 }
 
-const Tensor* Batch::labelsOf(std::string_view output) const {
+const NamedTensor* Batch::labelsOf(std::string_view output) const {
   const auto isWanted = [&](const NamedTensor& tensor) { return output.empty() || tensor.name == output; };
   const auto found = std::ranges::find_if(labels, isWanted);
-  return found == labels.end() ? nullptr : &found->value;
+  return found == labels.end() ? nullptr : &*found;
 }
 
 Tensor Batch::lossMask(const Shape& predictions, std::string_view output) const {
@@ -39,6 +75,7 @@ Tensor& Batch::ensure(std::vector<NamedTensor>& tensors, std::string_view name, 
                       DType dtype) {
   auto found = std::ranges::find(tensors, name, &NamedTensor::name);
   if (found == tensors.end()) found = tensors.insert(tensors.end(), NamedTensor{std::string(name), {}});
+  found->source = nullptr;
   Tensor& tensor = found->value;
   const bool fits = tensor.defined() && tensor.dtype() == dtype && tensor.shape() == shape &&
                     tensor.layout() == Layout::RowMajor && tensor.device().isCpu();

@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "muster/core/tensor/tensor.h"
+#include "muster/core/data/resident.h"
 
 namespace muster {
 
@@ -25,9 +26,17 @@ struct BatchStamp {
 struct NamedTensor {
   std::string name;
   Tensor value;
+  /// Where given, `value` is int64 [N]: the rows of this tensor that the numbers are.
+  std::shared_ptr<const ResidentTensor> source = {};
+
+  /// The numbers: `value` itself, or the rows gathered on the CPU.
+  Tensor gathered() const;
 };
 
 /// A minibatch: named features, labels and masks, all on the CPU with the examples as first dimension.
+/// Features and labels may instead name rows of a data set that lies where networks compute
+/// (`MemoryPlacement::Device`); networks and evaluations take both, whoever reads tensors himself takes
+/// `NamedTensor::gathered`.
 ///
 /// A network with one input and one output reads the first features and labels. Features are float32, or
 /// uint8 which a network reads as value/255; for a layer that takes indices, int64 or uint8. Labels are int64
@@ -49,10 +58,15 @@ struct Batch {
 
   /// Number of examples; 0 for a batch without features.
   std::int64_t examples() const;
+  /// Whether some of it names rows.
+  bool namesRows() const;
+  /// Makes `into` this batch with all numbers gathered, in memory of its own, which it keeps from call to
+  /// call.
+  void gatherInto(Batch& into) const;
   /// The mask called "features". nullptr: there is none.
   const Tensor* sequenceMask() const;
   /// The labels called `output` or, without a name, the first. nullptr: there are none.
-  const Tensor* labelsOf(std::string_view output = {}) const;
+  const NamedTensor* labelsOf(std::string_view output = {}) const;
   /// What weights the loss of predictions of this shape, [N, F] or, over time, [N, T, F]: the mask called
   /// `output` or, without a name, the first that is not called "features". Without one, that one over time;
   /// otherwise an undefined tensor: all count.

@@ -104,6 +104,9 @@ bool TransformingIterator::next(Batch& batch) {
   const auto first = position_;
   position_ += static_cast<std::uint64_t>(batch.examples());
   require(!batch.features.empty(), "image transform: a batch without features");
+  require(!batch.features.front().source,
+          "image transform: it changes images on the CPU, so the data set must be placed there "
+          "(MemoryPlacement::Host)");
   const Tensor& features = batch.features.front().value;
   const ImageView view = viewOf(features);
   const auto images = static_cast<std::uint64_t>(features.shape()[0]);

@@ -39,25 +39,34 @@ void gatherRows(const Tensor& source, std::span<const std::int64_t> rows, Tensor
   const auto* from = static_cast<const std::byte*>(source.raw());
   auto* to = static_cast<std::byte*>(target.raw());
   for (const auto row : rows) {
+    if (row < 0 || row >= source.shape()[0]) [[unlikely]]
+      throw InvalidArgument(fmt::format("gather: {} has no row {}", source.toString(), row));
     std::memcpy(to, from + static_cast<std::size_t>(row) * bytes, bytes);
     to += bytes;
   }
 }
 
 InMemoryDataSetIterator::InMemoryDataSetIterator(Tensor features, Tensor labels, std::int64_t batch,
-                                                 std::optional<std::uint64_t> shuffleSeed)
-    : features_(std::move(features)),
-      labels_(std::move(labels)),
-      batch_(batch),
-      order_(checkedRows(features_, labels_), shuffleSeed) {
+                                                 std::optional<std::uint64_t> shuffleSeed,
+                                                 MemoryPlacement placement)
+    : placement_(placement), batch_(batch), order_(checkedRows(features, labels), shuffleSeed) {
   require(batch >= 1, "in-memory data: a batch needs at least 1 example, got {}", batch);
+  features_ = std::make_shared<const ResidentTensor>(std::move(features));
+  labels_ = std::make_shared<const ResidentTensor>(std::move(labels));
 }
 
 bool InMemoryDataSetIterator::next(Batch& batch) {
   const auto rows = order_.take(batch_);
   if (rows.empty()) return false;
   const auto count = static_cast<std::int64_t>(rows.size());
-  const auto gather = [&](const Tensor& source, std::vector<NamedTensor>& into, std::string_view name) {
+  const auto gather = [&](const std::shared_ptr<const ResidentTensor>& data, std::vector<NamedTensor>& into,
+                          std::string_view name) {
+    if (placement_ == MemoryPlacement::Device) {
+      std::ranges::copy(rows, Batch::ensureOnly(into, name, {count}, DType::Int64).data<std::int64_t>());
+      into.front().source = data;
+      return;
+    }
+    const Tensor& source = data->onCpu();
     gatherRows(source, rows,
                Batch::ensureOnly(into, name, source.shape().dropFirst().prepend(count), source.dtype()));
   };

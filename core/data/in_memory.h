@@ -10,7 +10,8 @@
 namespace muster {
 
 /// Copies the rows `rows` of `source` [N, ...] to `target` [rows.size(), ...], in that order. Both lie
-/// RowMajor on the CPU with one element type.
+/// RowMajor on the CPU with one element type. @throws InvalidArgument for shapes that do not fit, and for a
+/// row that is not there.
 void gatherRows(const Tensor& source, std::span<const std::int64_t> rows, Tensor& target);
 
 /// Gives the rows of two tensors in batches; the last batch of an epoch holds what is left.
@@ -21,9 +22,12 @@ class InMemoryDataSetIterator : public DataSetIterator {
   /// copied.
   /// @param batch        examples a batch, at least 1.
   /// @param shuffleSeed  where given, each epoch has an order of its own, from (seed, epoch).
+  /// @param placement    with Device, batches name rows: a data set that fits on the GPU is sent there once,
+  ///                     when a network there first trains on it.
   /// @throws InvalidArgument if the tensors cannot make batches, naming both.
   InMemoryDataSetIterator(Tensor features, Tensor labels, std::int64_t batch,
-                          std::optional<std::uint64_t> shuffleSeed = std::nullopt);
+                          std::optional<std::uint64_t> shuffleSeed = std::nullopt,
+                          MemoryPlacement placement = MemoryPlacement::Host);
 
   void reset(std::int64_t epoch) override { order_.reset(epoch); }
   bool next(Batch& batch) override;
@@ -31,8 +35,9 @@ class InMemoryDataSetIterator : public DataSetIterator {
   std::optional<std::int64_t> batchSize() const override { return batch_; }
 
  private:
-  Tensor features_;
-  Tensor labels_;
+  std::shared_ptr<const ResidentTensor> features_;
+  std::shared_ptr<const ResidentTensor> labels_;
+  MemoryPlacement placement_;
   std::int64_t batch_;
   EpochOrder order_;
 };

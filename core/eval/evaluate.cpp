@@ -14,10 +14,10 @@ void evaluateBatch(Model& model, const Batch& batch, std::optional<Evaluation>& 
   require(shape.rank() == 2 || shape.rank() == 3,
           "evaluate: expected predictions [N, classes] or [N, T, classes], got {}", predictions.toString());
   const std::string_view name = model.outputName();
-  const Tensor* labels = batch.labelsOf(name);
+  const NamedTensor* labels = batch.labelsOf(name);
   require(labels != nullptr, "evaluate: a batch has no labels{}{}", name.empty() ? "" : " called ", name);
   if (!evaluation) evaluation.emplace(std::max<std::int64_t>(shape[-1], 2));
-  evaluation->add(predictions, *labels, batch.lossMask(shape, name));
+  evaluation->add(predictions, labels->gathered(), batch.lossMask(shape, name));
 }
 
 Evaluation evaluate(Model& model, DataSetIterator& data) {

@@ -132,6 +132,49 @@ TEST_CASE("a limit takes the first examples, shuffled or not") {
   CHECK(ImageSetIterator(someImages(10), 4, 1, 99).examples() == 10);
 }
 
+TEST_CASE("features may be the bytes themselves, or name rows of them, and mean the same images") {
+  ImageSetIterator numbers(someImages(10), 4, 1), bytes(numbers.set(), 4, 1), rows(numbers.set(), 4, 1);
+  bytes.setFeatures(DType::UInt8);
+  rows.setPlacement(MemoryPlacement::Device);
+  Batch a, b, c, gathered;
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(numbers.next(a));
+    REQUIRE(bytes.next(b));
+    REQUIRE(rows.next(c));
+    CHECK(c.namesRows());
+    CHECK(c.examples() == a.examples());
+    c.gatherInto(gathered);
+    for (const Batch* other : std::initializer_list<const Batch*>{&b, &gathered}) {
+      const Tensor& features = other->features[0].value;
+      REQUIRE(features.shape() == a.features[0].value.shape());
+      for (std::int64_t e = 0; e < features.elements(); ++e)
+        CHECK(static_cast<float>(features.data<std::uint8_t>()[e]) / 255.0f ==
+              a.features[0].value.data<float>()[e]);
+      CHECK(std::ranges::equal(other->labels[0].value.span<std::int64_t>(),
+                               a.labels[0].value.span<std::int64_t>()));
+    }
+  }
+  CHECK_FALSE(rows.next(c));
+  rows.setPlacement(MemoryPlacement::Host);
+  rows.reset(0);
+  numbers.reset(0);
+  REQUIRE(rows.next(c));
+  REQUIRE(numbers.next(a));
+  CHECK_FALSE(c.namesRows());
+  CHECK(std::ranges::equal(c.features[0].value.span<float>(), a.features[0].value.span<float>()));
+  CHECK_THROWS_AS(rows.setFeatures(DType::Int64), InvalidArgument);
+}
+
+TEST_CASE("a batch that names rows outlives its iterator and its set") {
+  Batch batch;
+  {
+    ImageSetIterator rows(someImages(3), 2);
+    rows.setPlacement(MemoryPlacement::Device);
+    REQUIRE(rows.next(batch));
+  }
+  CHECK(batch.features[0].gathered().data<std::uint8_t>()[6] == 10);
+}
+
 TEST_CASE("iterators that cannot be are refused") {
   CHECK_THROWS_AS(ImageSetIterator(someImages(1), 0), InvalidArgument);
   CHECK_THROWS_AS(ImageSetIterator(someImages(1), 1, 1, 0), InvalidArgument);

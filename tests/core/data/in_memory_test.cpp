@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -120,6 +121,60 @@ TEST_CASE("tensors that make no batches are refused by name") {
   CHECK(has(refusal(Tensor(), data.labels), "undefined"));
   CHECK(has(refusal(Tensor::zeros({4}, DType::Float64), data.labels), "float64"));
   CHECK(has(refusal(data.features, Tensor::zeros({4}, DType::UInt8)), "uint8 [4]"));
+}
+
+TEST_CASE("a data set may stay where networks compute: its batches name rows, and mean the same numbers") {
+  const Data data(5);
+  InMemoryDataSetIterator here(data.features, data.labels, 2, 3);
+  InMemoryDataSetIterator there(data.features, data.labels, 2, 3, MemoryPlacement::Device);
+  Batch numbers, rows, gathered;
+  while (here.next(numbers)) {
+    REQUIRE(there.next(rows));
+    CHECK(rows.namesRows());
+    CHECK_FALSE(numbers.namesRows());
+    CHECK(rows.examples() == numbers.examples());
+    CHECK((rows.features[0].value.dtype() == DType::Int64));
+    rows.stamp.iteration = 7;
+    rows.gatherInto(gathered);
+    CHECK(gathered.stamp.iteration == 7);
+    CHECK_FALSE(gathered.namesRows());
+    for (const auto& [expected, both] :
+         {std::pair(&numbers.features[0], std::pair(&rows.features[0], &gathered.features[0])),
+          {&numbers.labels[0], {&rows.labels[0], &gathered.labels[0]}}}) {
+      const Tensor one = both.first->gathered();
+      CHECK(one.shape() == expected->value.shape());
+      CHECK(std::memcmp(one.raw(), expected->value.raw(), one.bytes()) == 0);
+      CHECK(both.second->value.shape() == expected->value.shape());
+      CHECK(std::memcmp(both.second->value.raw(), expected->value.raw(), one.bytes()) == 0);
+    }
+  }
+  CHECK_FALSE(there.next(rows));
+  // Recycled by another iterator, a batch has numbers of its own again.
+  here.reset(1);
+  REQUIRE(here.next(rows));
+  CHECK_FALSE(rows.namesRows());
+}
+
+TEST_CASE("what rows are gathered into is no memory of anybody else's") {
+  const Data data(3);
+  Batch whole, into;
+  whole.features.push_back({"features", data.features});
+  whole.gatherInto(into);
+  CHECK(into.features[0].value.raw() != data.features.raw());
+  InMemoryDataSetIterator there(data.features, data.labels, 3, 3, MemoryPlacement::Device);
+  Batch rows;
+  REQUIRE(there.next(rows));
+  rows.gatherInto(into);
+  CHECK(data.features.data<float>()[0] == 0);
+}
+
+TEST_CASE("a resident tensor lies on the CPU, and there is its own memory") {
+  const Data data(3);
+  const ResidentTensor tensor(data.features);
+  CHECK(tensor.on(Device::cpu()).raw() == data.features.raw());
+  CHECK(thrown<InvalidArgument>([] {
+          ResidentTensor none{Tensor()};
+        }).starts_with("resident data: expected rows"));
 }
 
 TEST_CASE("gatherRows takes rows in any order, also twice") {
