@@ -7,6 +7,7 @@
 #include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
+#include "muster/core/ops/loss.h"
 
 namespace muster {
 namespace {
@@ -126,7 +127,12 @@ class CpuUpdatePlan final : public UpdatePlan {
   CpuUpdatePlan(const UpdateSettings& settings, std::span<const UpdateRange> ranges, Context& context)
       : settings_(settings), factors_(ranges.begin(), ranges.end()), ranges_(factors_), context_(context) {}
 
-  void run(const UpdateBlocks& blocks, const Tensor& numbers, Tensor& penalty) override {
+  void run(const UpdateBlocks& blocks, const Tensor& numbers, Tensor& penalty,
+           const Tensor& losses) override {
+    if (losses.defined() && !good(losses.span<double>())) {
+      *penalty.data<double>() = 0;
+      return;
+    }
     const auto* const step = numbers.data<double>();
     for (std::size_t i = 0; i < ranges_.size(); ++i)
       ranges_[i].learningRate = static_cast<float>(step[0] * factors_[i].learningRate);
@@ -136,6 +142,12 @@ class CpuUpdatePlan final : public UpdatePlan {
   }
 
  private:
+  static bool good(std::span<const double> losses) {
+    for (std::size_t i = 0; i + kLossNumbers <= losses.size(); i += kLossNumbers)
+      if (!std::isfinite(losses[i]) || losses[i + 2] >= 0) return false;
+    return true;
+  }
+
   double normScale(const Tensor& gradients, double gradientScale) const {
     if (settings_.clipNorm == 0) return 1;
     double squares = 0;

@@ -102,7 +102,12 @@ class UpdatePlan {
   /// Updates as the functions above do; each range's learning rate is the step's times the range's.
   /// @param numbers  float64 [kUpdateNumbers] on the blocks' device, read when the work is done.
   /// @param penalty  float64 [1] there: gets the penalty at the parameters from before.
-  virtual void run(const UpdateBlocks& blocks, const Tensor& numbers, Tensor& penalty) = 0;
+  /// @param losses   float64 [n kLossNumbers] there, what `lossInto` left of n losses: where one of them is
+  /// not
+  ///                 finite or met a class out of range, nothing is updated, and the penalty is 0. Undefined:
+  ///                 it is updated in any case.
+  virtual void run(const UpdateBlocks& blocks, const Tensor& numbers, Tensor& penalty,
+                   const Tensor& losses = {}) = 0;
 };
 
 /// @param elements  of the blocks.  @param ranges  whose learning rates are factors of the step's.

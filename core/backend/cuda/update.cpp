@@ -7,12 +7,14 @@
 
 #include "muster/core/backend/cuda/state.h"
 #include "muster/core/ops/detail/expect.h"
+#include "muster/core/ops/loss.h"
 
 namespace muster::cuda {
 namespace {
 
 using Rule = UpdateSettings::Rule;
 
+static_assert(kLossNumbers == kNumbersOfLoss);
 static_assert(kMostBlocks * sizeof(double) <= kScratchBytes);
 
 int statesOf(Rule rule) {
@@ -98,7 +100,8 @@ class KernelUpdatePlan final : public UpdatePlan {
         chunks_(ranges, static_cast<float>(settings.weightDecay), stateOf(context)),
         norm_(2 * sizeof(double), context.device()) {}
 
-  void run(const UpdateBlocks& blocks, const Tensor& numbers, Tensor& penalty) override {
+  void run(const UpdateBlocks& blocks, const Tensor& numbers, Tensor& penalty,
+           const Tensor& losses) override {
     expectBlock("parameters", blocks.parameters);
     expectBlock("gradients", blocks.gradients);
     State& state = stateOf(context_);
@@ -111,6 +114,10 @@ class KernelUpdatePlan final : public UpdatePlan {
     }
     call.numbers = numbersOf(numbers);
     call.penalty = doubles("penalty", penalty, 1);
+    if (losses.defined()) {
+      call.losses = doubles("losses", losses, losses.elements());
+      call.lossCount = losses.elements() / static_cast<std::int64_t>(kLossNumbers);
+    }
     if (settings_.clipValue > 0) call.clipValue = static_cast<float>(settings_.clipValue);
     if (settings_.clipNorm > 0) {
       auto* const norm = reinterpret_cast<double*>(norm_.data());
@@ -160,7 +167,7 @@ double runOnce(UpdateSettings settings, const UpdateBlocks& blocks, std::span<co
   const Tensor there = copyTo(numbers, context.device());
   State& state = stateOf(context);
   Tensor penalty = Tensor::view(state.deviceResult(), {1}, DType::Float64, context.device());
-  plan.run(rows, there, penalty);
+  plan.run(rows, there, penalty, {});
   return readDouble(state);
 }
 

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <functional>
+#include <initializer_list>
 #include <limits>
+#include <tuple>
 #include <vector>
 
 #include "muster/core/base/error.h"
@@ -273,6 +276,48 @@ TEST_CASE_TEMPLATE("a planned update does what the update of its rule does, clip
              std::abs(double{got.state[1].data<float>()[i]} - expected.state[1].data<float>()[i])});
       CHECK(worst <= 1e-6);
     }
+}
+
+TEST_CASE_TEMPLATE("a plan updates nothing where a loss is not good, with every rule", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
+  std::int64_t elements = 0;
+  const auto ranges = awkwardRanges(elements);
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const auto rule :
+       {UpdateSettings::Rule::Sgd, UpdateSettings::Rule::Nesterovs, UpdateSettings::Rule::Adam,
+        UpdateSettings::Rule::RmsProp, UpdateSettings::Rule::AdaGrad}) {
+    const UpdateSettings settings{.rule = rule, .momentum = 0.9};
+    auto plan = planUpdate(settings, elements, ranges, context);
+    Tensor numbers = Tensor::zeros({kUpdateNumbers}, DType::Float64);
+    writeUpdateNumbers(settings, 0.5, 1, 1, numbers);
+    const Tensor numbersThere = copyTo(numbers, device);
+    // Two losses: sum, weight, the row of a class out of range or -1, that class.
+    for (const auto& [first, row, changes] : {std::tuple(3.0, -1.0, true),
+                                              {std::nan(""), -1.0, false},
+                                              {infinity, -1.0, false},
+                                              {3.0, 2.0, false}}) {
+      CAPTURE(first);
+      CAPTURE(row);
+      Tensor losses = Tensor::zeros({8}, DType::Float64), penalty = Tensor::zeros({1}, DType::Float64);
+      std::ranges::copy(std::initializer_list<double>{1, 1, -1, 0, first, 1, row, 0}, losses.data<double>());
+      *penalty.data<double>() = std::nan("");
+      Tensor penaltyThere = copyTo(penalty, device);
+      const UpdateBlocks before = randomBlocks(elements, true), there = clone(before, device);
+      plan->run(there, numbersThere, penaltyThere, copyTo(losses, device));
+      context.synchronize();
+      const UpdateBlocks got = clone(there);
+      const auto same = [&](const Tensor& a, const Tensor& b) {
+        return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+      };
+      CHECK(same(got.parameters, before.parameters) != changes);
+      if (!changes) CHECK(same(got.state[0], before.state[0]));
+      if (!changes) CHECK(same(got.state[1], before.state[1]));
+      CHECK((*copyTo(penaltyThere, Device::cpu()).data<double>() > 0) == changes);
+    }
+  }
 }
 
 TEST_CASE("a plan's ranges and settings are checked") {

@@ -82,8 +82,21 @@ __device__ update::AdamRule withCorrections(update::AdamRule rule, const StepNum
   return rule;
 }
 
+/// Each thread of the grid comes to the same answer.
+__device__ bool lossesAreGood(const UpdateCall& call) {
+  for (std::int64_t i = 0; i < call.lossCount; ++i) {
+    const double* const loss = call.losses + kNumbersOfLoss * i;
+    if (!isfinite(loss[0]) || loss[2] >= 0) return false;
+  }
+  return true;
+}
+
 template <typename Rule>
 __global__ void __launch_bounds__(kBlockThreads) updateKernel(UpdateCall call, Rule given) {
+  if (!lossesAreGood(call)) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) *call.penalty = 0;
+    return;
+  }
   const Rule rule = withCorrections(given, call.numbers);
   double sums[1] = {0};
   for (std::int64_t chunk = blockIdx.x; chunk < call.chunkCount; chunk += gridDim.x) {

@@ -26,6 +26,9 @@ struct StepNumbers {
   double gradientScale;
 };
 
+/// How many numbers a loss has: its sum first, third the row whose class is out of range, or -1.
+inline constexpr std::int64_t kNumbersOfLoss = 4;
+
 struct UpdateCall {
   float* parameters;
   const float* gradients;
@@ -38,10 +41,13 @@ struct UpdateCall {
   float clipValue;          // infinity: none
   double* scratch;          // blocksFor(chunkCount, 1) numbers
   std::uint32_t* counter;
+  const double* losses;  // of the step; null: not looked at
+  std::int64_t lossCount;
   double* penalty;  // sum(l1 |w| + l2/2 w^2) at the parameters from before
 };
 
-/// One kernel for the whole block. The rule's corrections, where it has some, are read from the numbers.
+/// One kernel for the whole block, which does nothing but to set the penalty to 0 where a loss is not good.
+/// The rule's corrections, where it has some, are read from the numbers.
 template <typename Rule>
 cudaError_t launchUpdate(const UpdateCall& call, const Rule& rule, cudaStream_t stream);
 /// The penalty alone, to the same bits. Reads parameters, ranges and chunks.
