@@ -69,9 +69,8 @@ void requireSameTensors(Network& network, const Safetensors& file, const std::fi
 
 void fill(Network& network, const Safetensors& file, const std::filesystem::path& path) {
   requireSameTensors(network, file, path);
-  visitState(network,
-             [&](const std::string& name, Tensor mine) { copy(*file.find(name), mine, network.context()); });
   network.context().synchronize();
+  visitState(network, [&](const std::string& name, Tensor mine) { copy(*file.find(name), mine); });
 }
 
 /// Layers that compute something else may still have the same tensors: their options must be the same too.
@@ -111,9 +110,10 @@ void Network::save(const std::filesystem::path& path) {
 
 void saveModel(Network& network, const std::filesystem::path& path, const ModelNotes& notes) {
   require(network.initialized(), "network: save() before init()");
+  network.context().synchronize();
   Safetensors file;
   visitState(network, [&](std::string name, const Tensor& values) {
-    file.add(std::move(name), values.device().isCpu() ? values : cloneTensor(values));
+    file.add(std::move(name), values.device().isCpu() ? values : copyTo(values, Device::cpu()));
   });
   file.metadata = {{kFormat, "pt"}, {kVersion, MUSTER_VERSION}, {kConfiguration, network.toJson()}};
   for (const auto& [name, text] : notes)

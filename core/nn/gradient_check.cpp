@@ -27,7 +27,10 @@ GradientCheckResult checkAs(Model& model, const Batch& batch, const GradientChec
   const auto& parameters = model.block(BlockKind::Parameters);
   const auto& gradients = model.block(BlockKind::Gradients);
   model.gradient(batch, {});
-  const Tensor analytic = cloneTensor(gradients.values);  // each loss below overwrites the block
+  model.context().synchronize();
+  // Each loss below overwrites the block.
+  const Tensor analytic = copyTo(gradients.values, Device::cpu());
+  const Tensor values = copyTo(parameters.values, Device::cpu());
   GradientCheckResult result;
   result.excess = -1;
   for (const auto& segment : parameters.segments->segments) {
@@ -39,11 +42,15 @@ GradientCheckResult checkAs(Model& model, const Batch& batch, const GradientChec
       const auto index = all ? i
                              : static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(i),
                                                                       static_cast<std::uint64_t>(size)));
-      T& value = parameters.values.data<T>()[segment.offset + index];
+      T& value = values.data<T>()[segment.offset + index];
       const T before = value;
+      const Tensor ours = values.slice(segment.offset + index, {1});
+      Tensor theirs = parameters.values.slice(segment.offset + index, {1});
       const auto slopes = [&](double epsilon) {
         const auto lossAt = [&](double offset) {
           value = static_cast<T>(before + offset);
+          model.context().synchronize();  // what runs behind the loss still reads it
+          copy(ours, theirs);
           return model.gradient(batch, {}).wait().score;
         };
         const double above = lossAt(epsilon), upper = value;

@@ -105,6 +105,8 @@ StateBlock& Model::block(BlockKind kind) {
 }
 
 void Model::copyStateFrom(Model& other, bool withUpdaterState) {
+  context_->synchronize();
+  other.context_->synchronize();
   const auto mine = state();
   const auto theirs = other.state();
   require(mine.size() == theirs.size(), "model: one has {} state blocks, the other {}", mine.size(),
@@ -115,7 +117,7 @@ void Model::copyStateFrom(Model& other, bool withUpdaterState) {
             theirs[i]->values.shape().toString(), mine[i]->name, mine[i]->values.shape().toString());
     if (mine[i]->kind == BlockKind::Gradients) continue;
     if (mine[i]->kind == BlockKind::UpdaterState && !withUpdaterState) continue;
-    copy(theirs[i]->values, mine[i]->values, *context_);
+    copy(theirs[i]->values, mine[i]->values);
   }
   lastScore_ = other.lastScore_;
 }

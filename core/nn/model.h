@@ -20,15 +20,35 @@ struct StepScore {
   double weight = 0;  ///< the loss normaliser: examples, or unmasked time steps
 };
 
-/// Stands for a step that may still be running on a device; its score is read when it is needed.
+/// Where the scores of steps arrive that are still running on a device. Of a model, and like it used by one
+/// thread at a time.
+class PendingScores {
+ public:
+  virtual ~PendingScores() = default;
+  /// Whether `wait` would return at once.
+  virtual bool ready(std::uint64_t step) = 0;
+  /// Waits for step number `step`. @throws what it failed with; InvalidArgument where so many steps came
+  /// since that its score was forgotten.
+  virtual StepScore wait(std::uint64_t step) = 0;
+};
+
+/// Stands for a step that may still be running on a device; its score is read when it is needed. A value.
 class StepTicket {
  public:
   explicit StepTicket(StepScore score) : score_(score) {}
-  /// Waits for the step where it still runs.
-  StepScore wait() const { return score_; }
+  /// @param pending  outlives the ticket's use.
+  StepTicket(PendingScores& pending, std::uint64_t step) : pending_(&pending), step_(step) {}
+
+  /// Whether `wait` would return at once.
+  bool ready() const { return !pending_ || pending_->ready(step_); }
+  /// Waits for the step where it still runs; as often as wanted, but before 60 steps more. @throws what the
+  /// step failed with: InvalidArgument for a label out of range, DeviceFailure.
+  StepScore wait() const { return pending_ ? pending_->wait(step_) : score_; }
 
  private:
-  StepScore score_;
+  StepScore score_ = {};
+  PendingScores* pending_ = nullptr;
+  std::uint64_t step_ = 0;
 };
 
 /// Called while a gradient is computed, last layer first, always in the same order: these segments of the
@@ -59,6 +79,7 @@ class Model {
   /// that.
   virtual std::unique_ptr<Model> replicate(Context& context) const = 0;
   /// Computes the loss of `batch` and overwrites the gradient block. Reads `batch.stamp` for random streams.
+  /// The batch may be refilled on return, whether the work is done or only enqueued on `context()`.
   virtual StepTicket gradient(const Batch& batch, const GradientReady& onReady) = 0;
   /// The parameters and gradients (float32 [P], one segment table; of float64, too, in a model that updates
   /// itself), and any statistics. The updater's state and the counters are kept by the base class. The same
@@ -72,7 +93,10 @@ class Model {
   /// What `update` keeps from step to step: blocks of kind UpdaterState, which are merged and copied with the
   /// others. Default: the optimizer's.
   virtual std::span<StateBlock> updaterState();
-  /// `gradient` and `update`; the score includes the penalty.
+  /// `gradient` and `update`; the score includes the penalty. Where it computes at once (on the CPU) it
+  /// throws NonFiniteScore before the update; where it only enqueues, whoever waits for the score has to look
+  /// at it
+  /// (`requireFinite`); a network's parameters stay as they were then, too.
   virtual StepTicket step(const Batch& batch);
   /// What the model predicts for the batch's features: `out` is resized, and lies on the CPU.
   /// @throws InvalidArgument where a model does not implement it.
@@ -97,8 +121,9 @@ class Model {
   std::vector<StateBlock*> state();
   /// The block of this kind in `blocks()`. @throws InvalidArgument if there is none.
   StateBlock& block(BlockKind kind);
-  /// Copies parameters, statistics and counters from a model of the same architecture, and the updater's
-  /// state where `withUpdaterState`. @throws InvalidArgument naming the block that differs.
+  /// Copies parameters, statistics and counters from a model of the same architecture, on whatever device,
+  /// and the updater's state where `withUpdaterState`. Done on return; waits for both contexts first. @throws
+  /// InvalidArgument naming the block that differs.
   void copyStateFrom(Model& other, bool withUpdaterState = true);
 
   const TrainingOptions& trainingOptions() const { return options_; }

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <optional>
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/model.h"
@@ -7,6 +8,16 @@ namespace muster {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// What `call` returns. Names the batch where a score is not finite.
+template <typename Call>
+auto named(const BatchStamp& stamp, Call call) {
+  try {
+    return call();
+  } catch (const NonFiniteScore& error) {
+    throw NonFiniteScore(fmt::format("{}: {}", stamp.toString(), error.what()));
+  }
+}
 
 /// A model that trains by itself: one worker that merges after each step.
 class Fit final : public Trainer {
@@ -49,23 +60,27 @@ class Fit final : public Trainer {
     tell([&](Listener& l) { l.onEpochStart(event); });
     data_.reset(epoch);
     BatchStamp stamp{.epoch = epoch, .iteration = model_.iteration()};
-    double scoreSum = 0, weightSum = 0;
+    scoreSum_ = weightSum_ = 0;
+    std::optional<Step> before;  // not settled yet: its score is read while the next one runs
     while (!stop_ && nextBatch()) {
       batch_.stamp = stamp;
-      const StepScore score = step();
-      scoreSum += score.score * score.weight;
-      weightSum += score.weight;
+      const Step now = begin();
       ++stamp.sequence;
       ++stamp.iteration;
       stamp.firstExample += batch_.examples();
       model_.setCounters(stamp.iteration, epoch);
-      model_.setScore(score.score);
-      tellStep(score);
+      if (before) settle(*before);
+      before = now;
+      // Listeners see the model as the step left it.
+      if (listeners_.empty() && !now.ticket.ready()) continue;
+      settle(now);
+      before.reset();
     }
+    if (before) settle(*before);
     if (stop_) return;  // an epoch that was cut short is not finished
     model_.setCounters(stamp.iteration, epoch + 1);
     event.iteration = stamp.iteration;
-    event.score = weightSum > 0 ? scoreSum / weightSum : 0;
+    event.score = weightSum_ > 0 ? scoreSum_ / weightSum_ : 0;
     event.examples = stamp.firstExample;
     tell([&](Listener& l) { l.onEpochEnd(event); });
   }
@@ -77,35 +92,44 @@ class Fit final : public Trainer {
     return any;
   }
 
-  StepScore step() {
+  struct Step {
+    StepTicket ticket;
+    BatchStamp stamp;
+    std::int64_t examples;
+  };
+
+  Step begin() {
     const auto begin = Clock::now();
     if (!prepared_) model_.prepare(batch_);
     prepared_ = true;
-    const StepScore score = finiteStep();
+    const StepTicket ticket = named(batch_.stamp, [&] { return model_.step(batch_); });
+    times_.computing += Clock::now() - begin;
+    return {ticket, batch_.stamp, batch_.examples()};
+  }
+
+  void settle(const Step& step) {
+    const auto begin = Clock::now();
+    const StepScore score = named(step.stamp, [&] {
+      const StepScore read = step.ticket.wait();
+      requireFinite(read);
+      return read;
+    });
     times_.computing += Clock::now() - begin;
     ++times_.batches;
-    times_.examples += batch_.examples();
-    return score;
+    times_.examples += step.examples;
+    scoreSum_ += score.score * score.weight;
+    weightSum_ += score.weight;
+    model_.setScore(score.score);
+    tellStep(step, score);
   }
 
-  /// Names the batch where the score is not finite.
-  StepScore finiteStep() {
-    try {
-      const StepScore score = model_.step(batch_).wait();
-      requireFinite(score);
-      return score;
-    } catch (const NonFiniteScore& error) {
-      throw NonFiniteScore(fmt::format("{}: {}", batch_.stamp.toString(), error.what()));
-    }
-  }
-
-  void tellStep(const StepScore& score) {
-    const IterationEvent iteration{*this, 0, batch_.stamp, batch_.examples(), score.score};
+  void tellStep(const Step& step, const StepScore& score) {
+    const IterationEvent iteration{*this, 0, step.stamp, step.examples, score.score};
     const MergeEvent merge{.trainer = *this,
-                           .epoch = batch_.stamp.epoch,
-                           .iteration = batch_.stamp.iteration + 1,
-                           .batchesInEpoch = batch_.stamp.sequence + 1,
-                           .examples = batch_.examples(),
+                           .epoch = step.stamp.epoch,
+                           .iteration = step.stamp.iteration + 1,
+                           .batchesInEpoch = step.stamp.sequence + 1,
+                           .examples = step.examples,
                            .score = score.score};
     tell([&](Listener& l) {
       l.scope() == ListenerScope::Worker ? l.onIteration(iteration) : l.onMerge(merge);
@@ -118,6 +142,7 @@ class Fit final : public Trainer {
   std::atomic<bool>& stop_;
   Batch batch_;
   bool prepared_ = false;
+  double scoreSum_ = 0, weightSum_ = 0;  // over the epoch's steps
   WorkerTimes times_;
 };
 

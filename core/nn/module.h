@@ -45,7 +45,12 @@ struct StepInfo {
   bool training = true;  ///< dropout acts, statistics move; a backward pass may follow either way
   /// Which time steps of sequences [N, T, F] are real: float32 [N, T] of 1 and 0. nullptr: all are.
   const Tensor* sequenceMask = nullptr;
-  double lossWeight = 0;  ///< of the batch's loss: its normaliser. Known in the backward pass only.
+  /// int64 [2] where the network computes: the epoch and the first example's position of `stamp`. nullptr:
+  /// the stamp is to be read.
+  const Tensor* position = nullptr;
+  /// Of the batch's loss: its normaliser. Known in the backward pass only, and there only to programs that
+  /// are not recordable; else 0.
+  double lossWeight = 0;
 };
 
 /// An input of a module, with the batch as first dimension.
@@ -88,6 +93,12 @@ class VertexProgram {
   /// handed on by whoever runs the program, and `gradX` is empty.
   virtual bool passesGradient() const { return false; }
   virtual BackwardReads backwardReads() const { return {}; }
+  /// Whether a step with this program may be recorded once and then run again and again on a GPU without a
+  /// call of it (a CUDA graph). True promises that both directions do no more than enqueue the same
+  /// operations on the same tensors each time: they wait for nothing, allocate nothing, read no result, and
+  /// know what changes from step to step from `position` and the memory of `sequenceMask` alone. A network
+  /// with one program that says no runs all its steps call by call.
+  virtual bool recordable() const { return false; }
   virtual void forwardAll(std::span<const Tensor> x, Tensor& y, const StepInfo& info) = 0;
   /// Writes (not adds) the parameters' gradients and each of `gradX`, which is undefined where nobody needs
   /// it. `gradY` may be overwritten.

@@ -3,10 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/detail/network_program.h"
 #include "muster/core/nn/detail/network_state.h"
+#include "muster/core/nn/detail/score_ring.h"
+#include "muster/core/nn/detail/step_runner.h"
 #include "muster/core/ops/detail/expect.h"
 #include "muster/core/ops/elementwise.h"
 #include "muster/core/ops/reorder.h"
@@ -15,11 +18,16 @@ namespace muster {
 
 using detail::NetworkOutput;
 using detail::NetworkProgram;
+using detail::StepLane;
+using detail::StepRunner;
+using detail::StepWork;
 
 namespace {
 
 /// Programs kept for batch sizes that come again; the least recently used makes room for a new one.
 constexpr std::size_t kProgramCacheSize = 8;
+/// Forms of batches kept for each of them, likewise: other masks or element types.
+constexpr std::size_t kFormCacheSize = 4;
 
 /// The first of a batch's features or labels where the network has one place for them, else that of the
 /// place's name.
@@ -35,7 +43,7 @@ const Tensor& tensorFor(const std::vector<NamedTensor>& tensors, std::string_vie
       fmt::format("network: the batch has no {} called {}; it has {}", what, name, fmt::join(names, ", ")));
 }
 
-/// @param name  of the parameter in the network.
+/// @param values  on the CPU.  @param name  of the parameter in the network.
 void drawParameter(Tensor& values, const ParameterSpec& spec, std::uint64_t seed, const std::string& name) {
   if (spec.parts.empty()) return initialize(values, spec.init, spec.fanIn, spec.fanOut, seed, name);
   const auto parts = static_cast<std::int64_t>(spec.parts.size());
@@ -51,12 +59,16 @@ void drawParameter(Tensor& values, const ParameterSpec& spec, std::uint64_t seed
 
 }  // namespace
 
-struct Network::Impl {
-  explicit Impl(std::uint64_t s) : seed(s) {}
+struct Network::Impl final : PendingScores {
+  Impl(Network& n, std::uint64_t s) : network(n), seed(s), enqueuesSteps(!n.context().device().isCpu()) {}
 
   /// Values from the seed.
   void draw();
+  struct CachedProgram;
+  CachedProgram& cached(std::int64_t batch, bool training, Context& context);
   NetworkProgram& program(std::int64_t batch, bool training, Context& context);
+  /// The steps of a program with batches like this one.
+  StepRunner& runner(CachedProgram& owner, const Batch& batch, Context& context);
   /// Runs a batch through. @return the program that holds what came out.
   NetworkProgram& run(const Batch& batch, bool training, Context& context);
   StepInfo infoOf(const Batch& batch, bool training) const;
@@ -68,15 +80,46 @@ struct Network::Impl {
   Tensor maskOf(const Batch& batch, const NetworkOutput& output) const;
   /// What `call` gives; its errors name the output where there are several.
   template <typename Call>
-  LossValue naming(const NetworkOutput& output, Call&& call) const;
+  std::invoke_result_t<Call> naming(const NetworkOutput& output, Call&& call) const;
   void requireLoss() const;
   void requireSingle(std::string_view function) const;
   /// The score of what `program` holds, and, where asked for, its derivatives.
   StepScore losses(NetworkProgram& program, const Batch& batch, bool derivatives, Context& context) const;
-  /// What output `index` predicts.
-  void predict(const NetworkProgram& program, std::size_t index, Tensor& out, Context& context) const;
+  /// Adds the loss of output `index` to a step's.
+  void addLoss(StepScore& total, const LossValue& value, std::size_t index) const;
 
+  /// Of a batch that, as far as it is known, fits.
+  std::int64_t examplesOf(const Batch& batch);
+  /// `batch` where the network computes, with all its numbers.
+  const Batch& there(const Batch& batch, Context& context);
+  /// Sends a training step on its way.
+  StepTicket enqueue(const Batch& batch, StepWork work, const GradientReady& onReady, Context& context);
+  /// Everything of a step from its numbers to its results, enqueued.
+  void enqueueStep(NetworkProgram& program, StepLane& lane, StepWork work, const GradientReady& onReady,
+                   Context& context);
+  /// Likewise the losses of what `program` holds, and, where asked for, their derivatives.
+  void enqueueLosses(NetworkProgram& program, StepLane& lane, bool derivatives, Context& context) const;
+  /// What a lane's step came to. @throws InvalidArgument for a label out of range.
+  StepScore scoreOf(const NetworkProgram& program, const StepLane& lane) const;
+  void settle(std::uint64_t number, const NetworkProgram& program, const StepLane& lane, StepWork work);
+  bool ready(std::uint64_t number) override;
+  StepScore wait(std::uint64_t number) override;
+  /// Waits for all steps that are under way.
+  void finish();
+
+  /// What output `index` predicts.
+  void predict(const NetworkProgram& program, std::size_t index, Tensor& out, Context& context);
+  /// Where the network computes a tensor that `out`, on the CPU, is to hold: there itself where it can.
+  Tensor& resultLike(Tensor& out, Context& context);
+  /// Copies what was computed to the CPU, unless it is there, and waits for it.
+  static void bring(const Tensor& from, Tensor& out, Context& context);
+  /// `input` where the network computes.
+  const Tensor& give(const Tensor& input, Context& context);
+
+  Network& network;
   std::uint64_t seed;
+  bool enqueuesSteps;
+  detail::ScoreRing scores;             // of steps that were enqueued
   detail::NetworkPlan plan;             // empty until initialised
   std::vector<StateBlock> blocks;       // parameters, gradients, and statistics where there are any
   std::vector<const Tensor*> features;  // [input] of the batch at hand
@@ -86,6 +129,8 @@ struct Network::Impl {
     bool training;
     std::uint64_t lastUse;
     std::unique_ptr<NetworkProgram> program;
+    // The most recently used last. Before the program: their recordings hold its addresses.
+    std::vector<std::unique_ptr<StepRunner>> runners = {};
   };
   std::vector<CachedProgram> programs;
   std::uint64_t uses = 0;
@@ -93,13 +138,20 @@ struct Network::Impl {
   /// What `forward` ran last, as long as its activations are there for `backward`.
   NetworkProgram* forwardProgram = nullptr;
   StepInfo forwardInfo;
+  /// On a GPU what `forward` was given, and what output and input gradient are copied from.
+  Tensor given, result;
+  Batch gathered;  // on the CPU, of a batch that names rows
 };
 
 void Network::Impl::draw() {
   const auto fill = [&](const std::vector<ParameterSpec>& specs, std::vector<Tensor>& tensors,
                         const std::string& node) {
-    for (std::size_t i = 0; i < specs.size(); ++i)
-      drawParameter(tensors[i], specs[i], seed, node + "." + specs[i].name);
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      const bool here = tensors[i].device().isCpu();
+      Tensor values = here ? tensors[i] : Tensor::empty(tensors[i].shape());
+      drawParameter(values, specs[i], seed, node + "." + specs[i].name);
+      if (!here) copy(values, tensors[i]);
+    }
   };
   for (auto& node : plan.nodes) {
     fill(node.module->parameters(node.inputShapes), node.parameters, node.name);
@@ -108,21 +160,50 @@ void Network::Impl::draw() {
 }
 
 NetworkProgram& Network::Impl::program(std::int64_t batch, bool training, Context& context) {
+  return *cached(batch, training, context).program;
+}
+
+Network::Impl::CachedProgram& Network::Impl::cached(std::int64_t batch, bool training, Context& context) {
   const auto wanted = [&](const CachedProgram& p) { return p.batch == batch && p.training == training; };
   auto found = std::ranges::find_if(programs, wanted);
   if (found == programs.end()) {
     if (programs.size() == kProgramCacheSize) {
       const auto oldest = std::ranges::min_element(programs, {}, &CachedProgram::lastUse);
       if (oldest->program.get() == forwardProgram) forwardProgram = nullptr;
+      for (auto& steps : oldest->runners) steps->finish();
       programs.erase(oldest);
     }
-    programs.push_back(
-        {batch, training, 0, std::make_unique<NetworkProgram>(plan, batch, training, context)});
+    programs.push_back({.batch = batch,
+                        .training = training,
+                        .lastUse = 0,
+                        .program = std::make_unique<NetworkProgram>(plan, batch, training, context)});
     found = std::prev(programs.end());
   }
   if (found->program.get() == forwardProgram) forwardProgram = nullptr;  // it will hold another pass
   found->lastUse = ++uses;
-  return *found->program;
+  return *found;
+}
+
+StepRunner& Network::Impl::runner(CachedProgram& owner, const Batch& batch, Context& context) {
+  auto& runners = owner.runners;
+  const auto found = std::ranges::find_if(runners, [&](const auto& steps) { return steps->fits(batch); });
+  if (found != runners.end()) {
+    std::rotate(found, std::next(found), runners.end());
+    return *runners.back();
+  }
+  if (runners.size() == kFormCacheSize) {
+    runners.front()->finish();
+    runners.erase(runners.begin());
+  }
+  NetworkProgram& made = *owner.program;
+  runners.push_back(std::make_unique<StepRunner>(
+      batch, plan.outputs.size(), made.recordable(),
+      [this, &made, &context](StepLane& lane, StepWork work) { enqueueStep(made, lane, work, {}, context); },
+      [this, &made](std::uint64_t number, const StepLane& lane, StepWork work) {
+        settle(number, made, lane, work);
+      },
+      context));
+  return *runners.back();
 }
 
 void Network::Impl::requireFit(std::size_t input, const Tensor& value) const {
@@ -172,6 +253,121 @@ NetworkProgram& Network::Impl::run(const Batch& batch, bool training, Context& c
   return made;
 }
 
+std::int64_t Network::Impl::examplesOf(const Batch& batch) {
+  require(!plan.empty(), "network: call init() first, or give an input shape");
+  if (!batch.namesRows()) find(batch);
+  require(batch.examples() > 0, "network: the batch has no examples");
+  return batch.examples();
+}
+
+const Batch& Network::Impl::there(const Batch& batch, Context& context) {
+  if (context.device().isCpu()) {
+    if (!batch.namesRows()) return batch;
+    batch.gatherInto(gathered);
+    return gathered;
+  }
+  auto& owner = cached(examplesOf(batch), false, context);
+  StepLane& lane = runner(owner, batch, context).begin(batch);
+  lane.fetch();
+  return lane.batch();
+}
+
+StepTicket Network::Impl::enqueue(const Batch& batch, StepWork work, const GradientReady& onReady,
+                                  Context& context) {
+  auto& owner = cached(examplesOf(batch), true, context);
+  StepRunner& steps = runner(owner, batch, context);
+  StepLane& lane = steps.begin(batch);
+  if (work == StepWork::Update) {
+    auto& optimizer = network.optimizer();
+    optimizer.plan(network.block(BlockKind::Parameters), context);
+    optimizer.writeNumbers(batch.stamp.iteration, batch.stamp.epoch, lane.hostUpdateNumbers());
+  }
+  const std::uint64_t number = scores.nextNumber();
+  if (onReady)
+    steps.run(number, work,
+              [&](StepLane& l, StepWork w) { enqueueStep(*owner.program, l, w, onReady, context); });
+  else
+    steps.run(number, work);
+  return {*this, number};
+}
+
+void Network::Impl::enqueueStep(NetworkProgram& program, StepLane& lane, StepWork work,
+                                const GradientReady& onReady, Context& context) {
+  lane.fetch();
+  find(lane.batch());
+  StepInfo info = infoOf(lane.batch(), true);
+  if (program.recordable()) info.position = &lane.position();
+  program.forward(features, info);
+  enqueueLosses(program, lane, true, context);
+  if (!program.recordable()) {
+    lane.fetchResults();
+    context.synchronize();
+    info.lossWeight = scoreOf(program, lane).weight;
+  }
+  program.backward(info, onReady);
+  if (work == StepWork::Update)
+    network.optimizer().enqueue(network.block(BlockKind::Parameters), network.block(BlockKind::Gradients),
+                                lane.updateNumbers(), lane.penalty(), lane.losses());
+  lane.fetchResults();
+}
+
+void Network::Impl::enqueueLosses(NetworkProgram& program, StepLane& lane, bool derivatives,
+                                  Context& context) const {
+  Tensor none;
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    const auto& output = plan.outputs[i];
+    Tensor& gradient = derivatives ? program.outputGradient(i) : none;
+    const Tensor& labels = labelsOf(lane.batch(), output);
+    naming(output, [&] {
+      lossInto(output.head->loss, program.output(i), labels, maskOf(lane.batch(), output), gradient, {},
+               lane.lossNumbers(i), context);
+    });
+    if (derivatives && output.weight != 1) scale(output.weight, gradient, gradient, context);
+  }
+}
+
+StepScore Network::Impl::scoreOf(const NetworkProgram& program, const StepLane& lane) const {
+  StepScore total;
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i)
+    addLoss(total,
+            naming(plan.outputs[i], [&] { return lossValue(lane.hostLoss(i), program.output(i).shape()); }),
+            i);
+  return total;
+}
+
+void Network::Impl::addLoss(StepScore& total, const LossValue& value, std::size_t index) const {
+  if (value.weight > 0) total.score += plan.outputs[index].weight * value.sum / value.weight;
+  total.weight = std::max(total.weight, value.weight);
+}
+
+void Network::Impl::settle(std::uint64_t number, const NetworkProgram& program, const StepLane& lane,
+                           StepWork work) {
+  try {
+    StepScore score = scoreOf(program, lane);
+    if (work == StepWork::Update) score.score += lane.hostPenalty();
+    scores.put(number, score);
+  } catch (...) {
+    scores.put(number, std::current_exception());
+  }
+}
+
+bool Network::Impl::ready(std::uint64_t number) {
+  return std::ranges::all_of(programs, [&](const CachedProgram& p) {
+    return std::ranges::all_of(p.runners, [&](const auto& steps) { return steps->complete(number); });
+  });
+}
+
+StepScore Network::Impl::wait(std::uint64_t number) {
+  for (auto& p : programs)
+    for (auto& steps : p.runners) steps->finish(number);
+  return scores.get(number);
+}
+
+void Network::Impl::finish() {
+  for (auto& p : programs)
+    for (auto& steps : p.runners) steps->finish();
+}
+
 void Network::Impl::requireLoss() const {
   require(!plan.empty(), "network: call init() first, or give an input shape");
   for (const auto& output : plan.outputs)
@@ -199,7 +395,7 @@ Tensor Network::Impl::maskOf(const Batch& batch, const NetworkOutput& output) co
 }
 
 template <typename Call>
-LossValue Network::Impl::naming(const NetworkOutput& output, Call&& call) const {
+std::invoke_result_t<Call> Network::Impl::naming(const NetworkOutput& output, Call&& call) const {
   try {
     return call();
   } catch (const InvalidArgument& error) {
@@ -220,26 +416,47 @@ StepScore Network::Impl::losses(NetworkProgram& program, const Batch& batch, boo
       return loss(output.head->loss, program.output(i), labels, maskOf(batch, output), gradient, 0, context);
     });
     if (derivatives && output.weight != 1) scale(output.weight, gradient, gradient, context);
-    if (value.weight > 0) total.score += output.weight * value.sum / value.weight;
-    total.weight = std::max(total.weight, value.weight);
+    addLoss(total, value, i);
   }
   return total;
 }
 
-void Network::Impl::predict(const NetworkProgram& program, std::size_t index, Tensor& out,
-                            Context& context) const {
+void Network::Impl::predict(const NetworkProgram& program, std::size_t index, Tensor& out, Context& context) {
   const Tensor& predictions = program.output(index);
   out.resize(predictions.shape(), DType::Float32);
   const auto& head = plan.outputs[index].head;
-  if (!head || head->loss == Loss::MeanSquaredError) return copy(predictions, out, context);
+  if (!head || head->loss == Loss::MeanSquaredError) return bring(predictions, out, context);
   // Of a sequence every time step is a row.
   const Shape rows{predictions.elements() / predictions.shape()[-1], predictions.shape()[-1]};
-  Tensor flat = out.reshape(rows);
+  Tensor& activated = resultLike(out, context);
+  Tensor flat = activated.reshape(rows);
   activationForward(head->activation, predictions.reshape(rows), flat, context);
+  bring(activated, out, context);
+}
+
+Tensor& Network::Impl::resultLike(Tensor& out, Context& context) {
+  if (context.device().isCpu()) return out;
+  if (!result.defined() || result.shape() != out.shape())
+    result = Tensor::zeros(out.shape(), DType::Float32, context.device());
+  return result;
+}
+
+void Network::Impl::bring(const Tensor& from, Tensor& out, Context& context) {
+  if (from.raw() == out.raw()) return;
+  copy(from, out, context);
+  context.synchronize();
+}
+
+const Tensor& Network::Impl::give(const Tensor& input, Context& context) {
+  if (input.device() == context.device()) return input;
+  if (!given.defined() || given.shape() != input.shape() || given.dtype() != input.dtype())
+    given = Tensor::zeros(input.shape(), input.dtype(), context.device());
+  copy(input, given, context);
+  return given;
 }
 
 Network::Network(const TrainingOptions& options, std::uint64_t seed, Context* context)
-    : Model(options, context), impl_(std::make_unique<Impl>(seed)) {}
+    : Model(options, context), impl_(std::make_unique<Impl>(*this, seed)) {}
 
 Network::~Network() = default;
 
@@ -249,9 +466,10 @@ void Network::init() {
             "network: init() needs an inputShape for {}; without it the first batch decides", input.name);
   if (!initialized()) {
     detail::NetworkPlan plan = layOut();
-    impl_->blocks = detail::makeBlocks(plan);
+    impl_->blocks = detail::makeBlocks(plan, context().device());
     impl_->plan = std::move(plan);
   }
+  context().synchronize();
   impl_->draw();
   for (auto& state : optimizer().state()) setZero(state.values, context());
   setCounters(0, 0);
@@ -263,6 +481,11 @@ bool Network::initialized() const {
 
 void Network::prepare(const Batch& first) {
   if (initialized()) return;
+  if (first.namesRows()) {
+    Batch gathered;
+    first.gatherInto(gathered);
+    return prepare(gathered);
+  }
   std::vector<Shape> shapes, openShapes;
   const auto open = inputs();
   for (const auto& input : open) {
@@ -299,7 +522,7 @@ std::unique_ptr<Model> Network::replicate(Context& context) const {
   require(initialized(), "network: replicate() before init()");
   auto replica = make(&context);
   replica->impl_->plan = replica->layOut();
-  replica->impl_->blocks = detail::makeBlocks(replica->impl_->plan);
+  replica->impl_->blocks = detail::makeBlocks(replica->impl_->plan, context.device());
   return replica;
 }
 
@@ -310,24 +533,34 @@ std::span<StateBlock> Network::blocks() {
 StepTicket Network::gradient(const Batch& batch, const GradientReady& onReady) {
   impl_->requireLoss();
   ContextScope scope(context());
-  auto& program = impl_->run(batch, true, context());
-  const StepScore score = impl_->losses(program, batch, true, context());
-  StepInfo info = impl_->infoOf(batch, true);
+  if (impl_->enqueuesSteps) return impl_->enqueue(batch, StepWork::Gradient, onReady, context());
+  const Batch& there = impl_->there(batch, context());
+  auto& program = impl_->run(there, true, context());
+  const StepScore score = impl_->losses(program, there, true, context());
+  StepInfo info = impl_->infoOf(there, true);
   info.lossWeight = score.weight;
   program.backward(info, onReady);
   return StepTicket(score);
 }
 
+StepTicket Network::step(const Batch& batch) {
+  impl_->requireLoss();
+  if (!impl_->enqueuesSteps || !optimizer().enqueues()) return Model::step(batch);
+  ContextScope scope(context());
+  return impl_->enqueue(batch, StepWork::Update, {}, context());
+}
+
 double Network::score(const Batch& batch) {
   impl_->requireLoss();
   ContextScope scope(context());
-  auto& program = impl_->run(batch, false, context());
-  return impl_->losses(program, batch, false, context()).score;
+  const Batch& there = impl_->there(batch, context());
+  auto& program = impl_->run(there, false, context());
+  return impl_->losses(program, there, false, context()).score;
 }
 
 void Network::output(const Batch& batch, Tensor& out) {
   ContextScope scope(context());
-  const auto& program = impl_->run(batch, false, context());
+  const auto& program = impl_->run(impl_->there(batch, context()), false, context());
   impl_->predict(program, 0, out, context());
 }
 
@@ -338,7 +571,7 @@ std::string_view Network::outputName() const {
 
 std::vector<Tensor> Network::outputs(const Batch& batch) {
   ContextScope scope(context());
-  const auto& program = impl_->run(batch, false, context());
+  const auto& program = impl_->run(impl_->there(batch, context()), false, context());
   std::vector<Tensor> all(impl_->plan.outputs.size());
   for (std::size_t i = 0; i < all.size(); ++i) impl_->predict(program, i, all[i], context());
   return all;
@@ -361,11 +594,11 @@ void Network::forward(const Tensor& input, Tensor& output, const ForwardPass& pa
   const StepInfo info{.stamp = {.epoch = pass.call, .firstExample = pass.firstExample},
                       .seed = impl_->seed,
                       .training = pass.training};
-  const Tensor* inputs[] = {&input};
+  const Tensor* inputs[] = {&impl_->give(input, context())};
   program.forward(inputs, info);
   const Tensor& result = program.output(0);
   output.resize(result.shape(), DType::Float32);
-  copy(result, output, context());
+  Impl::bring(result, output, context());
   impl_->forwardProgram = &program;
   impl_->forwardInfo = info;
 }
@@ -376,16 +609,33 @@ void Network::backward(const Tensor& gradOutput, Tensor* gradInput) {
           "other batch sizes since");
   auto& program = *impl_->forwardProgram;
   ContextScope scope(context());
-  detail::expectLike("network", "gradOutput", gradOutput, program.outputGradient(0));
+  detail::expectTensor("network", "gradOutput", gradOutput,
+                       {.shape = program.outputGradient(0).shape(), .device = gradOutput.device()});
   require(gradInput == nullptr || !impl_->plan.inputs.front().indices,
           "network: there is no gradient by {}, which holds indices", impl_->plan.inputs.front().name);
   copy(gradOutput, program.outputGradient(0), context());
   // The gradient is that of one loss; of parts of an input (DataParallel) all are of the same one.
   impl_->forwardInfo.lossWeight = 1;
   program.backward(impl_->forwardInfo, {}, gradInput != nullptr);
-  if (!gradInput) return;
+  if (!gradInput) return context().synchronize();  // gradOutput may be changed from here on
   gradInput->resize(program.inputGradient(0).shape(), DType::Float32);
-  reorder(program.inputGradient(0), *gradInput, context());
+  Tensor& rows = impl_->resultLike(*gradInput, context());
+  reorder(program.inputGradient(0), rows, context());
+  Impl::bring(rows, *gradInput, context());
+}
+
+void Network::setEnqueuedSteps(bool enqueued) {
+  require(enqueued || context().device().isCpu(), "network: on {} steps are always enqueued",
+          context().device().toString());
+  impl_->finish();
+  impl_->enqueuesSteps = enqueued;
+}
+
+std::int64_t Network::launchedSteps() const {
+  std::int64_t steps = 0;
+  for (const auto& cached : impl_->programs)
+    for (const auto& runner : cached.runners) steps += runner->launched();
+  return steps;
 }
 
 std::size_t Network::activationBytes() const {

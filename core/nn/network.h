@@ -63,8 +63,13 @@ class Network : public Model {
   // Model. `gradient` and `score` throw InvalidArgument where no output has a loss.
   std::unique_ptr<Model> replicate(Context& context) const override;
   /// The loss is the sum of the outputs' losses times their weights. The ticket's weight is the largest of
-  /// the outputs' normalisers.
+  /// the outputs' normalisers. On a GPU it is enqueued, with `onReady` call by call, without it from a
+  /// recording.
   StepTicket gradient(const Batch& batch, const GradientReady& onReady) override;
+  /// On a GPU the whole step is enqueued: forward, loss, backward and update are recorded once for each form
+  /// of batch (element types, shapes, masks) and launched from then on. Updaters of one's own without
+  /// `settings()` are waited for instead.
+  StepTicket step(const Batch& batch) override;
   std::span<StateBlock> blocks() override;
   void prepare(const Batch& first) override;
   void output(const Batch& batch, Tensor& out) override;
@@ -83,6 +88,12 @@ class Network : public Model {
   /// Bytes that the activations and gradients of all compiled programs take.
   std::size_t activationBytes() const;
 
+  /// Whether steps are enqueued, recorded and launched as a whole. From the beginning: on a GPU. On the CPU
+  /// it gives the same bits by a longer way, for tests. Waits for what is under way.
+  void setEnqueuedSteps(bool enqueued);
+  /// How many steps the compiled programs have launched from a recording.
+  std::int64_t launchedSteps() const;
+
   /// For core/io: the inputs' names and shapes, and what the network is made of, as pairs of a label ("layer
   /// 0", "vertex conv1") and a line of JSON.
   virtual std::vector<detail::NetworkInput> inputs() const = 0;
@@ -97,7 +108,7 @@ class Network : public Model {
   virtual void setInputShapes(std::span<const Shape> shapes) = 0;
   /// Another network of the same configuration, without parameters. @param context  as above.
   virtual std::unique_ptr<Network> make(Context* context) const = 0;
-  /// A copy with the same state on a context of its own. @throws InvalidArgument before `init()`.
+  /// A copy with the same state on a context of its own, on the CPU. @throws InvalidArgument before `init()`.
   std::unique_ptr<Network> cloneNetwork();
 
  private:

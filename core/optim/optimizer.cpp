@@ -65,21 +65,69 @@ Optimizer::Optimizer(TrainingOptions options, const StateBlock& parameters) : op
     ranges_.push_back(range);
     learningScale_.push_back(segment.learningRateScale);
   }
+  settings_ = options_.updater.settings();
+  if (!settings_) return;
+  settings_->clipNorm = options_.clipNorm;
+  settings_->clipValue = options_.clipValue;
 }
 
 double Optimizer::apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
                         std::int64_t epoch, Context& context) {
+  if (!context.device().isCpu() && enqueues())
+    return applyByPlan(parameters, gradients, iteration, epoch, context);
   const double learningRate = options_.updater.learningRate().at(iteration, epoch);
   for (std::size_t i = 0; i < ranges_.size(); ++i)
     ranges_[i].learningRate = static_cast<float>(learningRate * learningScale_[i]);
 
-  UpdateStep step{.blocks = {parameters.values, gradients.values, {}},
-                  .ranges = ranges_,
-                  .clip = {.scale = clipScale(gradients.values, context),
-                           .clipValue = static_cast<float>(options_.clipValue)},
-                  .iteration = iteration};
-  for (std::size_t i = 0; i < state_.size(); ++i) step.blocks.state[i] = state_[i].values;
+  const UpdateStep step{.blocks = blocksOf(parameters, gradients),
+                        .ranges = ranges_,
+                        .clip = {.scale = clipScale(gradients.values, context),
+                                 .clipValue = static_cast<float>(options_.clipValue)},
+                        .iteration = iteration};
   return options_.updater.apply(step, context);
+}
+
+UpdateBlocks Optimizer::blocksOf(const StateBlock& parameters, const StateBlock& gradients) const {
+  UpdateBlocks blocks{parameters.values, gradients.values, {}};
+  for (std::size_t i = 0; i < state_.size(); ++i) blocks.state[i] = state_[i].values;
+  return blocks;
+}
+
+void Optimizer::plan(const StateBlock& parameters, Context& context) {
+  require(enqueues(), "updater {}: it has no settings(), so it can only be applied", options_.updater.type());
+  if (plannedFor_ == &context) return;
+  std::vector<UpdateRange> ranges = ranges_;
+  for (std::size_t i = 0; i < ranges.size(); ++i)
+    ranges[i].learningRate = static_cast<float>(learningScale_[i]);
+  plan_ = planUpdate(*settings_, parameters.values.elements(), ranges, context);
+  plannedFor_ = &context;
+}
+
+void Optimizer::writeNumbers(std::int64_t iteration, std::int64_t epoch, Tensor& numbers) const {
+  writeUpdateNumbers(*settings_, options_.updater.learningRate().at(iteration, epoch), iteration + 1, 1,
+                     numbers);
+}
+
+void Optimizer::enqueue(StateBlock& parameters, const StateBlock& gradients, const Tensor& numbers,
+                        Tensor& penalty, const Tensor& losses) {
+  plan_->run(blocksOf(parameters, gradients), numbers, penalty, losses);
+}
+
+double Optimizer::applyByPlan(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
+                              std::int64_t epoch, Context& context) {
+  plan(parameters, context);
+  if (!numbers_.defined()) {
+    hostNumbers_ = Tensor::pinned({kUpdateNumbers}, DType::Float64);
+    hostPenalty_ = Tensor::pinned({1}, DType::Float64);
+    numbers_ = Tensor::zeros({kUpdateNumbers}, DType::Float64, context.device());
+    penalty_ = Tensor::zeros({1}, DType::Float64, context.device());
+  }
+  writeNumbers(iteration, epoch, hostNumbers_);
+  copy(hostNumbers_, numbers_, context);
+  enqueue(parameters, gradients, numbers_, penalty_);
+  copy(penalty_, hostPenalty_, context);
+  context.synchronize();
+  return *hostPenalty_.data<double>();
 }
 
 float Optimizer::clipScale(const Tensor& gradients, Context& context) const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,9 +34,25 @@ class Optimizer {
   /// @param parameters  the block that `apply` will be given, or one with the same segments.
   Optimizer(TrainingOptions options, const StateBlock& parameters);
 
-  /// One update. Allocates nothing. @return the regularisation penalty at the parameters from before.
+  /// One update. Allocates nothing, but for the first on a GPU. @return the regularisation penalty at the
+  /// parameters from before; on a GPU it is waited for.
   double apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
                std::int64_t epoch, Context& context);
+
+  // An update in two halves, for steps that wait for nothing: its numbers are written on the CPU and brought
+  // to the device, where the update reads them. On the CPU it is `apply` in other words.
+
+  /// Whether there is such an update: not for a rule of one's own without `settings()`.
+  bool enqueues() const { return settings_.has_value(); }
+  /// Plans it for a block on the context's device; later calls for the same context do nothing.
+  void plan(const StateBlock& parameters, Context& context);
+  /// @param numbers  float64 [kUpdateNumbers] on the CPU.
+  void writeNumbers(std::int64_t iteration, std::int64_t epoch, Tensor& numbers) const;
+  /// Enqueues what was planned. @param numbers  of the step, on the device, read when the work is done.
+  /// @param penalty  float64 [1] there: gets what `apply` returns.
+  /// @param losses   of the step, see `UpdatePlan::run`: a bad one reaches neither parameters nor state.
+  void enqueue(StateBlock& parameters, const StateBlock& gradients, const Tensor& numbers, Tensor& penalty,
+               const Tensor& losses = {});
 
   /// sum(l1 |w| + l2/2 w^2) over the regularised segments that are not frozen, in float64: what `apply` would
   /// return.
@@ -48,6 +65,9 @@ class Optimizer {
   std::span<const StateBlock> state() const { return state_; }
 
  private:
+  double applyByPlan(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
+                     std::int64_t epoch, Context& context);
+  UpdateBlocks blocksOf(const StateBlock& parameters, const StateBlock& gradients) const;
   /// What clipping by norm multiplies the gradient by.
   float clipScale(const Tensor& gradients, Context& context) const;
 
@@ -55,6 +75,11 @@ class Optimizer {
   std::vector<StateBlock> state_;
   std::vector<UpdateRange> ranges_;    // settings without the learning rate's factor
   std::vector<double> learningScale_;  // [range] learning-rate scale of the range's segments
+
+  std::optional<UpdateSettings> settings_;  // nothing: the rule is one's own
+  std::unique_ptr<UpdatePlan> plan_;
+  const Context* plannedFor_ = nullptr;
+  Tensor hostNumbers_, numbers_, penalty_, hostPenalty_;  // of `apply` on a GPU
 };
 
 }  // namespace muster

@@ -94,6 +94,10 @@ double Sgd::apply(const UpdateStep& step, Context& context) const {
   return updateSgd(step.blocks, step.ranges, step.clip, context);
 }
 
+UpdateSettings Sgd::settings() const {
+  return {.rule = UpdateSettings::Rule::Sgd};
+}
+
 void Sgd::fields(Fields& f) {
   learningRate.field("learningRate", f);
 }
@@ -104,6 +108,10 @@ void Sgd::validate() const {
 
 double Nesterovs::apply(const UpdateStep& step, Context& context) const {
   return updateNesterovs(step.blocks, step.ranges, step.clip, static_cast<float>(momentum), context);
+}
+
+UpdateSettings Nesterovs::settings() const {
+  return {.rule = UpdateSettings::Rule::Nesterovs, .momentum = momentum};
 }
 
 void Nesterovs::fields(Fields& f) {
@@ -121,6 +129,10 @@ double Adam::apply(const UpdateStep& step, Context& context) const {
                     adamScalars(beta1, beta2, epsilon, 0, step.iteration), context);
 }
 
+UpdateSettings Adam::settings() const {
+  return {.rule = UpdateSettings::Rule::Adam, .beta1 = beta1, .beta2 = beta2, .epsilon = epsilon};
+}
+
 void Adam::fields(Fields& f) {
   visitAdam(*this, f);
 }
@@ -132,6 +144,14 @@ void Adam::validate() const {
 double AdamW::apply(const UpdateStep& step, Context& context) const {
   return updateAdam(step.blocks, step.ranges, step.clip,
                     adamScalars(beta1, beta2, epsilon, weightDecay, step.iteration), context);
+}
+
+UpdateSettings AdamW::settings() const {
+  return {.rule = UpdateSettings::Rule::Adam,
+          .beta1 = beta1,
+          .beta2 = beta2,
+          .epsilon = epsilon,
+          .weightDecay = weightDecay};
 }
 
 void AdamW::fields(Fields& f) {
@@ -149,6 +169,10 @@ double RmsProp::apply(const UpdateStep& step, Context& context) const {
   return updateRmsProp(step.blocks, step.ranges, step.clip, decay, static_cast<float>(epsilon), context);
 }
 
+UpdateSettings RmsProp::settings() const {
+  return {.rule = UpdateSettings::Rule::RmsProp, .decay = decay, .epsilon = epsilon};
+}
+
 void RmsProp::fields(Fields& f) {
   learningRate.field("learningRate", f);
   f.field("decay", decay);
@@ -163,6 +187,10 @@ void RmsProp::validate() const {
 
 double AdaGrad::apply(const UpdateStep& step, Context& context) const {
   return updateAdaGrad(step.blocks, step.ranges, step.clip, static_cast<float>(epsilon), context);
+}
+
+UpdateSettings AdaGrad::settings() const {
+  return {.rule = UpdateSettings::Rule::AdaGrad, .epsilon = epsilon};
 }
 
 void AdaGrad::fields(Fields& f) {

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,7 +26,9 @@ struct UpdateStep {
 
 /// An option struct that is an updater (a rule that turns gradients into a step): a type name, the names of
 /// the state blocks it keeps (at most two, each as long as the parameters), a learning rate, and the step
-/// itself, which returns the regularisation penalty as the ops of `ops/update.h` do.
+/// itself, which returns the regularisation penalty as the ops of `ops/update.h` do. One that is among the
+/// rules of `UpdateSettings` may also have `settings()`, and can then be enqueued on a GPU; without it each
+/// step there waits for `apply`.
 template <typename T>
 concept UpdaterRule = requires(const T& rule, T& mutableRule, const UpdateStep& step, Fields& fields,
                                Context& c) {
@@ -45,6 +48,7 @@ struct UpdaterHolder {
   virtual const Schedule& learningRate() const = 0;
   virtual void setLearningRate(Schedule schedule) = 0;
   virtual double apply(const UpdateStep& step, Context& context) const = 0;
+  virtual std::optional<UpdateSettings> settings() const = 0;
   virtual void fields(Fields& fields) = 0;
   virtual void validate() const = 0;
   virtual std::unique_ptr<UpdaterHolder> clone() const = 0;
@@ -58,6 +62,10 @@ struct UpdaterOf final : UpdaterHolder {
   const Schedule& learningRate() const override { return rule.learningRate; }
   void setLearningRate(Schedule schedule) override { rule.learningRate = std::move(schedule); }
   double apply(const UpdateStep& step, Context& context) const override { return rule.apply(step, context); }
+  std::optional<UpdateSettings> settings() const override {
+    if constexpr (requires { rule.settings(); }) return rule.settings();
+    return std::nullopt;
+  }
   void fields(Fields& fields) override { rule.fields(fields); }
   void validate() const override { rule.validate(); }
   std::unique_ptr<UpdaterHolder> clone() const override { return std::make_unique<UpdaterOf>(rule); }
@@ -83,6 +91,8 @@ class Updater {
   std::vector<std::string> stateNames() const { return holder_->stateNames(); }
   const Schedule& learningRate() const { return holder_->learningRate(); }
   double apply(const UpdateStep& step, Context& context) const { return holder_->apply(step, context); }
+  /// What a plan of it is made of; nothing for a rule that only `apply` knows.
+  std::optional<UpdateSettings> settings() const { return holder_->settings(); }
   void validate() const { holder_->validate(); }
   /// Visits the updater as one field called `name`.
   void field(std::string_view name, Fields& fields);
@@ -103,6 +113,7 @@ struct Sgd {
   Schedule learningRate = 0.1;
   std::vector<std::string> stateNames() const { return {}; }
   double apply(const UpdateStep& step, Context& context) const;
+  UpdateSettings settings() const;
   void fields(Fields& f);
   void validate() const;
 };
@@ -114,6 +125,7 @@ struct Nesterovs {
   double momentum = 0.9;
   std::vector<std::string> stateNames() const { return {"velocity"}; }
   double apply(const UpdateStep& step, Context& context) const;
+  UpdateSettings settings() const;
   void fields(Fields& f);
   void validate() const;
 };
@@ -125,6 +137,7 @@ struct Adam {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   std::vector<std::string> stateNames() const { return {"firstMoment", "secondMoment"}; }
   double apply(const UpdateStep& step, Context& context) const;
+  UpdateSettings settings() const;
   void fields(Fields& f);
   void validate() const;
 };
@@ -137,6 +150,7 @@ struct AdamW {
   double weightDecay = 0.01;
   std::vector<std::string> stateNames() const { return {"firstMoment", "secondMoment"}; }
   double apply(const UpdateStep& step, Context& context) const;
+  UpdateSettings settings() const;
   void fields(Fields& f);
   void validate() const;
 };
@@ -148,6 +162,7 @@ struct RmsProp {
   double decay = 0.95, epsilon = 1e-8;
   std::vector<std::string> stateNames() const { return {"meanSquare"}; }
   double apply(const UpdateStep& step, Context& context) const;
+  UpdateSettings settings() const;
   void fields(Fields& f);
   void validate() const;
 };
@@ -159,6 +174,7 @@ struct AdaGrad {
   double epsilon = 1e-6;
   std::vector<std::string> stateNames() const { return {"sumOfSquares"}; }
   double apply(const UpdateStep& step, Context& context) const;
+  UpdateSettings settings() const;
   void fields(Fields& f);
   void validate() const;
 };

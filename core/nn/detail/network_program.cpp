@@ -1,7 +1,6 @@
 #include "muster/core/nn/detail/network_program.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/detail/memory_plan.h"
@@ -19,6 +18,7 @@ class ReorderProgram final : public ModuleProgram {
   Layout inputLayout() const override { return from_; }
   Layout outputLayout() const override { return to_; }
   BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
+  bool recordable() const override { return true; }
   void forward(const Tensor& x, Tensor& y, const StepInfo&) override { reorder(x, y, context_); }
   void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
     if (gradX.defined()) reorder(gradY, gradX, context_);
@@ -73,10 +73,8 @@ bool handsOn(const VertexProgram& program) {
   return program.aliasesInput() || program.passesGradient();
 }
 
-Buffer zeroBuffer(std::size_t bytes, Device device) {
-  Buffer buffer(bytes, device);
-  std::memset(buffer.data(), 0, bytes);
-  return buffer;
+Tensor zeroBytes(std::size_t bytes, Device device) {
+  return Tensor::zeros({static_cast<std::int64_t>(bytes)}, DType::UInt8, device);
 }
 
 }  // namespace
@@ -113,6 +111,7 @@ void NetworkProgram::addNode(const NetworkNode& node, std::span<const std::size_
   }
   Node made{
       .program = compile(node, binding), .segments = node.segments, .asInEvaluation = node.settings.frozen};
+  if (training && !node.segments.empty()) made.ready = Event(context_);
   const Layout wanted = made.program->inputLayout();
   for (const std::size_t input : node.inputs)
     made.inputs.push_back({.value = inLayout(values[input], wanted)});
@@ -175,8 +174,9 @@ void NetworkProgram::orderContributions() {
   }
 }
 
-Tensor NetworkProgram::viewOf(const Value& value, std::byte* place) const {
-  return Tensor::view(place, value.shape, value.dtype, context_.device(), value.layout);
+Tensor NetworkProgram::viewOf(const Value& value, const Tensor& memory, std::size_t offset) const {
+  return Tensor::view(static_cast<std::byte*>(memory.raw()) + offset, value.shape, value.dtype,
+                      context_.device(), value.layout);
 }
 
 namespace {
@@ -207,9 +207,9 @@ void NetworkProgram::planValues(bool training) {
     if (node.program->aliasesInput()) lives.join(node.output, node.inputs.front().value);
   }
   const MemoryPlan plan = lives.plan();
-  activations_ = zeroBuffer(plan.bytes, context_.device());
+  activations_ = zeroBytes(plan.bytes, context_.device());
   for (std::size_t v = 0; v < values_.size(); ++v)
-    values_[v].value = viewOf(values_[v], activations_.data() + plan.offsets[v]);
+    values_[v].value = viewOf(values_[v], activations_, plan.offsets[v]);
 }
 
 /// A gradient lives from the first who writes it, the loss or the last node that reads the value, to the node
@@ -247,12 +247,12 @@ void NetworkProgram::planGradients() {
     }
   }
   const MemoryPlan plan = lives.plan();
-  gradients_ = zeroBuffer(plan.bytes, context_.device());
+  gradients_ = zeroBytes(plan.bytes, context_.device());
   for (std::size_t v = 0; v < values_.size(); ++v)
     if (values_[v].dtype == DType::Float32)
-      values_[v].gradient = viewOf(values_[v], gradients_.data() + plan.offsets[v]);
+      values_[v].gradient = viewOf(values_[v], gradients_, plan.offsets[v]);
   for (const auto& [slot, place] : scratches)
-    slot->scratch = viewOf(values_[slot->value], gradients_.data() + plan.offsets[place]);
+    slot->scratch = viewOf(values_[slot->value], gradients_, plan.offsets[place]);
 }
 
 void NetworkProgram::bindNodes(bool training) {
@@ -260,11 +260,15 @@ void NetworkProgram::bindNodes(bool training) {
     for (auto& slot : node.inputs) {
       node.x.push_back(values_[slot.value].value);
       if (training && handsOn(*node.program))  // what is handed on lies in the output's gradient
-        slot.scratch =
-            viewOf(values_[slot.value], static_cast<std::byte*>(values_[node.output].gradient.raw()));
+        slot.scratch = viewOf(values_[slot.value], values_[node.output].gradient, 0);
     }
     if (!handsOn(*node.program)) node.gradX.resize(node.inputs.size());
   }
+}
+
+bool NetworkProgram::recordable() const {
+  return std::ranges::all_of(
+      nodes_, [](const Node& node) { return node.program->aliasesInput() || node.program->recordable(); });
 }
 
 void NetworkProgram::forward(std::span<const Tensor* const> features, const StepInfo& info) {
@@ -297,7 +301,9 @@ void NetworkProgram::backward(const StepInfo& info, const GradientReady& onReady
       node.program->backwardAll(node.x, output.value, output.gradient, node.gradX,
                                 node.asInEvaluation ? evaluation : info);
     addShares(node, withInputGradient);
-    if (onReady && !node.segments.empty()) onReady(node.segments, Event{});
+    if (!onReady || node.segments.empty()) continue;
+    node.ready.record(context_);
+    onReady(node.segments, node.ready);
   }
 }
 

@@ -31,6 +31,9 @@ class NetworkProgram {
   /// The derivative by an input, in the layout that the first to read it wants.
   const Tensor& inputGradient(std::size_t index) const { return values_[index].gradient; }
 
+  /// Whether a step may be recorded, see `VertexProgram::recordable`.
+  bool recordable() const;
+
   /// Bytes of activations and gradients.
   std::size_t bytes() const { return activations_.bytes() + gradients_.bytes(); }
 
@@ -56,6 +59,7 @@ class NetworkProgram {
     bool runsBackward = false;
     bool asInEvaluation = false;             // frozen
     std::vector<Tensor> x = {}, gradX = {};  // as the program takes them
+    Event ready = {};                        // its parameters' gradients are complete
   };
 
   void addNode(const NetworkNode& node, std::span<const std::size_t> values, bool training);
@@ -67,7 +71,7 @@ class NetworkProgram {
   void planGradients();
   void bindNodes(bool training);
   void addShares(Node& node, bool withInputGradient);
-  Tensor viewOf(const Value& value, std::byte* place) const;
+  Tensor viewOf(const Value& value, const Tensor& memory, std::size_t offset) const;
 
   Context& context_;
   std::map<Device, std::unique_ptr<Context>> layerContexts_;  // of layers on devices of their own
@@ -75,8 +79,8 @@ class NetworkProgram {
   std::vector<Value> values_;
   std::vector<Node> nodes_;
   std::vector<std::size_t> outputs_;
-  std::vector<bool> inputRead_;  // [input] its layout is settled
-  Buffer activations_, gradients_;
+  std::vector<bool> inputRead_;     // [input] its layout is settled
+  Tensor activations_, gradients_;  // bytes
 };
 
 }  // namespace muster::detail

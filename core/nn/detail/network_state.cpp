@@ -86,15 +86,17 @@ void viewStatistics(NetworkPlan& plan, std::span<const StateBlock> blocks) {
 
 }  // namespace
 
-std::vector<StateBlock> makeBlocks(NetworkPlan& plan) {
+std::vector<StateBlock> makeBlocks(NetworkPlan& plan, Device device) {
   const auto parameters = parameterSegments(plan);
-  std::vector<StateBlock> blocks{
-      StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, parameters),
-      StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, parameters)};
+  const auto zeros = [&](const char* name, BlockKind kind, MergeRule rule, const auto& segments) {
+    return StateBlock::zeros(name, kind, rule, segments, DType::Float32, device);
+  };
+  std::vector<StateBlock> blocks{zeros("parameters", BlockKind::Parameters, MergeRule::Average, parameters),
+                                 zeros("gradients", BlockKind::Gradients, MergeRule::Keep, parameters)};
   viewParameters(plan, blocks[0], blocks[1]);
   for (const auto& [rule, name] : kStatisticsBlocks)
     if (const auto segments = statisticsSegments(plan, rule); !segments->segments.empty())
-      blocks.push_back(StateBlock::zeros(name, BlockKind::Statistics, rule, segments));
+      blocks.push_back(zeros(name, BlockKind::Statistics, rule, segments));
   viewStatistics(plan, std::span(blocks).subspan(2));
   return blocks;
 }

@@ -6,13 +6,13 @@
 
 namespace muster::detail {
 
-/// Makes a network's blocks, all zero, and gives its nodes their views of them: parameters, gradients, and a
-/// block of statistics for each merge rule that some statistic has.
+/// Makes a network's blocks on `device`, all zero, and gives its nodes their views of them: parameters,
+/// gradients, and a block of statistics for each merge rule that some statistic has.
 ///
 /// The statistics block of rule Moments holds all means, then all variances, in the same order: element i of
 /// its first half goes with element i of the second.
 /// @throws InvalidArgument naming a learning-rate scale that is negative or not finite, or a statistic of
 ///         rule Moments without its partner.
-std::vector<StateBlock> makeBlocks(NetworkPlan& plan);
+std::vector<StateBlock> makeBlocks(NetworkPlan& plan, Device device);
 
 }  // namespace muster::detail

@@ -25,8 +25,8 @@ class BatchNormProgram final : public ModuleProgram {
         behind_(std::move(behind)),
         mean_(binding.statistics[0]),
         variance_(binding.statistics[1]),
-        exchanged_(Tensor::zeros({2 * shape.channels() + 1}, DType::Float64)),
-        sums_(exchanged_.slice(0, {2, shape.channels()})) {
+        sums_(Tensor::zeros({2, shape.channels()}, DType::Float64, context.device())),
+        exchanged_(Tensor::zeros({2 * shape.channels() + 1}, DType::Float64)) {
     if (!options_.affine) return;
     gamma_ = binding.parameters[0];
     beta_ = binding.parameters[1];
@@ -41,17 +41,15 @@ class BatchNormProgram final : public ModuleProgram {
   /// What a ReLU lets through is found again from x.
   BackwardReads backwardReads() const override { return {.input = true, .output = behind_.readsOutput()}; }
 
+  /// Synchronised it reads the sums and the loss's weight.
+  bool recordable() const override { return !options_.synchronised; }
+
   void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
     inTraining_ = info.training;
     if (info.training) {
       plan_->sums(x, sums_);
       count_ = values_;
-      if (Peers* peers = peersOrNone()) {
-        double& together = exchanged_.data<double>()[exchanged_.elements() - 1];
-        together = values_;
-        peers->sum(exchanged_.span<double>());
-        count_ = together;
-      }
+      if (Peers* peers = peersOrNone()) count_ = sumOverPeers(*peers, 1, values_);
       if (count_ < 2)
         throw InvalidArgument(
             fmt::format("{}: in training it needs more than one value a channel, and {} has one", name_,
@@ -77,12 +75,23 @@ class BatchNormProgram final : public ModuleProgram {
  private:
   Peers* peersOrNone() const { return options_.synchronised ? context_.peers() : nullptr; }
 
+  /// Puts the sums of all workers' `weight` times `sums_` in their place. @return that of their `count`.
+  double sumOverPeers(Peers& peers, double weight, double count) {
+    Tensor here = exchanged_.slice(0, sums_.shape());
+    copy(sums_, here, context_);
+    context_.synchronize();
+    for (double& sum : here.span<double>()) sum *= weight;
+    double& together = exchanged_.data<double>()[exchanged_.elements() - 1];
+    together = count;
+    peers.sum(exchanged_.span<double>());
+    copy(here, sums_, context_);
+    return together;
+  }
+
   /// gradY is of this worker's own mean loss, which counts in that of all by its weight: so do its sums, and
   /// what comes of them is brought back to the own loss.
   void gradientOfAll(Peers& peers, const Tensor& x, const Tensor& gradY, Tensor& gradX, double weight) {
-    const auto sums = sums_.span<double>();
-    for (double& sum : sums) sum *= weight;
-    peers.sum(sums);
+    sumOverPeers(peers, weight, 0);
     if (weight > 0)
       plan_->gradient(x, gradY, sums_, count_ * weight, gradX);
     else
@@ -97,8 +106,8 @@ class BatchNormProgram final : public ModuleProgram {
   FusedActivation behind_;
   Tensor gamma_, beta_, gradGamma_, gradBeta_;
   Tensor mean_, variance_;  // running
-  Tensor exchanged_;        // float64 [2 C + 1]: the sums, and how many values they are of
-  Tensor sums_;             // the first of these
+  Tensor sums_;             // float64 [2, C]
+  Tensor exchanged_;        // float64 [2 C + 1] on the CPU: the sums, and how many values they are of
   bool inTraining_ = true;  // as the last forward was
   double count_ = 0;        // values a channel that its statistics were taken over
 };
@@ -127,7 +136,8 @@ std::unique_ptr<ModuleProgram> BatchNorm::compile(const ModuleBinding& binding, 
   const BatchNormShape shape{
       .input = binding.input(), .epsilon = epsilon, .activation = inPlan ? activation : Activation::Identity};
   const auto layout = activation == Activation::Softmax ? Layout::RowMajor : binding.offered();
-  FusedActivation behind(inPlan ? Activation::Identity : activation, shape.input, layout, binding.training);
+  FusedActivation behind(inPlan ? Activation::Identity : activation, shape.input, layout, binding.training,
+                         context.device());
   return std::make_unique<BatchNormProgram>(*this, shape, layout, std::move(behind), binding, context);
 }
 

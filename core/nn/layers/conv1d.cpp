@@ -49,12 +49,13 @@ class Conv1dProgram final : public ModuleProgram {
                 bool training, Context& context)
       : images_(std::move(images)), padding_{0, 0, before, 0}, context_(context) {
     const auto image = [&] {
-      return Tensor::zeros(shape.input(), DType::Float32, Device::cpu(), Layout::ChannelsLast);
+      return Tensor::zeros(shape.input(), DType::Float32, context.device(), Layout::ChannelsLast);
     };
     if (before > 0) padded_ = image();
     if (before > 0 && training) gradPadded_ = image();
   }
 
+  bool recordable() const override { return images_->recordable(); }
   BackwardReads backwardReads() const override {
     auto reads = images_->backwardReads();
     if (padded_.defined()) reads.input = false;  // of which there is a copy
@@ -101,7 +102,7 @@ std::unique_ptr<ModuleProgram> Conv1d::compile(const ModuleBinding& binding, Con
   ModuleBinding images = binding;
   images.parameters[0] = binding.parameters[0].reshape(shape.weight());
   if (binding.training) images.gradients[0] = binding.gradients[0].reshape(shape.weight());
-  FusedActivation fused(activation, shape.output(), Layout::ChannelsLast, binding.training);
+  FusedActivation fused(activation, shape.output(), Layout::ChannelsLast, binding.training, context.device());
   return std::make_unique<Conv1dProgram>(
       std::make_unique<Conv2dProgram>(std::move(plan), std::move(fused), images, context), shape,
       causal ? stepsBefore(*this) : 0, binding.training, context);

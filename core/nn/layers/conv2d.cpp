@@ -39,7 +39,7 @@ std::vector<ParameterSpec> Conv2d::parameters(const Shape& input) const {
 std::unique_ptr<ModuleProgram> Conv2d::compile(const ModuleBinding& binding, Context& context) const {
   const auto shape = planShape(*this, binding.input());
   auto plan = planConv2d(shape, context, Conv2dChoice::Auto, binding.offered());
-  FusedActivation fused(activation, shape.output(), plan->outputLayout(), binding.training);
+  FusedActivation fused(activation, shape.output(), plan->outputLayout(), binding.training, context.device());
   return std::make_unique<Conv2dProgram>(std::move(plan), std::move(fused), binding, context);
 }
 

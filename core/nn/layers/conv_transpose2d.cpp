@@ -47,7 +47,7 @@ std::unique_ptr<ModuleProgram> ConvTranspose2d::compile(const ModuleBinding& bin
                                                         Context& context) const {
   const auto shape = planShape(*this, binding.input());
   auto plan = planConvTranspose2d(shape, context, binding.offered());
-  FusedActivation fused(activation, shape.output(), plan->outputLayout(), binding.training);
+  FusedActivation fused(activation, shape.output(), plan->outputLayout(), binding.training, context.device());
   return std::make_unique<Conv2dProgram>(std::move(plan), std::move(fused), binding, context);
 }
 

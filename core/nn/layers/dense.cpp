@@ -15,6 +15,7 @@ class PerStepProgram final : public ModuleProgram {
   PerStepProgram(std::unique_ptr<ModuleProgram> rows, std::int64_t steps)
       : rows_(std::move(rows)), steps_(steps) {}
   BackwardReads backwardReads() const override { return rows_->backwardReads(); }
+  bool recordable() const override { return rows_->recordable(); }
   void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
     Tensor output = rowsOf(y);
     rows_->forward(rowsOf(x), output, info);
@@ -38,7 +39,8 @@ std::unique_ptr<ModuleProgram> compileDense(std::int64_t units, Activation activ
   const std::int64_t rows = perStep ? binding.input()[0] * binding.input()[1] : binding.input()[0];
   auto program = std::make_unique<LinearProgram<DensePlan>>(
       planDense({rows, binding.input()[-1], units}, context),
-      FusedActivation(activation, {rows, units}, Layout::RowMajor, binding.training), binding, context);
+      FusedActivation(activation, {rows, units}, Layout::RowMajor, binding.training, context.device()),
+      binding, context);
   if (!perStep) return program;
   return std::make_unique<PerStepProgram>(std::move(program), rows);
 }

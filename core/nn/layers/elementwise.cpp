@@ -12,6 +12,7 @@ class ActivationProgram final : public ModuleProgram {
       : activation_(activation), layout_(layout), context_(context) {}
   Layout inputLayout() const override { return layout_; }
   Layout outputLayout() const override { return layout_; }
+  bool recordable() const override { return true; }
   void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
     activationForward(activation_, x, y, context_);
   }
@@ -29,6 +30,7 @@ class DropoutProgram final : public ModuleProgram {
  public:
   DropoutProgram(double rate, const std::string& name, Context& context)
       : rate_(rate), stream_("dropout " + name), context_(context) {}
+  bool recordable() const override { return true; }
   void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
     info.training ? apply(x, y, info) : copy(x, y, context_);
   }
@@ -39,8 +41,9 @@ class DropoutProgram final : public ModuleProgram {
 
  private:
   void apply(const Tensor& from, Tensor& to, const StepInfo& info) {
-    dropout(from, to, rate_, RandomStream(info.seed, stream_, info.stamp.epoch), info.stamp.firstExample,
-            context_);
+    const RandomStream random(info.seed, stream_, info.stamp.epoch);
+    if (info.position) return dropout(from, to, rate_, random, *info.position, context_);
+    dropout(from, to, rate_, random, info.stamp.firstExample, context_);
   }
 
   double rate_;

@@ -14,6 +14,7 @@ class EmbeddingProgram final : public ModuleProgram {
     if (binding.training) gradTable_ = binding.gradients[0];
   }
   BackwardReads backwardReads() const override { return {.input = true, .output = false}; }
+  bool recordable() const override { return true; }
   void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
     embeddingForward(x, table_, sequenceMaskOf(info), y, context_);
   }

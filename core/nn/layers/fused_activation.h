@@ -8,10 +8,10 @@ namespace muster {
 /// nothing but the output, except for GELU, whose input is kept in memory planned here.
 class FusedActivation {
  public:
-  FusedActivation(Activation activation, const Shape& shape, Layout layout, bool training)
+  FusedActivation(Activation activation, const Shape& shape, Layout layout, bool training, Device device)
       : activation_(activation) {
     if (activation == Activation::GELU && training)
-      input_ = Tensor::zeros(shape, DType::Float32, Device::cpu(), layout);
+      input_ = Tensor::zeros(shape, DType::Float32, device, layout);
   }
 
   /// Lets a plan that can (`fuse`) compute the activation behind its own result: `forward` then does nothing.

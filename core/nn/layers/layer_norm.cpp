@@ -21,6 +21,7 @@ class LayerNormProgram final : public ModuleProgram {
   }
 
   BackwardReads backwardReads() const override { return {.input = true, .output = false}; }
+  bool recordable() const override { return true; }
 
   void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
     Tensor rows = y.reshape(rows_);

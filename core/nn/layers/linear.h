@@ -40,6 +40,7 @@ class LinearProgram : public ModuleProgram {
   BackwardReads backwardReads() const override {
     return {.input = true, .output = activation_.readsOutput()};
   }
+  bool recordable() const override { return true; }
 
   void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
     plan_->forward(x, weight_, bias_, y);

@@ -21,6 +21,7 @@ class Pool2dProgram final : public ModuleProgram {
   Layout inputLayout() const override { return plan_->layout(); }
   Layout outputLayout() const override { return plan_->layout(); }
   BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
+  bool recordable() const override { return true; }
   void forward(const Tensor& x, Tensor& y, const StepInfo&) override { plan_->forward(x, y); }
   void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
     if (gradX.defined()) plan_->backward(gradY, gradX);

@@ -17,6 +17,7 @@ class RecurrentProgram final : public ModuleProgram {
   }
   /// The plan keeps a copy of the input and its own states.
   BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
+  bool recordable() const override { return true; }
   void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
     plan_->forward(x, weights_, sequenceMaskOf(info), y);
   }

@@ -17,6 +17,7 @@ class MovingProgram final : public ModuleProgram {
   Layout inputLayout() const override { return layout_; }
   Layout outputLayout() const override { return layout_; }
   BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
+  bool recordable() const override { return true; }
   void forward(const Tensor& x, Tensor& y, const StepInfo&) override { forward_(x, y); }
   void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
     if (gradX.defined()) backward_(gradY, gradX);

@@ -22,14 +22,15 @@ class SelfAttentionProgram final : public ModuleProgram {
         intoHeads_(planDense({rows_, features_, 3 * features_}, context)),
         attention_(planAttention(shape, binding.training, context)),
         outOfHeads_(planDense({rows_, features_, features_}, context)),
-        real_(Tensor::zeros(shape.output())),
-        projected_(Tensor::zeros(shape.input())),
-        attended_(Tensor::zeros(shape.output())) {
+        real_(zeros(shape.output())),
+        projected_(zeros(shape.input())),
+        attended_(zeros(shape.output())) {
     if (!binding.training) return;
-    gradProjected_ = Tensor::zeros(shape.input());
-    gradAttended_ = Tensor::zeros(shape.output());
+    gradProjected_ = zeros(shape.input());
+    gradAttended_ = zeros(shape.output());
   }
   BackwardReads backwardReads() const override { return {.input = true, .output = false}; }
+  bool recordable() const override { return true; }
 
   void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
     const Tensor mask = sequenceMaskOf(info);
@@ -58,6 +59,7 @@ class SelfAttentionProgram final : public ModuleProgram {
   }
 
  private:
+  Tensor zeros(const Shape& shape) const { return Tensor::zeros(shape, DType::Float32, context_.device()); }
   /// The input without what its padding holds, of the last forward pass.
   const Tensor& realOf(const Tensor& x, const Tensor& mask) const { return mask.defined() ? real_ : x; }
   Tensor rowsOf(const Tensor& tensor) const { return tensor.reshape({rows_, tensor.shape()[2]}); }

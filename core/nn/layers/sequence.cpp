@@ -15,6 +15,7 @@ class ReductionProgram final : public ModuleProgram {
   ReductionProgram(Forward forwardOp, Backward backwardOp, Context& context)
       : forward_(forwardOp), backward_(backwardOp), context_(context) {}
   BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
+  bool recordable() const override { return true; }
   void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
     forward_(x, sequenceMaskOf(info), y, context_);
   }

@@ -14,7 +14,8 @@ class CombineProgram final : public VertexProgram {
       : combination_(options.combination),
         passes_(options.combination == Combination::Add),
         layout_(binding.offered()),
-        activation_(options.activation, binding.input(), binding.offered(), binding.training),
+        activation_(options.activation, binding.input(), binding.offered(), binding.training,
+                    context.device()),
         context_(context) {}
   Layout inputLayout() const override { return layout_; }
   Layout outputLayout() const override { return layout_; }
@@ -23,6 +24,7 @@ class CombineProgram final : public VertexProgram {
     const bool ofInputs = combination_ == Combination::Product || combination_ == Combination::Max;
     return {.input = ofInputs, .output = activation_.readsOutput()};
   }
+  bool recordable() const override { return true; }
   void forwardAll(std::span<const Tensor> x, Tensor& y, const StepInfo&) override {
     combine(combination_, x, y, context_);
     activation_.forward(y, context_);
@@ -60,6 +62,7 @@ class MergeProgram final : public VertexProgram {
  public:
   MergeProgram(std::int64_t axis, Context& context) : axis_(static_cast<int>(axis)), context_(context) {}
   BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
+  bool recordable() const override { return true; }
   void forwardAll(std::span<const Tensor> x, Tensor& y, const StepInfo&) override {
     std::int64_t at = 0;
     for (const auto& input : x) {
@@ -87,6 +90,7 @@ class SubsetProgram final : public ModuleProgram {
   SubsetProgram(std::int64_t from, std::int64_t axis, Context& context)
       : from_(from), axis_(static_cast<int>(axis)), context_(context) {}
   BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
+  bool recordable() const override { return true; }
   void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
     copyRange(x, from_, y, 0, y.shape()[axis_], axis_, context_);
   }
@@ -116,6 +120,7 @@ class ScaleProgram final : public ModuleProgram {
   Layout inputLayout() const override { return layout_; }
   Layout outputLayout() const override { return layout_; }
   BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
+  bool recordable() const override { return true; }
   void forward(const Tensor& x, Tensor& y, const StepInfo&) override { scale(factor_, x, y, context_); }
   void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
     if (gradX.defined()) scale(factor_, gradY, gradX, context_);

@@ -102,3 +102,61 @@ TEST_CASE("each listener hears of the end, whatever the others throw, and the fi
     for (const auto& listener : {first, second, last}) CHECK(listener->calls("fitEnd").size() == 1);
   }
 }
+
+namespace {
+
+/// A model whose steps go on in the background until somebody waits for them; tells what is done in which
+/// order.
+class LateModel final : public Model, PendingScores {
+ public:
+  LateModel() {
+    auto table = std::make_shared<SegmentTable>();
+    table->add({.name = "w", .shape = {1}});
+    blocks_.push_back(StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table));
+  }
+  std::unique_ptr<Model> replicate(Context&) const override { return std::make_unique<LateModel>(); }
+  StepTicket gradient(const Batch&, const GradientReady&) override { return StepTicket(StepScore{}); }
+  std::span<StateBlock> blocks() override { return blocks_; }
+  StepTicket step(const Batch& batch) override {
+    scores_.push_back(batch.features[0].value.data<float>()[0]);
+    order += fmt::format("step{} ", scores_.size());
+    return {*this, scores_.size()};
+  }
+  bool ready(std::uint64_t) override { return false; }
+  StepScore wait(std::uint64_t step) override {
+    order += fmt::format("wait{} ", step);
+    return {.score = scores_[step - 1], .weight = 1};
+  }
+
+  std::string order;
+
+ private:
+  std::vector<StateBlock> blocks_;
+  std::vector<double> scores_;
+};
+
+}  // namespace
+
+TEST_CASE("the score of a step that goes on is read while the next one runs") {
+  LateModel model;
+  auto data = ToyIterator::ofValues({1, 2, 6});
+  model.fit(data);
+  CHECK(model.order == "step1 step2 wait1 step3 wait2 wait3 ");
+  CHECK(model.score() == 6);
+  CHECK(model.iteration() == 3);
+
+  // A listener sees the model as the step left it.
+  model.order.clear();
+  auto listener = std::make_shared<RecordingListener>();
+  model.setListeners({listener});
+  model.fit(data);
+  CHECK(model.order == "step4 wait4 step5 wait5 step6 wait6 ");
+  CHECK(listener->calls("epochEnd")[0].score == 3);
+}
+
+TEST_CASE("a late score that is not finite is named by its own batch") {
+  LateModel model;
+  auto data = ToyIterator::ofValues({1, std::nanf(""), 6, 7});
+  CHECK(thrown<NonFiniteScore>([&] { model.fit(data); }).starts_with("batch 2 of epoch 1: "));
+  CHECK(model.order == "step1 step2 wait1 step3 wait2 ");
+}

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/model.h"
+
+namespace muster::detail {
+
+/// What the last steps came to, by number: where tickets find it, however late they are asked within reason.
+/// Allocates nothing.
+class ScoreRing {
+ public:
+  /// Steps that are remembered.
+  static constexpr std::size_t kSteps = 64;
+
+  /// Numbers are counted from 1.
+  std::uint64_t nextNumber() { return ++last_; }
+
+  void put(std::uint64_t number, const StepScore& score) { entryOf(number) = {number, score, nullptr}; }
+  /// A step that failed: whoever asks for its score is told.
+  void put(std::uint64_t number, std::exception_ptr failure) {
+    entryOf(number) = {number, {}, std::move(failure)};
+  }
+  bool has(std::uint64_t number) const { return entryOf(number).number == number; }
+
+  /// @throws what the step failed with; InvalidArgument for one that came too long ago.
+  StepScore get(std::uint64_t number) const;
+
+ private:
+  struct Entry {
+    std::uint64_t number = 0;
+    StepScore score;
+    std::exception_ptr failure;
+  };
+  Entry& entryOf(std::uint64_t number) { return entries_[number % kSteps]; }
+  const Entry& entryOf(std::uint64_t number) const { return entries_[number % kSteps]; }
+
+  std::array<Entry, kSteps> entries_;
+  std::uint64_t last_ = 0;
+};
+
+inline StepScore ScoreRing::get(std::uint64_t number) const {
+  const Entry& entry = entryOf(number);
+  require(entry.number == number, "step: {} others came since, and its score was forgotten", last_ - number);
+  if (entry.failure) std::rethrow_exception(entry.failure);
+  return entry.score;
+}
+
+}  // namespace muster::detail

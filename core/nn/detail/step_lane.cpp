@@ -1,0 +1,117 @@
+#include "muster/core/nn/detail/step_lane.h"
+
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+#include "muster/core/ops/gather.h"
+#include "muster/core/ops/loss.h"
+
+namespace muster::detail {
+namespace {
+
+constexpr std::int64_t kPosition = 2;  // numbers before the update's
+constexpr auto kNumbers = kPosition + static_cast<std::int64_t>(kUpdateNumbers);
+constexpr auto kLoss = static_cast<std::int64_t>(kLossNumbers);
+
+static_assert(sizeof(double) == sizeof(std::int64_t));
+
+bool sameForms(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
+  return std::ranges::equal(a, b, [](const NamedTensor& x, const NamedTensor& y) {
+    return x.name == y.name && x.value.dtype() == y.value.dtype() && x.value.shape() == y.value.shape() &&
+           x.source == y.source;
+  });
+}
+
+/// On a GPU nobody would find out.
+void requireRows(const NamedTensor& named) {
+  const std::int64_t count = named.source->onCpu().shape()[0];
+  for (const std::int64_t row : named.value.span<std::int64_t>())
+    if (row < 0 || row >= count) [[unlikely]]
+      throw InvalidArgument(fmt::format("network: the batch's {} name row {} of {}", named.name, row,
+                                        named.source->onCpu().toString()));
+}
+
+Tensor updateNumbersIn(const Tensor& numbers) {
+  return Tensor::view(numbers.data<std::int64_t>() + kPosition, {static_cast<std::int64_t>(kUpdateNumbers)},
+                      DType::Float64, numbers.device());
+}
+
+}  // namespace
+
+StepLane::StepLane(const Batch& like, std::size_t outputs, Context& context)
+    : context_(context),
+      sent_(context),
+      hostNumbers_(Tensor::pinned({kNumbers}, DType::Int64)),
+      numbers_(Tensor::zeros({kNumbers}, DType::Int64, context.device())),
+      hostUpdateNumbers_(updateNumbersIn(hostNumbers_)),
+      position_(numbers_.slice(0, {kPosition})),
+      updateNumbers_(updateNumbersIn(numbers_)),
+      hostResults_(Tensor::pinned({static_cast<std::int64_t>(outputs) * kLoss + 1}, DType::Float64)),
+      results_(Tensor::zeros(hostResults_.shape(), DType::Float64, context.device())),
+      allLosses_(results_.slice(0, {static_cast<std::int64_t>(outputs) * kLoss})),
+      penalty_(results_.slice(static_cast<std::int64_t>(outputs) * kLoss, {1})) {
+  add(like.features, pinned_.features, onDevice_.features);
+  add(like.labels, pinned_.labels, onDevice_.labels);
+  add(like.masks, pinned_.masks, onDevice_.masks);
+  for (std::size_t i = 0; i < outputs; ++i)
+    losses_.push_back(results_.slice(static_cast<std::int64_t>(i) * kLoss, {kLoss}));
+  setZero(hostNumbers_, context);
+}
+
+void StepLane::add(const std::vector<NamedTensor>& like, std::vector<NamedTensor>& pinned,
+                   std::vector<NamedTensor>& there) {
+  for (const auto& [name, value, source] : like) {
+    pinned.push_back({name, Tensor::pinned(value.shape(), value.dtype()), source});
+    const Tensor sent = Tensor::zeros(value.shape(), value.dtype(), context_.device());
+    there.push_back({name, sent});
+    if (!source) continue;
+    const Tensor& all = source->on(context_.device());
+    there.back().value =
+        Tensor::zeros(all.shape().dropFirst().prepend(value.elements()), all.dtype(), context_.device());
+    gatherings_.push_back({&all, sent, there.back().value});
+  }
+}
+
+bool StepLane::fits(const Batch& batch) const {
+  return sameForms(batch.features, pinned_.features) && sameForms(batch.labels, pinned_.labels) &&
+         sameForms(batch.masks, pinned_.masks);
+}
+
+void StepLane::fill(const std::vector<NamedTensor>& from, std::vector<NamedTensor>& pinned,
+                    std::vector<NamedTensor>& there, std::size_t& gathering) {
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    copy(from[i].value, pinned[i].value);
+    if (from[i].source) requireRows(from[i]);
+    Tensor& target = from[i].source ? gatherings_[gathering++].rows : there[i].value;
+    copy(pinned[i].value, target, context_, Stream::Copy);
+  }
+}
+
+void StepLane::send(const Batch& batch) {
+  sent_.wait();  // one that no step followed may still be read
+  std::size_t gathering = 0;
+  fill(batch.features, pinned_.features, onDevice_.features, gathering);
+  fill(batch.labels, pinned_.labels, onDevice_.labels, gathering);
+  fill(batch.masks, pinned_.masks, onDevice_.masks, gathering);
+  sent_.record(context_, Stream::Copy);
+  sent_.waitOn(context_);
+  onDevice_.stamp = batch.stamp;
+  auto* const numbers = hostNumbers_.data<std::int64_t>();
+  numbers[0] = batch.stamp.epoch;
+  numbers[1] = batch.stamp.firstExample;
+}
+
+void StepLane::fetch() {
+  copy(hostNumbers_, numbers_, context_);
+  for (auto& [source, rows, target] : gatherings_) gatherRows(*source, rows, target, context_);
+}
+
+void StepLane::fetchResults() {
+  copy(results_, hostResults_, context_);
+}
+
+std::span<const double> StepLane::hostLoss(std::size_t index) const {
+  return std::span<const double>(hostResults_.span<double>()).subspan(index * kLossNumbers, kLossNumbers);
+}
+
+}  // namespace muster::detail

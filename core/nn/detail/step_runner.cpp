@@ -1,0 +1,113 @@
+#include "muster/core/nn/detail/step_runner.h"
+
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+
+namespace muster::detail {
+
+StepRunner::StepRunner(const Batch& like, std::size_t outputs, bool recordable, Enqueue enqueue,
+                       Settle settle, Context& context)
+    : context_(context),
+      enqueue_(std::move(enqueue)),
+      settle_(std::move(settle)),
+      recordable_(recordable),
+      places_{Place{.lane = {like, outputs, context}, .done = Event(context)},
+              Place{.lane = {like, outputs, context}, .done = Event(context)}} {}
+
+StepRunner::~StepRunner() {
+  try {
+    finish();
+  } catch (const std::exception& error) {
+    logWarning("a step was under way when its network ended: {}", error.what());
+  }
+}
+
+StepLane& StepRunner::begin(const Batch& batch) {
+  current_ = (current_ + 1) % kLanes;
+  Place& place = places_[current_];
+  settle(place);
+  place.lane.send(batch);
+  return place.lane;
+}
+
+void StepRunner::run(std::uint64_t number, StepWork work) {
+  Place& place = places_[current_];
+  auto& graph = place.graphs[static_cast<std::size_t>(work)];
+  if (!graph && !(recordable_ && ranOnce_[static_cast<std::size_t>(work)] && record(place, work)))
+    return run(number, work, enqueue_);
+  graph->launch();
+  ++launched_;
+  enqueued(place, number, work);
+}
+
+void StepRunner::run(std::uint64_t number, StepWork work, const Enqueue& enqueue) {
+  Place& place = places_[current_];
+  try {
+    enqueue(place.lane, work);
+  } catch (...) {
+    waitAfterFailure();
+    throw;
+  }
+  ranOnce_[static_cast<std::size_t>(work)] = true;
+  enqueued(place, number, work);
+}
+
+/// Nothing of a step that was enqueued in part shall read the lane when it is used again.
+void StepRunner::waitAfterFailure() noexcept {
+  try {
+    context_.synchronize();
+  } catch (const std::exception& error) {
+    logWarning("after a step that failed: {}", error.what());
+  }
+}
+
+/// @return whether it could be recorded; where not, steps go on call by call.
+bool StepRunner::record(Place& place, StepWork work) {
+  try {
+    place.graphs[static_cast<std::size_t>(work)].emplace(
+        context_, [this, &place, work] { enqueue_(place.lane, work); });
+    return true;
+  } catch (const DeviceFailure& error) {
+    logWarning("network: steps cannot be recorded on {} and are run call by call: {}",
+               context_.device().toString(), error.what());
+    recordable_ = false;
+    return false;
+  }
+}
+
+void StepRunner::enqueued(Place& place, std::uint64_t number, StepWork work) {
+  place.done.record(context_);
+  place.number = number;
+  place.work = work;
+}
+
+const StepRunner::Place* StepRunner::placeOf(std::uint64_t number) const {
+  const auto found = std::ranges::find(places_, number, &Place::number);
+  return found == places_.end() ? nullptr : &*found;
+}
+
+bool StepRunner::complete(std::uint64_t number) const {
+  const Place* place = placeOf(number);
+  return !place || place->done.complete();
+}
+
+void StepRunner::finish(std::uint64_t number) {
+  for (auto& place : places_)
+    if (place.number == number) settle(place);
+}
+
+void StepRunner::finish() {
+  for (std::size_t i = 1; i <= kLanes; ++i) settle(places_[(current_ + i) % kLanes]);
+}
+
+void StepRunner::settle(Place& place) {
+  if (!place.number) return;
+  const std::uint64_t number = *place.number;
+  place.number.reset();
+  place.done.wait();
+  settle_(number, place.lane, place.work);
+}
+
+}  // namespace muster::detail

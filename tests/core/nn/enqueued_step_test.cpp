@@ -1,0 +1,422 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/data/in_memory.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/nn/computation_graph.h"
+#include "muster/core/nn/gradient_check.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/core/nn/batches.h"
+#include "tests/support/allocations.h"
+#include "tests/support/arrays.h"
+#include "tests/support/devices.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+// Steps that are enqueued and recorded, as on a GPU. On the CPU they take the same way where it is asked for,
+// and must come to the bits of those that are computed at once.
+
+using namespace muster;
+
+namespace {
+
+MultiLayerConfiguration images(Updater updater = Adam{.learningRate = 0.01}) {
+  return {.seed = 5,
+          .updater = std::move(updater),
+          .l1 = 1e-5,
+          .l2 = 1e-4,
+          .clipNorm = 1,
+          .inputShape = {1, 8, 8},
+          .layers = {Conv2d{.outChannels = 4, .kernel = {3, 3}, .activation = Activation::ReLU}, MaxPool2d{},
+                     Dropout{.rate = 0.3}, Dense{.units = 12, .activation = Activation::GELU},
+                     Output{.classes = 3}}};
+}
+
+/// Weights of examples, as another form of the same batch.
+Batch weighted(Batch batch) {
+  Tensor& mask = Batch::ensure(batch.masks, "labels", {batch.examples()});
+  for (std::int64_t i = 0; i < batch.examples(); ++i)
+    mask.data<float>()[i] = i % 3 == 0 ? 0.0f : static_cast<float>(i);
+  return batch;
+}
+
+/// Bytes instead of numbers.
+Batch asBytes(Batch batch) {
+  const Tensor numbers = batch.features[0].value;
+  Tensor& bytes = Batch::ensureOnly(batch.features, "bytes", numbers.shape(), DType::UInt8);
+  for (std::int64_t i = 0; i < bytes.elements(); ++i)
+    bytes.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(i);
+  return batch;
+}
+
+/// Batches of several sizes and forms, in an order in which each comes again.
+std::vector<Batch> mixture(std::int64_t count) {
+  std::vector<Batch> batches;
+  for (std::int64_t i = 0; i < count; ++i) {
+    auto batch = test::classBatch({1, 8, 8}, i % 4 == 3 ? 5 : 16, 3, static_cast<std::uint64_t>(i % 8));
+    if (i % 5 == 2) batch = weighted(batch);
+    if (i % 7 == 4) batch = asBytes(batch);
+    batch.stamp = {.sequence = i, .epoch = i / 8, .iteration = i, .firstExample = 16 * (i % 8)};
+    batches.push_back(batch);
+  }
+  return batches;
+}
+
+std::vector<double> scoresOf(Network& network, const std::vector<Batch>& batches) {
+  std::vector<double> scores;
+  for (const auto& batch : batches) {
+    const StepScore score = network.step(batch).wait();
+    scores.push_back(score.score);
+    scores.push_back(score.weight);
+  }
+  return scores;
+}
+
+/// Of all but the gradients.
+bool sameState(Network& a, Network& b) {
+  const auto mine = a.state(), theirs = b.state();
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    if (mine[i]->kind != BlockKind::Gradients &&
+        !test::sameBits(copyTo(mine[i]->values, Device::cpu()), copyTo(theirs[i]->values, Device::cpu())))
+      return false;
+  return true;
+}
+
+/// A network like `network` trained both ways on the CPU.
+template <typename T, typename Configuration>
+void checkBothWays(const Configuration& configuration, const std::vector<Batch>& batches, bool recordable) {
+  T atOnce(configuration), enqueued(configuration);
+  atOnce.init();
+  enqueued.init();
+  enqueued.setEnqueuedSteps(true);
+  CHECK(scoresOf(enqueued, batches) == scoresOf(atOnce, batches));
+  CHECK(sameState(enqueued, atOnce));
+  CHECK(atOnce.launchedSteps() == 0);
+  CHECK((enqueued.launchedSteps() > 0) == recordable);
+  enqueued.gradient(batches[0], {});
+  atOnce.gradient(batches[0], {});
+  CHECK(sameState(enqueued, atOnce));
+  CHECK(
+      test::sameBits(enqueued.block(BlockKind::Gradients).values, atOnce.block(BlockKind::Gradients).values));
+}
+
+/// y = 2 x, but how it does that nobody is told.
+struct Twice {
+  static constexpr std::string_view kType = "twice";
+  std::string name = {};
+  Shape outputShape(const Shape& input) const { return input; }
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context& context) const {
+    struct Program final : ModuleProgram {
+      explicit Program(Context& c) : context(c) {}
+      void forward(const Tensor& x, Tensor& y, const StepInfo&) override { scale(2, x, y, context); }
+      void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX,
+                    const StepInfo& info) override {
+        weight = info.lossWeight;
+        if (gradX.defined()) scale(2, gradY, gradX, context);
+      }
+      Context& context;
+    };
+    return std::make_unique<Program>(context);
+  }
+  void fields(Fields&) {}
+  void validate() const {}
+
+  static inline double weight = 0;
+};
+
+/// Plain descent without `settings()`.
+struct OwnRule {
+  static constexpr std::string_view kType = "own";
+  Schedule learningRate = 0.1;
+  std::vector<std::string> stateNames() const { return {}; }
+  double apply(const UpdateStep& step, Context& context) const {
+    return updateSgd(step.blocks, step.ranges, step.clip, context);
+  }
+  void fields(Fields&) {}
+  void validate() const {}
+};
+
+}  // namespace
+
+TEST_CASE("enqueued steps have the bits of those that are computed at once, with every updater") {
+  for (const char* updater : {"sgd", "nesterovs", "adam", "adamw", "rmsprop", "adagrad"}) {
+    CAPTURE(updater);
+    checkBothWays<MultiLayerNetwork>(images(Updater::named(updater, 0.01)), mixture(24), true);
+  }
+}
+
+TEST_CASE("so have those of normalised and masked sequences, and of graphs with several losses") {
+  std::vector<Batch> sequences;
+  for (std::int64_t i = 0; i < 6; ++i) {
+    sequences.push_back(test::sequenceBatch({5, 3}, 4, 3, static_cast<std::uint64_t>(i), i % 2 == 0));
+    sequences.back().stamp = {.sequence = i, .iteration = i};
+  }
+  for (std::size_t i = 0; i < 12; ++i) sequences.push_back(Batch(sequences[i]));
+  checkBothWays<MultiLayerNetwork>(
+      MultiLayerConfiguration{.seed = 2,
+                              .inputShape = {5, 3},
+                              .layers = {LSTM{.units = 4}, SelfAttention{.heads = 2}, LayerNorm{},
+                                         Output{.classes = 3, .perStep = true}}},
+      sequences, true);
+
+  ComputationGraphConfiguration graph{.seed = 2, .inputs = {{.name = "x", .shape = {1, 8, 8}}}};
+  graph.add("conv", Conv2d{.outChannels = 3, .kernel = {3, 3}}, {"x"});
+  graph.add("norm", BatchNorm{.activation = Activation::ReLU}, {"conv"});
+  graph.addOutput(graph.add("a", Output{.classes = 3}, {"norm"}));
+  graph.addOutput(graph.add("b", Output{.classes = 3}, {"norm"}), 0.25);
+  std::vector<Batch> batches;
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    batches.push_back(test::classBatch({1, 8, 8}, 6, 3, i));
+    batches.back().labels[0].name = std::string("a");
+    batches.back().labels.push_back({"b", batches.back().labels[0].value});
+  }
+  checkBothWays<ComputationGraph>(graph, batches, true);
+}
+
+TEST_CASE("a layer of one's own that does not say that it can be recorded is run call by call") {
+  auto configuration = images();
+  configuration.layers.insert(configuration.layers.begin() + 1, Twice{});
+  checkBothWays<MultiLayerNetwork>(configuration, mixture(12), false);
+  // And it is told the loss's weight.
+  Twice::weight = 0;
+  MultiLayerNetwork model(configuration);
+  model.init();
+  model.setEnqueuedSteps(true);
+  model.step(test::classBatch({1, 8, 8}, 7, 3, 1));
+  CHECK(Twice::weight == 7);
+
+  auto onDevice = images();
+  onDevice.layers[3] = OnDevice(onDevice.layers[3], Device::cpu());
+  checkBothWays<MultiLayerNetwork>(onDevice, mixture(12), true);  // the network's own device: as if unsaid
+}
+
+TEST_CASE("an updater without settings is waited for, and gives the same bits") {
+  checkBothWays<MultiLayerNetwork>(images(OwnRule{.learningRate = 0.05}), mixture(12), true);
+}
+
+TEST_CASE_TEMPLATE("batches of a resident data set are gathered where the network computes", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const auto all = asBytes(test::classBatch({1, 8, 8}, 37, 3, 2));
+  const auto train = [&](MemoryPlacement placement, bool enqueued) {
+    Context context(Where::device(), Where::options());
+    auto model = std::make_unique<MultiLayerNetwork>(images());
+    MultiLayerNetwork there(images(), context);
+    there.init();
+    if (enqueued) there.setEnqueuedSteps(true);
+    InMemoryDataSetIterator data(all.features[0].value, all.labels[0].value, 8, 5, placement);
+    there.fit(data, 3);
+    CHECK((there.launchedSteps() > 0) == enqueued);
+    model->init();
+    model->copyStateFrom(there);
+    const auto accuracy = there.evaluate(data).accuracy();
+    CHECK(accuracy == model->evaluate(data).accuracy());
+    return model;
+  };
+  const auto expected = train(MemoryPlacement::Host, true);
+  CHECK(sameState(*train(MemoryPlacement::Device, true), *expected));
+  if (!Where::device().isCpu()) return;
+  CHECK(sameState(*train(MemoryPlacement::Host, false), *expected));
+  CHECK(sameState(*train(MemoryPlacement::Device, false), *expected));
+}
+
+TEST_CASE("a batch that names a row which is not there is refused") {
+  MultiLayerNetwork model(images());
+  model.init();
+  const auto all = test::classBatch({1, 8, 8}, 4, 3, 2);
+  InMemoryDataSetIterator data(all.features[0].value, all.labels[0].value, 2, {}, MemoryPlacement::Device);
+  Batch batch;
+  REQUIRE(data.next(batch));
+  batch.labels[0].value.data<std::int64_t>()[1] = 4;
+  CHECK(test::thrown<InvalidArgument>([&] { model.step(batch); }) == "gather: int64 [4] on cpu has no row 4");
+  model.setEnqueuedSteps(true);
+  CHECK(test::thrown<InvalidArgument>([&] { model.step(batch); }) ==
+        "network: the batch's labels name row 4 of int64 [4] on cpu");
+  batch.labels[0].value.data<std::int64_t>()[1] = 0;
+  CHECK(std::isfinite(model.step(batch).wait().score));
+}
+
+TEST_CASE("enqueued steps allocate nothing, with batches of two sizes and with a mask") {
+  MultiLayerNetwork model(images());
+  model.init();
+  model.setEnqueuedSteps(true);
+  const auto full = test::classBatch({1, 8, 8}, 16, 3, 1), rest = test::classBatch({1, 8, 8}, 5, 3, 1);
+  const auto masked = weighted(test::classBatch({1, 8, 8}, 16, 3, 1));
+  InMemoryDataSetIterator data(full.features[0].value, full.labels[0].value, 16, {}, MemoryPlacement::Device);
+  Batch rows;
+  REQUIRE(data.next(rows));
+  double sum = 0;
+  const auto round = [&] {
+    for (const Batch* batch : std::initializer_list<const Batch*>{&full, &rest, &masked, &rows})
+      sum += model.step(*batch).wait().score;
+  };
+  for (int i = 0; i < 4; ++i) round();
+  const long before = test::allocations();
+  round();
+  round();
+  CHECK(test::allocations() == before);
+  CHECK(std::isfinite(sum));
+}
+
+TEST_CASE("programs and forms of batches are kept in small numbers; tickets outlive both") {
+  MultiLayerNetwork model(images()), reference(images());
+  model.init();
+  reference.init();
+  model.setEnqueuedSteps(true);
+  std::vector<StepTicket> tickets;
+  std::vector<double> expected;
+  // Twelve batch sizes, and five forms of one of them: more than are kept, several times.
+  std::vector<Batch> batches;
+  for (std::int64_t i = 0; i < 12; ++i) batches.push_back(test::classBatch({1, 8, 8}, 2 + i, 3, 1));
+  for (int i = 0; i < 5; ++i) {
+    batches.push_back(test::classBatch({1, 8, 8}, 4, 3, 1));
+    Batch::ensure(batches.back().masks, fmt::format("weights{}", i), {4}).data<float>()[0] = 1;
+    std::ranges::fill(batches.back().masks[0].value.span<float>(), static_cast<float>(1 + i));
+  }
+  for (int round = 0; round < 3; ++round)
+    for (const auto& batch : batches) {
+      tickets.push_back(model.step(batch));
+      expected.push_back(reference.step(batch).wait().score);
+    }
+  for (std::size_t i = 0; i < tickets.size(); ++i) CHECK(tickets[i].wait().score == expected[i]);
+  CHECK(sameState(model, reference));
+}
+
+TEST_CASE_TEMPLATE("a loss that is not finite reaches neither parameters nor the updater's state", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device(), Where::options());
+  MultiLayerNetwork model(images(), context), before(images());
+  model.init();
+  before.init();
+  model.setEnqueuedSteps(true);
+  auto batch = test::classBatch({1, 8, 8}, 16, 3, 1);
+  for (int i = 0; i < 4; ++i) model.step(batch);
+  before.copyStateFrom(model);
+  const float good = std::exchange(batch.features[0].value.data<float>()[7], std::nanf(""));
+  CHECK(std::isnan(model.step(batch).wait().score));
+  CHECK(sameState(model, before));
+  batch.features[0].value.data<float>()[7] = good;
+  CHECK(std::isfinite(model.step(batch).wait().score));
+  CHECK_FALSE(sameState(model, before));
+}
+
+TEST_CASE("fit() with enqueued steps names the batch whose score is not finite") {
+  MultiLayerNetwork model(images());
+  model.init();
+  model.setEnqueuedSteps(true);
+  std::vector<Batch> batches = mixture(6);
+  batches[1].features[0].value = cloneTensor(batches[1].features[0].value);
+  batches[1].features[0].value.data<float>()[7] = std::numeric_limits<float>::quiet_NaN();
+  test::ListIterator data(batches);
+  CHECK(test::thrown<NonFiniteScore>([&] { model.fit(data); }).starts_with("batch 2 of epoch 1: the score"));
+}
+
+TEST_CASE_TEMPLATE("a label out of range is told when the score is read", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  if (Where::device().isCpu()) return;  // there it is found when the step is enqueued
+  Context context(Where::device(), Where::options());
+  MultiLayerNetwork model(images(), context);
+  model.init();
+  auto batch = test::classBatch({1, 8, 8}, 6, 3, 1);
+  batch.labels[0].value.data<std::int64_t>()[4] = 3;
+  const auto ticket = model.step(batch);
+  CHECK(test::thrown<InvalidArgument>([&] { static_cast<void>(ticket.wait()); }) ==
+        "loss: the label of row 4 is 3, expected 0 to 2");
+}
+
+TEST_CASE_TEMPLATE("training a few steps agrees with the CPU and has the same bits twice", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device(), Where::options());
+  MultiLayerNetwork onCpu(images()), first(images(), context), second(images(), context);
+  for (auto* model : {&onCpu, &first, &second}) model->init();
+  CHECK(sameState(onCpu, first));  // drawn by the same numbers
+  const auto batches = mixture(16);
+  const auto expected = scoresOf(onCpu, batches), scores = scoresOf(first, batches);
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    CHECK(scores[i] == doctest::Approx(expected[i]).epsilon(1e-3));
+  CHECK(scoresOf(second, batches) == scores);
+  CHECK(sameState(first, second));
+  const auto batch = batches[0];
+  CHECK(first.score(batch) == doctest::Approx(onCpu.score(batch)).epsilon(1e-3));
+  Tensor mine, theirs;
+  first.output(batch, mine);
+  onCpu.output(batch, theirs);
+  CHECK(mine.device().isCpu());
+  CHECK(test::maxError(mine, test::toArray(theirs)) < 1e-3);
+}
+
+TEST_CASE_TEMPLATE("gradients agree with central differences", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device(), Where::options());
+  auto configuration = images();
+  MultiLayerNetwork model(configuration, context);
+  model.init();
+  model.setEnqueuedSteps(true);
+  const Tensor before = copyTo(model.block(BlockKind::Parameters).values, Device::cpu());
+  const auto result = checkGradients(model, test::classBatch({1, 8, 8}, 6, 3, 4));
+  CHECK_MESSAGE(result.passed, result.toString());
+  CHECK(test::sameBits(copyTo(model.block(BlockKind::Parameters).values, Device::cpu()), before));
+}
+
+TEST_CASE_TEMPLATE("state goes from device to device and through files", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device(), Where::options());
+  MultiLayerNetwork trained(images(), context), there(images(), context), here(images());
+  for (auto* model : {&trained, &there, &here}) model->init();
+  for (const auto& batch : mixture(4)) trained.step(batch);
+  here.copyStateFrom(trained);
+  CHECK(sameState(here, trained));
+  there.copyStateFrom(here);
+  CHECK(sameState(there, trained));
+  CHECK(sameState(*trained.clone(), trained));
+  CHECK(trained.clone()->context().device().isCpu());
+  const test::TemporaryDirectory directory;
+  trained.save(directory / "model.safetensors");
+  CHECK(sameState(*Network::load(directory / "model.safetensors"), trained));
+}
+
+TEST_CASE_TEMPLATE("forward and backward by hand take and give tensors on the CPU", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device(), Where::options());
+  const MultiLayerConfiguration configuration{
+      .seed = 3,
+      .inputShape = {6},
+      .layers = {Dense{.units = 5, .activation = Activation::Tanh}, Dense{.units = 2}}};
+  MultiLayerNetwork onCpu(configuration), model(configuration, context);
+  const auto batch = test::classBatch({6}, 4, 2, 1);
+  Tensor output[2], gradInput[2];
+  MultiLayerNetwork* const models[] = {&onCpu, &model};
+  for (int i = 0; i < 2; ++i) {
+    models[i]->init();
+    models[i]->forward(batch.features[0].value, output[i]);
+    models[i]->backward(output[i], &gradInput[i]);
+  }
+  CHECK(test::maxError(output[1], test::toArray(output[0])) < 1e-5);
+  CHECK(test::maxError(gradInput[1], test::toArray(gradInput[0])) < 1e-5);
+}
+
+TEST_CASE_TEMPLATE("a hundred epochs use no more memory than ten", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device(), Where::options());
+  MultiLayerNetwork model(images(), context);
+  model.init();
+  model.setEnqueuedSteps(true);
+  test::ListIterator data(mixture(8));
+  model.fit(data, 10);
+  const auto bytes = model.activationBytes();
+  const long objects = test::liveObjects();
+  model.fit(data, 90);
+  CHECK(test::liveObjects() == objects);
+  CHECK(model.activationBytes() == bytes);
+}

@@ -1,0 +1,179 @@
+#include "muster/core/nn/detail/step_runner.h"
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "muster/core/nn/detail/score_ring.h"
+#include "muster/core/ops/loss.h"
+#include "tests/core/nn/batches.h"
+#include "tests/support/allocations.h"
+#include "tests/support/devices.h"
+#include "tests/support/thrown.h"
+
+// A step here adds up its features where it computes; what it is told and what it gives back goes the same
+// way as a network's.
+
+using namespace muster;
+using namespace muster::detail;
+
+namespace {
+
+Batch batchOf(float value, std::int64_t examples = 2) {
+  Batch batch;
+  Tensor& features = Batch::ensure(batch.features, "features", {examples, 3});
+  std::ranges::fill(features.span<float>(), value);
+  return batch;
+}
+
+struct Steps {
+  explicit Steps(bool recordable = true, Device device = Device::cpu())
+      : context(device),
+        runner(
+            batchOf(0), 1, recordable, [this](StepLane& lane, StepWork work) { enqueue(lane, work); },
+            [this](std::uint64_t number, const StepLane& lane, StepWork work) {
+              settled.push_back(fmt::format("{}{}", number, work == StepWork::Update ? "u" : "g"));
+              values.push_back(lane.hostLoss(0)[0]);
+            },
+            context) {}
+
+  void enqueue(StepLane& lane, StepWork) {
+    ++calls;
+    lane.fetch();
+    if (fail) throw std::runtime_error("no");
+    lossInto(Loss::MeanSquaredError, lane.batch().features[0].value, zeros(), {}, none, {},
+             lane.lossNumbers(0), context);
+    lane.fetchResults();
+  }
+  const Tensor& zeros() {
+    if (!zeros_.defined()) zeros_ = Tensor::zeros({2, 3}, DType::Float32, context.device());
+    return zeros_;
+  }
+  void run(std::uint64_t number, float value, StepWork work = StepWork::Update) {
+    runner.begin(batchOf(value));
+    runner.run(number, work);
+  }
+
+  Context context;
+  int calls = 0;
+  bool fail = false;
+  std::vector<std::string> settled;
+  std::vector<double> values;
+  Tensor none, zeros_;
+  StepRunner runner;
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("steps take turns in two lanes, and each is settled before its lane is used again", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Steps steps(true, Where::device());
+  for (int i = 1; i <= 5; ++i) {
+    steps.run(static_cast<std::uint64_t>(i), static_cast<float>(i));
+    CHECK(steps.settled.size() == static_cast<std::size_t>(std::max(0, i - 2)));
+  }
+  CHECK(steps.runner.underWay(4));
+  CHECK(steps.runner.underWay(5));
+  CHECK_FALSE(steps.runner.underWay(3));
+  steps.runner.finish(5);  // asked for out of order
+  steps.runner.finish(5);
+  CHECK(steps.runner.complete(5));
+  steps.runner.finish();
+  CHECK(steps.settled == std::vector<std::string>{"1u", "2u", "3u", "5u", "4u"});
+  // Two rows of the mean of three squares: each step has read its own batch.
+  CHECK(steps.values == std::vector<double>{2, 8, 18, 50, 32});
+}
+
+TEST_CASE("the first step of each work is run call by call, those behind it are launched from each lane") {
+  Steps steps;
+  steps.run(1, 1);
+  CHECK(steps.runner.launched() == 0);
+  steps.run(2, 1);
+  CHECK(steps.runner.launched() == 1);
+  steps.run(3, 1, StepWork::Gradient);
+  steps.run(4, 1);
+  CHECK(steps.runner.launched() == 2);
+  steps.run(5, 1);
+  steps.run(6, 1, StepWork::Gradient);
+  CHECK(steps.runner.launched() == 4);
+  steps.runner.finish();
+  CHECK(steps.settled == std::vector<std::string>{"1u", "2u", "3g", "4u", "5u", "6g"});
+  // Where somebody looks on, it is call by call in any case.
+  steps.runner.begin(batchOf(3));
+  int seen = 0;
+  steps.runner.run(7, StepWork::Gradient, [&](StepLane& lane, StepWork work) {
+    ++seen;
+    steps.enqueue(lane, work);
+  });
+  CHECK(seen == 1);
+  CHECK(steps.runner.launched() == 4);
+}
+
+TEST_CASE("what cannot be recorded is always run call by call") {
+  Steps steps(false);
+  for (std::uint64_t i = 1; i <= 4; ++i) steps.run(i, 1);
+  CHECK(steps.runner.launched() == 0);
+  CHECK(steps.calls == 4);
+}
+
+TEST_CASE("a step that fails when it is enqueued leaves the lanes as they were") {
+  Steps steps;
+  steps.run(1, 1);
+  steps.fail = true;
+  CHECK(test::thrown<std::runtime_error>([&] { steps.run(2, 2); }) == "no");
+  CHECK_FALSE(steps.runner.underWay(2));
+  steps.fail = false;
+  steps.run(3, 3);
+  steps.run(4, 4);
+  steps.runner.finish();
+  CHECK(steps.values == std::vector<double>{2, 18, 32});
+}
+
+TEST_CASE("steps allocate nothing once they are recorded") {
+  Steps steps;
+  const auto batch = batchOf(1);
+  steps.settled.reserve(64);
+  steps.values.reserve(64);
+  const auto run = [&](std::uint64_t number) {
+    steps.runner.begin(batch);
+    steps.runner.run(number, StepWork::Update);
+  };
+  for (std::uint64_t i = 1; i <= 4; ++i) run(i);
+  const long before = test::allocations();
+  for (std::uint64_t i = 5; i <= 9; ++i) run(i);
+  CHECK(test::allocations() == before);
+}
+
+TEST_CASE("a lane takes batches of its form: names, element types, shapes") {
+  Context context;
+  auto batch = test::classBatch({3}, 2, 2, 1);
+  const StepLane lane(batch, 1, context);
+  CHECK(lane.fits(batch));
+  CHECK_FALSE(lane.fits(test::classBatch({3}, 3, 2, 1)));
+  CHECK_FALSE(lane.fits(test::targetBatch({3}, 2, 2, 1)));
+  Batch::ensure(batch.masks, "labels", {2});
+  CHECK_FALSE(lane.fits(batch));
+  batch.masks.clear();
+  batch.features[0].name = "other";
+  CHECK_FALSE(lane.fits(batch));
+}
+
+TEST_CASE("scores are remembered by number, failures too, and forgotten after many others") {
+  ScoreRing ring;
+  const auto first = ring.nextNumber(), second = ring.nextNumber();
+  CHECK_FALSE(ring.has(first));
+  ring.put(first, {.score = 1.5, .weight = 2});
+  ring.put(second, std::make_exception_ptr(InvalidArgument("row 3")));
+  CHECK(ring.get(first).score == 1.5);
+  CHECK(ring.get(first).weight == 2);
+  CHECK(test::thrown<InvalidArgument>([&] { ring.get(second); }) == "row 3");
+  std::uint64_t number = second;
+  for (std::size_t i = 2; i < ScoreRing::kSteps; ++i) ring.put(number = ring.nextNumber(), StepScore{});
+  CHECK(ring.get(first).score == 1.5);
+  ring.put(ring.nextNumber(), StepScore{});
+  CHECK(test::thrown<InvalidArgument>([&] { ring.get(first); }) ==
+        "step: 64 others came since, and its score was forgotten");
+}
