@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "muster/core/base/error.h"
 
@@ -81,6 +82,7 @@ TaskEnd Worker::train(FitRun& run, std::int64_t epochs, Collective& collective, 
   return thread_.submit([this, &run, epochs, &collective, &listeners] {
     const IdleAtEnd idle{activity_};
     current_ = {.epoch = run.firstEpoch()};
+    begun_.reset();  // of a run that failed
     const Peer peer(*this, run.peers(), collective.participants() == 1);
     try {
       trainEpochs(run, epochs, collective, listeners);
@@ -136,6 +138,7 @@ bool Worker::runRound(FitRun& run, WorkerListeners& listeners) {
     if (!run.stopping()) work(**batch, run, listeners);
     if (!run.freeBatches().push(*batch)) return false;
   }
+  if (begun_) finishStep(run, listeners);  // a merge is of steps that are done and known to be good
   if (run.stopping()) {
     run.peers().leave(index_);  // others may have begun a step before the stop
     giveBackBatches(run);
@@ -154,14 +157,27 @@ void Worker::work(Batch& batch, FitRun& run, WorkerListeners& listeners) {
   activity_.set(Activity::Kind::Computing, batch.stamp.sequence);
   waitedInStep_ = std::chrono::nanoseconds(0);
   const auto begin = Clock::now();
-  const StepScore score = (gradientAlone ? replica_->gradient(batch, {}) : replica_->step(batch)).wait();
+  const StepTicket ticket = gradientAlone ? replica_->gradient(batch, {}) : replica_->step(batch);
+  times_.own.computing += Clock::now() - begin - waitedInStep_;
+  times_.own.waitingForWorkers += waitedInStep_;
+  if (begun_) finishStep(run, listeners);
+  begun_ = Step{ticket, batch.stamp, batch.examples()};
+  if (gradientAlone || ticket.ready() || !listeners.listeners.empty()) finishStep(run, listeners);
+}
+
+void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
+  const Step step = *begun_;
+  begun_.reset();
+  const BatchStamp latest = std::exchange(current_, step.stamp);  // a failure from here on is this step's
+  activity_.set(Activity::Kind::Computing, step.stamp.sequence);
+  const auto begin = Clock::now();
+  const StepScore score = step.ticket.wait();
   requireFinite(score);
   require(std::isfinite(score.weight) && score.weight >= 0,
           "a step's weight must be finite and not negative, got {}", score.weight);
-  times_.own.computing += Clock::now() - begin - waitedInStep_;
-  times_.own.waitingForWorkers += waitedInStep_;
+  times_.own.computing += Clock::now() - begin;
   currentScore_ = score.score;
-  currentExamples_ = batch.examples();
+  currentExamples_ = step.examples;
   ++times_.own.batches;
   times_.own.examples += currentExamples_;
   contribution_.scoreSum += score.score * score.weight;
@@ -169,7 +185,8 @@ void Worker::work(Batch& batch, FitRun& run, WorkerListeners& listeners) {
   contribution_.examples += currentExamples_;
   ++contribution_.batches;
   ++contribution_.epochIterations;
-  if (!gradientAlone) tell(listeners, currentScore_);
+  if (run.localWork() != LocalWork::Gradient) tell(listeners, currentScore_);
+  current_ = latest;
 }
 
 double Worker::settle(const FitRun::Meeting& meeting, WorkerListeners& listeners) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "muster/core/nn/model.h"
 #include "muster/parallel/worker/evaluation_run.h"
@@ -56,8 +57,11 @@ class Worker {
   void trainEpochs(FitRun& run, std::int64_t epochs, Collective& collective, WorkerListeners& listeners);
   /// Steps until the quota is done, the epoch ends or the run stops. @return false if the run was aborted.
   bool runRound(FitRun& run, WorkerListeners& listeners);
-  /// The worker's work with a batch: a step, or the gradient alone.
+  /// The worker's work with a batch: a step, or the gradient alone. Where the device goes on with a step, its
+  /// score is read while the next one runs, unless a listener wants to see the replica as the step left it.
   void work(Batch& batch, FitRun& run, WorkerListeners& listeners);
+  /// Waits for the step that was begun last, and counts it.
+  void finishStep(FitRun& run, WorkerListeners& listeners);
   /// The update that follows a meeting about gradients. @return the penalty.
   double settle(const FitRun::Meeting& meeting, WorkerListeners& listeners);
   void tell(WorkerListeners& listeners, double score);
@@ -71,10 +75,16 @@ class Worker {
   const int index_;
   const Placement placement_;
   const int threads_;
-  std::unique_ptr<Context> context_;          // worker's thread only
-  std::unique_ptr<Model> replica_;            // likewise, but see replica()
-  Contribution contribution_;                 // worker's thread only
-  BatchStamp current_;                        // likewise: the batch in progress or the last one
+  std::unique_ptr<Context> context_;  // worker's thread only
+  std::unique_ptr<Model> replica_;    // likewise, but see replica()
+  Contribution contribution_;         // worker's thread only
+  BatchStamp current_;                // likewise: the batch in progress or the last one
+  struct Step {
+    StepTicket ticket;
+    BatchStamp stamp;
+    std::int64_t examples;
+  };
+  std::optional<Step> begun_;                 // likewise: its score is not read yet
   double currentScore_ = 0;                   // likewise: its score, and its examples
   std::int64_t currentExamples_ = 0;          // likewise
   std::chrono::nanoseconds waitedInStep_{0};  // likewise: for other workers, since the step began
