@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -147,13 +148,19 @@ TEST_CASE("steps allocate nothing once they are recorded") {
   CHECK(test::allocations() == before);
 }
 
-TEST_CASE("a lane takes batches of its form: names, element types, shapes") {
+TEST_CASE("a lane takes batches of its form: names, element types, shapes, and what rows are named of") {
   Context context;
   auto batch = test::classBatch({3}, 2, 2, 1);
   const StepLane lane(batch, 1, context);
   CHECK(lane.fits(batch));
   CHECK_FALSE(lane.fits(test::classBatch({3}, 3, 2, 1)));
   CHECK_FALSE(lane.fits(test::targetBatch({3}, 2, 2, 1)));
+  auto bytes = batch;
+  bytes.features[0].value = Tensor::zeros({2, 3}, DType::UInt8);
+  CHECK_FALSE(lane.fits(bytes));
+  auto rows = batch;
+  rows.labels[0].source = std::make_shared<const ResidentTensor>(Tensor::zeros({5}, DType::Int64));
+  CHECK_FALSE(lane.fits(rows));
   Batch::ensure(batch.masks, "labels", {2});
   CHECK_FALSE(lane.fits(batch));
   batch.masks.clear();
