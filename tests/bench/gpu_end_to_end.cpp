@@ -53,12 +53,12 @@ void printResult(double samplesPerSecond, double score, MathMode mode) {
   fmt::print("{{\"samplesPerSecond\": {:.1f}, \"mathMode\": \"{}\"}}\n", samplesPerSecond, nameOf(mode));
 }
 
-/// Images as MNIST's files have them, a byte a pixel.
+/// Images as MNIST's files have them, a byte a pixel, that lie on the GPU as PyTorch's do.
 void measureConvnet(const Options& options) {
   const Device device = Device::parse(options.device);
   MultiLayerNetwork model(convnet());
   model.init();
-  auto data = randomImages(kBatches * options.batch, options.batch, DType::UInt8);
+  auto data = randomImages(kBatches * options.batch, options.batch, DType::UInt8, MemoryPlacement::Device);
   auto wrapper = ParallelWrapper::Builder(model)
                      .workers(options.arm)
                      .devices({device})
@@ -77,7 +77,8 @@ void measureResnet18(const Options& options) {
   configuration.updater = Sgd{.learningRate = 0.01};
   ComputationGraph model(configuration, context);
   model.init();
-  auto data = randomImages(kResnetBatches * options.batch, options.batch, DType::UInt8);
+  auto data =
+      randomImages(kResnetBatches * options.batch, options.batch, DType::UInt8, MemoryPlacement::Device);
   const double epochs = epochsPerSecond(options.seconds, [&](std::int64_t count) { model.fit(data, count); });
   printResult(epochs * static_cast<double>(kResnetBatches * options.batch), model.score(),
               context.mathMode());
@@ -152,7 +153,7 @@ void printTable(const std::vector<Arm>& arms, const Options& options) {
              isConvnet ? "MNIST convnet, Nesterovs, L2" : "ResNet-18 on images 1x28x28, plain SGD",
              options.batch, device.name, nameOf(context.mathMode()), options.rounds, options.seconds);
   if (isConvnet)
-    fmt::print("muster: all workers on this device, averaging every {} iterations, images sent as bytes\n",
+    fmt::print("muster: all workers on this device, averaging every {} iterations, images on it as bytes\n",
                options.averagingFrequency);
   for (const auto& arm : arms)
     if (!arm.results.empty() && arm.results.front().contains("about")) {

@@ -24,7 +24,8 @@ inline MultiLayerConfiguration convnet() {
 /// Random images that stay in memory, as the baseline has them: this measures training, not reading files.
 /// @param dtype  Float32, or UInt8 as in the files.
 inline InMemoryDataSetIterator randomImages(std::int64_t examples, std::int64_t batch,
-                                            DType dtype = DType::Float32) {
+                                            DType dtype = DType::Float32,
+                                            MemoryPlacement placement = MemoryPlacement::Host) {
   Tensor features = Tensor::empty({examples, 1, 28, 28}, dtype),
          labels = Tensor::empty({examples}, DType::Int64);
   const RandomStream random(1, "images");
@@ -36,7 +37,7 @@ inline InMemoryDataSetIterator randomImages(std::int64_t examples, std::int64_t 
       features.data<float>()[i] = static_cast<float>(value);
   }
   for (std::int64_t i = 0; i < examples; ++i) labels.data<std::int64_t>()[i] = i % 10;
-  return {features, labels, batch, 1};
+  return {features, labels, batch, 1, placement};
 }
 
 }  // namespace muster::bench
