@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "examples/support/command_line.h"
 #include "muster/core/base/error.h"
@@ -30,13 +31,22 @@ void requireThere(const std::string& list, Device device) {
                                               namesOf(there), why.empty() ? "" : " alone, as ", why));
 }
 
-/// Nobody asked for it, so a GPU that cannot be used is no error.
+/// Whether the driver of a GPU has left its mark (WSL's is another one), whatever this build makes of it.
+bool driverIsThere() {
+  std::error_code unreadable;
+  return std::filesystem::exists("/dev/nvidiactl", unreadable) ||
+         std::filesystem::exists("/dev/dxg", unreadable);
+}
+
+/// Nobody asked for it, so a GPU that cannot be used is no error: one that is full, or whose libraries do not
+/// start.
 DeviceChoice firstGpu() {
   const Device device = muster::defaultDevice();
-  if (device.isCpu()) return {};
+  if (device.isCpu() && !driverIsThere()) return {};
+  if (device.isCpu()) return {.notice = fmt::format("device: cpu: {}", muster::whyNoCuda())};
   try {
     const muster::Context usable(device);
-  } catch (const muster::DeviceUnavailable& error) {
+  } catch (const muster::Error& error) {
     return {.notice = fmt::format("device: cpu, as {} cannot be used: {}", device.toString(), error.what())};
   }
   return {.devices = {device},

@@ -22,7 +22,16 @@ mkdir "$to/lib"
   while IFS= read -r library; do cp -L "$library" "$to/lib/"; done
 
 XZ_OPT=--lzma2=preset=4,dict=96MiB tar -C "$to" -cJf "$to.tar.xz" .
+# The driver that CUDA's runtime, which the programs bring along, asks for at least; see NVIDIA's table in CUDA's
+# release notes.
+cuda=$(cat "$build"/CMakeFiles/*/CMakeCUDACompiler.cmake 2>/dev/null |
+  sed -n 's/^set(CMAKE_CUDA_COMPILER_VERSION "\([0-9]*\).*/\1/p' | tail -n 1)
+case $cuda in
+  12) driver="driver 525 (CUDA 12) or newer" ;;
+  13) driver="driver 580 (CUDA 13) or newer" ;;
+  *) driver="a driver for CUDA $cuda" ;;
+esac
 mebibytes() { du -sm "$1" | cut -f 1; }
 echo "$to: ${#programs[@]} programs, $(mebibytes "$to") MiB; $to.tar.xz: $(mebibytes "$to.tar.xz") MiB." \
-  "For x86-64 with glibc $(ldd --version | awk 'NR == 1 { print $NF }') or newer: there, call bash gpu-report.sh in" \
-  "the directory, or ./run gpu --build with either."
+  "For x86-64 with glibc $(ldd --version | awk 'NR == 1 { print $NF }') or newer and NVIDIA's $driver:" \
+  "there, call bash gpu-report.sh in the directory, or ./run gpu --build with either."
