@@ -45,6 +45,7 @@ Meaning meaningOf(cudaError_t error) {
     case cudaErrorNoDevice:
     case cudaErrorInvalidDevice:
     case cudaErrorInsufficientDriver:
+    case cudaErrorCallRequiresNewerDriver:
     case cudaErrorStubLibrary:
     case cudaErrorDevicesUnavailable:
     case cudaErrorDeviceNotLicensed:
@@ -53,6 +54,7 @@ Meaning meaningOf(cudaError_t error) {
     case cudaErrorCompatNotSupportedOnDevice:
     case cudaErrorInitializationError:
     case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidKernelImage:
     case cudaErrorUnsupportedPtxVersion:
     case cudaErrorJitCompilerNotFound:
       return Meaning::Unavailable;
@@ -67,6 +69,7 @@ Meaning meaningOf(cudaError_t error) {
     case cudaErrorAssert:
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContextIsDestroyed:
     case cudaErrorUnknown:
       return Meaning::FailedForGood;
     default:
@@ -122,6 +125,15 @@ void checkQuietly(cublasStatus_t status, const char* call) noexcept {
 }
 void checkQuietly(cudnnStatus_t status, const char* call) noexcept {
   logged(status, call);
+}
+
+std::string whyNoDevice(cudaError_t error, int driver, int runtime) {
+  if (error == cudaSuccess || error == cudaErrorNoDevice) return "this machine has no GPU that can be seen";
+  if (error == cudaErrorInsufficientDriver && driver == 0)
+    return "this machine has no driver for NVIDIA's GPUs";
+  const auto version = [](int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); };
+  return fmt::format("no GPU can be used on this machine ({}; its driver is for CUDA {}, this build for {})",
+                     cudaGetErrorString(error), version(driver), version(runtime));
 }
 
 std::string outOfMemoryText(std::string_view device, std::size_t asked, std::size_t free, std::size_t total) {

@@ -30,6 +30,10 @@ void checkQuietly(cudaError_t error, const char* call) noexcept;
 void checkQuietly(cublasStatus_t status, const char* call) noexcept;
 void checkQuietly(cudnnStatus_t status, const char* call) noexcept;
 
+/// Why this machine has no GPU to use, where counting them gave `error`, or success and none.
+/// @param driver, runtime  as CUDA numbers versions, 13000 for 13.0; a driver of 0: there is none.
+std::string whyNoDevice(cudaError_t error, int driver, int runtime);
+
 /// As in `out of memory on cuda:0: 4096 bytes were asked for, 512 of 1024 are free`.
 std::string outOfMemoryText(std::string_view device, std::size_t asked, std::size_t free, std::size_t total);
 

@@ -66,11 +66,12 @@ ConvolutionOwner makeConvolution(const Conv2dShape& s, cudnnMathType_t mathType)
 }
 
 /// The first that is deterministic, fits the workspace and multiplies no less exactly than the mode asks;
-/// cuDNN sorts them by the time it expects.
+/// cuDNN sorts them by the time it expects. Its default math is exact where a GPU has nothing else.
 template <typename Perf>
-const Perf& firstUsable(const std::vector<Perf>& found, MathMode mode, const char* pass) {
+const Perf& firstUsable(const std::vector<Perf>& found, const State& state, const char* pass) {
   for (const Perf& perf : found) {
-    const bool exact = mode != MathMode::Float32 || perf.mathType == CUDNN_FMA_MATH;
+    const bool exact = state.mathMode() != MathMode::Float32 || perf.mathType == CUDNN_FMA_MATH ||
+                       (perf.mathType == CUDNN_DEFAULT_MATH && !state.hasTensorFloat32());
     if (perf.status == CUDNN_STATUS_SUCCESS && perf.determinism == CUDNN_DETERMINISTIC &&
         perf.memory <= kWorkspaceBytes && exact)
       return perf;
@@ -213,7 +214,7 @@ class DnnConv2d final : public Conv2dPlan {
           return dnn().cudnnGetConvolutionForwardAlgorithm_v7(
               handle(), x_.get(), w_.get(), forwardConvolution_.get(), y_.get(), most, given, out);
         });
-    const auto& best = firstUsable(found, mode_, "forward pass");
+    const auto& best = firstUsable(found, state(), "forward pass");
     forward_ = best.algo;
     MUSTER_CUDA_CHECK(dnn().cudnnSetConvolutionMathType(forwardConvolution_.get(), best.mathType));
   }
@@ -226,7 +227,7 @@ class DnnConv2d final : public Conv2dPlan {
           return dnn().cudnnGetConvolutionBackwardDataAlgorithm_v7(
               handle(), w_.get(), y_.get(), dataConvolution_.get(), x_.get(), most, given, out);
         });
-    const auto& best = firstUsable(found, mode_, "gradient of the input");
+    const auto& best = firstUsable(found, state(), "gradient of the input");
     data_ = best.algo;
     MUSTER_CUDA_CHECK(dnn().cudnnSetConvolutionMathType(dataConvolution_.get(), best.mathType));
   }
@@ -239,7 +240,7 @@ class DnnConv2d final : public Conv2dPlan {
           return dnn().cudnnGetConvolutionBackwardFilterAlgorithm_v7(
               handle(), x_.get(), y_.get(), filterConvolution_.get(), w_.get(), most, given, out);
         });
-    const auto& best = firstUsable(found, mode_, "gradient of the weights");
+    const auto& best = firstUsable(found, state(), "gradient of the weights");
     filter_ = best.algo;
     MUSTER_CUDA_CHECK(dnn().cudnnSetConvolutionMathType(filterConvolution_.get(), best.mathType));
   }

@@ -1,5 +1,6 @@
 #include "muster/core/backend/cuda/state.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/device/detail/backend.h"
 #include "muster/core/device/detail/cuda.h"
 
@@ -9,6 +10,16 @@ namespace {
 class CudaEvent final : public detail::BackendEvent {
  public:
   explicit CudaEvent(Device device) : device_(device), event_(makeOn(device)) {}
+  ~CudaEvent() override {
+    try {
+      const DeviceGuard guard(device_.index());
+      event_.reset();
+    } catch (const std::exception& error) {
+      logWarning("{}", error.what());
+    }
+  }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
 
   void record(Context& context, Stream stream) override {
     require(context.device() == device_, "event: it belongs to {} and cannot be recorded on {}",
@@ -17,6 +28,7 @@ class CudaEvent final : public detail::BackendEvent {
   }
 
   bool complete() const override {
+    const DeviceGuard guard(device_.index());
     const cudaError_t state = cudaEventQuery(event_.get());
     if (state == cudaErrorNotReady) {
       static_cast<void>(cudaGetLastError());
@@ -26,17 +38,24 @@ class CudaEvent final : public detail::BackendEvent {
     return true;
   }
 
-  void wait() const override { MUSTER_CUDA_CHECK(cudaEventSynchronize(event_.get())); }
+  void wait() const override {
+    const DeviceGuard guard(device_.index());
+    MUSTER_CUDA_CHECK(cudaEventSynchronize(event_.get()));
+  }
 
   void waitOn(Context& context, Stream stream) const override {
     MUSTER_CUDA_CHECK(cudaStreamWaitEvent(stateOf(context).stream(stream), event_.get(), 0));
   }
 
  private:
+  /// Who waits looks at the event over and over, which is the quickest, and sleeps where there are more
+  /// contexts to wait for than cores to do so.
   static EventOwner makeOn(Device device) {
     const DeviceGuard guard(device.index());
-    return make<EventOwner>(
-        [](auto* event) { MUSTER_CUDA_CHECK(cudaEventCreateWithFlags(event, cudaEventDisableTiming)); });
+    const unsigned how = State::alive() > availableParallelism() ? cudaEventBlockingSync : cudaEventDefault;
+    return make<EventOwner>([how](auto* event) {
+      MUSTER_CUDA_CHECK(cudaEventCreateWithFlags(event, cudaEventDisableTiming | how));
+    });
   }
 
   Device device_;

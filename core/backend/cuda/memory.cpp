@@ -45,6 +45,18 @@ void finishOwnStream() {
   MUSTER_CUDA_CHECK(cudaStreamSynchronize(cudaStreamPerThread));
 }
 
+/// A device for calls that need one and care not which: the current one, or the first that is in use, so that
+/// a thread that has chosen none opens no context on a GPU that nobody works with.
+int anyInUse() {
+  const int count = deviceCount().count;  // counted before anything else is asked of CUDA
+  int current = 0;
+  MUSTER_CUDA_CHECK(cudaGetDevice(&current));
+  if (inUse(current)) return current;
+  for (int device = 0; device < count; ++device)
+    if (inUse(device)) return device;
+  return current;
+}
+
 }  // namespace
 
 std::byte* allocate(std::size_t bytes, Device device) {
@@ -68,6 +80,7 @@ void release(std::byte* data, Device device) noexcept {
 }
 
 std::byte* allocatePinned(std::size_t bytes) {
+  const DeviceGuard guard(anyInUse());
   void* data = nullptr;
   const cudaError_t error = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
   if (meaningOf(error) == Meaning::OutOfMemory) {
@@ -79,7 +92,12 @@ std::byte* allocatePinned(std::size_t bytes) {
 }
 
 void releasePinned(std::byte* data) noexcept {
-  MUSTER_CUDA_LOG(cudaFreeHost(data));
+  try {
+    const DeviceGuard guard(anyInUse());
+    MUSTER_CUDA_LOG(cudaFreeHost(data));
+  } catch (const std::exception& error) {
+    MUSTER_CUDA_LOG(cudaFreeHost(data));
+  }
 }
 
 void copyBytes(Place source, Place target, std::size_t bytes, Context& context, Stream stream) {

@@ -10,7 +10,12 @@
 
 namespace muster::cuda {
 
-/// Makes a device the calling thread's current one and puts back what was there.
+/// Whether this process has used the device. To make one that it has not the current one would open a context
+/// there, which takes hundreds of megabytes of its memory.
+bool inUse(int device);
+
+/// Makes a device the calling thread's current one and puts back what was there, where that is in use: a
+/// thread that has never chosen a device is given the first one.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device) {
@@ -20,7 +25,7 @@ class DeviceGuard {
     changed_ = true;
   }
   ~DeviceGuard() {
-    if (changed_) MUSTER_CUDA_LOG(cudaSetDevice(before_));
+    if (changed_ && inUse(before_)) MUSTER_CUDA_LOG(cudaSetDevice(before_));
   }
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;

@@ -1,5 +1,9 @@
 #include "muster/core/backend/cuda/state.h"
 
+#include <atomic>
+#include <cstdlib>
+
+#include "muster/core/backend/cuda/kernels/elementwise.h"
 #include "muster/core/base/error.h"
 #include "muster/core/device/detail/cuda.h"
 
@@ -8,8 +12,7 @@ namespace {
 
 constexpr int kFirstWithTensorFloat32 = 8;  // compute capability, major
 
-MathMode resolve(Device device, std::optional<MathMode> mode) {
-  const bool fast = cuda::propertiesOf(device).tensorFloat32;
+MathMode resolve(Device device, bool fast, std::optional<MathMode> mode) {
   if (!mode) return fast ? MathMode::TensorFloat32 : MathMode::Float32;
   require(fast || *mode == MathMode::Float32, "context: {} has no {}, which needs compute capability {}.0",
           device.toString(), nameOf(*mode), kFirstWithTensorFloat32);
@@ -37,17 +40,48 @@ void requirePresent(Device device) {
                                             device.toString(), there.count - 1));
 }
 
+/// A program may have no code for a GPU that it finds: it was made for others, and the driver cannot compile
+/// its PTX.
+void requireCode(Device device) {
+  const cudaError_t error = findCode();
+  const Meaning meaning = meaningOf(error);
+  if (error == cudaSuccess) return;
+  if (meaning == Meaning::OutOfMemory || meaning == Meaning::FailedForGood) check(error, "findCode()");
+  static_cast<void>(cudaGetLastError());
+  const DeviceProperties properties = cuda::propertiesOf(device);
+  throw DeviceUnavailable(
+      fmt::format("{} is not to be had: this build has no code for its compute capability {}.{} ({})",
+                  device.toString(), properties.major, properties.minor, cudaGetErrorString(error)));
+}
+
+/// With CUDA's 8 connections to a GPU, streams share some, and one's work then waits for another's. The
+/// driver reads the number when the process first uses it.
+void askForConnections() {
+  static const int done = ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  static_cast<void>(done);
+}
+
+std::atomic<int> statesAlive{0};
+
 }  // namespace
 
+// Devices do not go: once they were counted, an error of CUDA's is a call's that fails, and not that there
+// are none.
 DeviceCount deviceCount() {
+  static std::atomic<int> counted{0};
+  if (const int count = counted; count > 0) return {.count = count, .whyNone = ""};
+  askForConnections();
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaSuccess && count > 0) return {.count = count, .whyNone = ""};
+  if (error == cudaSuccess && count > 0) {
+    counted = count;
+    return {.count = count, .whyNone = ""};
+  }
   static_cast<void>(cudaGetLastError());
-  return {.count = 0,
-          .whyNone = error == cudaSuccess
-                         ? std::string("this machine has no GPU")
-                         : fmt::format("no GPU can be used on this machine ({})", cudaGetErrorString(error))};
+  int driver = 0, runtime = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || cudaRuntimeGetVersion(&runtime) != cudaSuccess)
+    static_cast<void>(cudaGetLastError());
+  return {.count = 0, .whyNone = whyNoDevice(error, driver, runtime)};
 }
 
 DeviceProperties propertiesOf(Device device) {
@@ -67,7 +101,8 @@ DeviceProperties propertiesOf(Device device) {
 
 State::State(Device device, std::optional<MathMode> mode)
     : device_(device),
-      mathMode_(resolve(device, mode)),
+      tensorFloat32_(cuda::propertiesOf(device).tensorFloat32),
+      mathMode_(resolve(device, tensorFloat32_, mode)),
       compute_(makeStream()),
       copy_(makeStream()),
       blas_(make<BlasOwner>([](auto* handle) { MUSTER_CUDA_CHECK(blas().cublasLtCreate(handle)); })),
@@ -80,9 +115,11 @@ State::State(Device device, std::optional<MathMode> mode)
   MUSTER_CUDA_CHECK(dnn().cudnnSetStream(dnn_.get(), stream()));
   MUSTER_CUDA_CHECK(cudaMemsetAsync(counter_.data(), 0, counter_.bytes(), stream()));
   synchronize();
+  ++statesAlive;
 }
 
 State::~State() {
+  --statesAlive;
   // Handles and memory go only when nothing uses them any more, and on their own device.
   MUSTER_CUDA_LOG(cudaSetDevice(device_.index()));
   MUSTER_CUDA_LOG(cudaStreamSynchronize(compute_.get()));
@@ -110,6 +147,10 @@ std::byte* State::message(std::size_t bytes) {
   return message_.data();
 }
 
+int State::alive() {
+  return statesAlive;
+}
+
 State& stateOf(Context& context) {
   auto& state = static_cast<State&>(context.backend());
   MUSTER_CUDA_CHECK(cudaSetDevice(state.device().index()));
@@ -119,6 +160,7 @@ State& stateOf(Context& context) {
 std::unique_ptr<detail::BackendState> makeState(Device device, const ContextOptions& options) {
   requirePresent(device);
   MUSTER_CUDA_CHECK(cudaSetDevice(device.index()));
+  requireCode(device);
   return std::make_unique<State>(device, options.mathMode);
 }
 

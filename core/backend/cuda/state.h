@@ -29,6 +29,10 @@ class State final : public detail::BackendState {
   void synchronize() override;
 
   Device device() const { return device_; }
+  /// Whether the GPU can round factors to TensorFloat32, whatever the mode.
+  bool hasTensorFloat32() const { return tensorFloat32_; }
+  /// How many there are in the process.
+  static int alive();
   cudaStream_t stream(Stream stream) const { return (stream == Stream::Compute ? compute_ : copy_).get(); }
   cudaStream_t stream() const { return compute_.get(); }
   cublasLtHandle_t blasHandle() const { return blas_.get(); }
@@ -50,6 +54,7 @@ class State final : public detail::BackendState {
 
  private:
   Device device_;
+  bool tensorFloat32_;
   MathMode mathMode_;
   StreamOwner compute_, copy_;
   BlasOwner blas_;

@@ -1,21 +1,50 @@
 #include "muster/core/backend/cuda/vendor.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include "muster/core/backend/cuda/library_places.h"
 #include "muster/core/base/error.h"
 
 namespace muster::cuda {
 
-void* openLibrary(const char* name, const char* builtBeside) {
-  if (void* library = ::dlopen(name, RTLD_NOW | RTLD_GLOBAL)) return library;
-  const std::string first = ::dlerror();
+namespace {
+
+std::string_view lastError() {
+  const char* const error = ::dlerror();
+  return error ? error : "no reason was given";
+}
+
+/// What is in the way of the library's use, or "" where it is open for all.
+std::string open(const char* file, const std::function<std::string(void*)>& whyNot, void*& library) {
+  // Until it is known to be the one, its functions are nobody's: others of the same names may come after it.
+  library = ::dlopen(file, RTLD_NOW | (whyNot ? RTLD_LOCAL : RTLD_GLOBAL));
+  if (!library) return std::string(lastError());
+  if (!whyNot) return "";
+  if (auto reason = whyNot(library); !reason.empty()) {
+    ::dlclose(library);
+    return fmt::format("{}: {}", file, reason);
+  }
+  return ::dlopen(file, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD) ? "" : std::string(lastError());
+}
+
+}  // namespace
+
+void* openLibrary(const char* name, const char* builtBeside,
+                  const std::function<std::string(void* library)>& whyNot) {
+  void* library = nullptr;
+  std::string reasons = open(name, whyNot, library);
+  if (reasons.empty()) return library;
   auto places = usualPlaces(name);
   places.insert(places.begin(), fmt::format("{}/{}", builtBeside, name));
-  for (const auto& path : places)
-    if (void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) return library;
+  for (const auto& path : places) {
+    if (::access(path.c_str(), F_OK) != 0) continue;
+    const auto reason = open(path.c_str(), whyNot, library);
+    if (reason.empty()) return library;
+    if (reasons.find(reason) == std::string::npos) reasons += "; " + reason;
+  }
   throw DeviceUnavailable(fmt::format(
-      "CUDA: {} cannot be loaded ({}); set LD_LIBRARY_PATH to the folder that it lies in", name, first));
+      "CUDA: {} cannot be loaded ({}); set LD_LIBRARY_PATH to the folder that it lies in", name, reasons));
 }
 
 void* functionOf(void* library, const char* libraryName, const char* name) {
@@ -40,10 +69,20 @@ BlasLibrary loadBlas() {
   return table;
 }
 
+constexpr const char* kDnnName = "libcudnn.so.9";
+
+/// cuDNN's library has the same name for every CUDA, and would look for another one's cuBLASLt.
+std::string whyNotForOurCuda(void* library) {
+  decltype(&::cudnnGetCudartVersion) version = nullptr;
+  find(library, kDnnName, "cudnnGetCudartVersion", version);
+  const auto its = version() / 1000, ours = std::size_t{CUDART_VERSION / 1000};
+  return its == ours ? "" : fmt::format("it is for CUDA {}, and this build is for CUDA {}", its, ours);
+}
+
 DnnLibrary loadDnn() {
   blas();  // which cuDNN looks for by its name
-  const char* const name = "libcudnn.so.9";
-  void* const library = openLibrary(name, MUSTER_CUDNN_DIRECTORY);
+  const char* const name = kDnnName;
+  void* const library = openLibrary(name, MUSTER_CUDNN_DIRECTORY, whyNotForOurCuda);
   DnnLibrary table;
   MUSTER_CUDNN_FUNCTIONS(MUSTER_FIND)
   return table;

@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
+#include <functional>
 #include <string>
 
 // Note [Libraries loaded when they are first used]
@@ -52,6 +53,7 @@ namespace muster::cuda {
   FUNCTION(cudnnGetConvolutionForwardAlgorithm_v7)             \
   FUNCTION(cudnnGetConvolutionForwardAlgorithmMaxCount)        \
   FUNCTION(cudnnGetConvolutionForwardWorkspaceSize)            \
+  FUNCTION(cudnnGetCudartVersion)                              \
   FUNCTION(cudnnGetErrorString)                                \
   FUNCTION(cudnnSetActivationDescriptor)                       \
   FUNCTION(cudnnSetConvolution2dDescriptor)                    \
@@ -71,8 +73,10 @@ struct DnnLibrary {
 #undef MUSTER_TABLE_MEMBER
 
 /// Opens a library where the loader looks, then where it was when muster was built, then in the usual places.
-/// @throws DeviceUnavailable naming it.
-void* openLibrary(const char* name, const char* builtBeside);
+/// @param whyNot  asked of each that opens: what is wrong with it, and "" where it is the one.
+/// @throws DeviceUnavailable naming it, and what was wrong with each file of that name.
+void* openLibrary(const char* name, const char* builtBeside,
+                  const std::function<std::string(void* library)>& whyNot = {});
 /// A function of an open library. @throws DeviceUnavailable naming what it lacks.
 void* functionOf(void* library, const char* libraryName, const char* name);
 

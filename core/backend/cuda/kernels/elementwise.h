@@ -7,6 +7,10 @@
 
 namespace muster::cuda {
 
+/// Looks for a kernel's code for the current device, as all files have code for the same devices. An error
+/// where there is none.
+cudaError_t findCode();
+
 enum class Function { Relu, LeakyRelu, Tanh, Sigmoid, Gelu };
 
 /// y = f(x); x and y may be the same memory.

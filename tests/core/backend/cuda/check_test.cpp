@@ -28,7 +28,8 @@ TEST_CASE("errors of CUDA become the exceptions that a caller can act on, with c
   CHECK(contains(memory, "in cudaFoo(bar) ("));
   CHECK(contains(memory, "check_test.cpp:"));
   for (auto error : {cudaErrorNoDevice, cudaErrorInsufficientDriver, cudaErrorInvalidDevice,
-                     cudaErrorStubLibrary, cudaErrorNoKernelImageForDevice, cudaErrorUnsupportedPtxVersion})
+                     cudaErrorStubLibrary, cudaErrorNoKernelImageForDevice, cudaErrorInvalidKernelImage,
+                     cudaErrorCallRequiresNewerDriver, cudaErrorUnsupportedPtxVersion})
     CHECK(contains(textOf<DeviceUnavailable>(error), cudaGetErrorString(error)));
   for (auto error :
        {cudaErrorInvalidValue, cudaErrorLaunchOutOfResources, cudaErrorStreamCaptureInvalidated}) {
@@ -39,12 +40,25 @@ TEST_CASE("errors of CUDA become the exceptions that a caller can act on, with c
 }
 
 TEST_CASE("errors after which the device is lost say so") {
-  for (auto error : {cudaErrorIllegalAddress, cudaErrorLaunchFailure, cudaErrorMisalignedAddress,
-                     cudaErrorAssert, cudaErrorECCUncorrectable, cudaErrorIllegalInstruction}) {
+  for (auto error :
+       {cudaErrorIllegalAddress, cudaErrorLaunchFailure, cudaErrorMisalignedAddress, cudaErrorAssert,
+        cudaErrorECCUncorrectable, cudaErrorIllegalInstruction, cudaErrorContextIsDestroyed}) {
     CHECK(meaningOf(error) == Meaning::FailedForGood);
     CHECK(contains(textOf<DeviceFailure>(error), "this process cannot use the device any more"));
   }
   CHECK(meaningOf(cudaErrorInvalidValue) == Meaning::Failed);
+}
+
+TEST_CASE("why there is no GPU tells a machine without one from a driver that is too old") {
+  CHECK(whyNoDevice(cudaSuccess, 13000, 13000) == "this machine has no GPU that can be seen");
+  CHECK(whyNoDevice(cudaErrorNoDevice, 13000, 13000) == "this machine has no GPU that can be seen");
+  CHECK(whyNoDevice(cudaErrorInsufficientDriver, 0, 13000) == "this machine has no driver for NVIDIA's GPUs");
+  CHECK(
+      whyNoDevice(cudaErrorInsufficientDriver, 12040, 13000) ==
+      "no GPU can be used on this machine (CUDA driver version is insufficient for CUDA runtime version; its "
+      "driver is for CUDA 12.4, this build for 13.0)");
+  CHECK(contains(whyNoDevice(cudaErrorSystemDriverMismatch, 13010, 13000),
+                 "for CUDA 13.1, this build for 13.0)"));
 }
 
 TEST_CASE("running out of memory names the bytes asked for and those that are free") {

@@ -1,0 +1,50 @@
+#include "muster/core/backend/cuda/vendor.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "muster/core/base/error.h"
+#include "tests/support/environment.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace muster::cuda {
+namespace {
+
+const char* const kMissing = "libmuster_nobody_has_this.so.9";
+const char* const kThere = "libm.so.6";  // of the C library
+
+TEST_CASE("a library that is nowhere is named, with what the loader says") {
+  const auto text = test::thrown<DeviceUnavailable>([] { openLibrary(kMissing, "/nowhere"); });
+  CHECK(text ==
+        fmt::format("CUDA: {0} cannot be loaded ({0}: cannot open shared object file: No such file or "
+                    "directory); set LD_LIBRARY_PATH to the folder that it lies in",
+                    kMissing));
+}
+
+TEST_CASE("a library that is there and does not load is not said to be missing") {
+  const test::TemporaryDirectory folder;
+  const auto place = (folder / "lib").string();
+  std::filesystem::create_directories(place);
+  test::writeFile(folder / "lib" / kMissing, "");
+  const auto text = test::thrown<DeviceUnavailable>([&] { openLibrary(kMissing, place.c_str()); });
+  CHECK_MESSAGE(text.find(fmt::format("; {}/{}: file too short)", place, kMissing)) != std::string::npos,
+                text);
+}
+
+TEST_CASE("a library that is refused is passed over, and the reason is told") {
+  int asked = 0;
+  const auto refuse = [&](void* library) {
+    ++asked;
+    return std::string(library ? "it is another one" : "");
+  };
+  const auto text = test::thrown<DeviceUnavailable>([&] { openLibrary(kThere, "/nowhere", refuse); });
+  CHECK(text.find(fmt::format("({}: it is another one)", kThere)) != std::string::npos);
+  CHECK(asked == 1);
+  CHECK(openLibrary(kThere, "/nowhere", [](void*) { return std::string(); }) != nullptr);
+}
+
+}  // namespace
+}  // namespace muster::cuda
