@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 
 namespace muster {
@@ -69,6 +71,36 @@ Tensor Batch::lossMask(const Shape& predictions, std::string_view output) const 
   if (const auto found = std::ranges::find_if(masks, isWanted); found != masks.end()) return found->value;
   const Tensor* steps = sequenceMask();
   return predictions.rank() == 3 && steps ? *steps : Tensor();
+}
+
+namespace {
+
+/// As in "example 3" for a mask [N], or "example 3, step 5" for [N, T].
+std::string placeIn(const Shape& mask, std::size_t index) {
+  const auto at = static_cast<std::int64_t>(index);
+  if (mask.rank() < 2) return fmt::format("example {}", at);
+  const std::int64_t steps = mask.elements() / mask[0];
+  return fmt::format("example {}, step {}", at / steps, at % steps);
+}
+
+}  // namespace
+
+void Batch::requireMaskValues() const {
+  for (const auto& [name, mask, source] : masks) {
+    if (!mask.defined() || mask.dtype() != DType::Float32 || !mask.device().isCpu()) continue;
+    const bool ofSteps = name == "features";
+    const auto values = mask.span<float>();
+    const auto isUsable = [ofSteps](float value) {
+      return ofSteps ? value == 0 || value == 1 : value >= 0 && value < INFINITY;
+    };
+    const auto bad = std::ranges::find_if_not(values, isUsable);
+    if (bad == values.end()) continue;
+    throw InvalidArgument(
+        fmt::format("batch: the mask {} of {} is {}; it must be {}", name,
+                    placeIn(mask.shape(), static_cast<std::size_t>(bad - values.begin())),
+                    std::isnan(*bad) ? std::abs(*bad) : *bad,  // nan has no sign
+                    ofSteps ? "1 for a real step or 0 for padding" : "finite and at least 0"));
+  }
 }
 
 Tensor& Batch::ensure(std::vector<NamedTensor>& tensors, std::string_view name, const Shape& shape,

@@ -41,15 +41,18 @@ struct NamedTensor {
 /// A network with one input and one output reads the first features and labels. Features are float32, or
 /// uint8 which a network reads as value/255; for a layer that takes indices, int64 or uint8. Labels are int64
 /// class indices [N], or float32: one-hot rows [N, C] or targets [N, F]. A label mask is float32 [N]: the
-/// weight of each example, 1 where there is none.
+/// weight of each example, finite and at least 0; 1 where there is none.
 ///
-/// Sequences are [N, T, ...], padded to one length. The mask called "features", float32 [N, T], says which
-/// steps are real (1) and which are padding (0). Where there is a label at each step, labels are [N, T] or
-/// [N, T, F], and their mask, of any other name, is [N, T]. One mask called "features" serves the whole
-/// batch: all sequences that a network reads, by whatever names, have the same T and the same padding.
+/// Sequences are [N, T, ...], padded to one length T, which is one for the life of a network: the first batch
+/// or the input shape decides it, and shorter sequences are padded to it. The mask called "features", float32
+/// [N, T], says which steps are real (1) and which are padding (0); it holds nothing else. Where there is a
+/// label at each step, labels are [N, T] or [N, T, F], and their mask, of another name, is [N, T]. One mask
+/// called "features" serves the whole batch: all sequences that a network reads, by whatever names, have the
+/// same T and the same padding.
 ///
-/// A network with several outputs finds the labels and the mask of each by the output's name, and refuses a
-/// mask with another one.
+/// A network with one output reads one label mask, of any name that does not begin as "features" does; two,
+/// and a name like "feature", are refused. One with several outputs finds the labels and the mask of each by
+/// the output's name, and refuses a mask with another one.
 struct Batch {
   std::vector<NamedTensor> features;
   std::vector<NamedTensor> labels;
@@ -71,9 +74,21 @@ struct Batch {
   /// `output` or, without a name, the first that is not called "features". Without one, that one over time;
   /// otherwise an undefined tensor: all count.
   Tensor lossMask(const Shape& predictions, std::string_view output = {}) const;
+  /// Looks at the masks' values, as far as they are float32 on the CPU.
+  /// @throws InvalidArgument naming the mask and the place: in "features" of what is neither 0 nor 1, in
+  /// others of what is negative or not finite.
+  void requireMaskValues() const;
 
   /// The tensor called `name`, made or resized where it has not this shape and type; recycled batches keep
   /// their memory, a smaller one that of a larger one before it. For those who fill batches.
+  ///
+  /// The reference is an element of `tensors`: it dangles after the next call that adds a tensor to them. Who
+  /// fills several at a time keeps the Tensor by value, which is the same memory:
+  ///
+  /// ```cpp
+  /// Tensor left = Batch::ensure(batch.features, "left", {n, 8});  // not Tensor&
+  /// Tensor right = Batch::ensure(batch.features, "right", {n, 8});
+  /// ```
   static Tensor& ensure(std::vector<NamedTensor>& tensors, std::string_view name, const Shape& shape,
                         DType dtype = DType::Float32);
   /// As `ensure`, and drops every other tensor: a batch may come from another iterator.

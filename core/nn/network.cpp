@@ -16,6 +16,7 @@
 
 namespace muster {
 
+using detail::NetworkInput;
 using detail::NetworkOutput;
 using detail::NetworkProgram;
 using detail::StepLane;
@@ -41,6 +42,31 @@ const Tensor& tensorFor(const std::vector<NamedTensor>& tensors, std::string_vie
   for (const auto& tensor : tensors) names.push_back(tensor.name);
   throw InvalidArgument(
       fmt::format("network: the batch has no {} called {}; it has {}", what, name, fmt::join(names, ", ")));
+}
+
+/// The name of one of these tensors.
+std::string_view nameAmong(const std::vector<NamedTensor>& tensors, const Tensor& tensor) {
+  for (const auto& other : tensors)
+    if (other.value.raw() == tensor.raw()) return other.name;
+  return {};
+}
+
+/// What to do where all that does not fit is the length of a sequence.
+std::string lengthAdvice(const NetworkInput& input, const Shape& value) {
+  if (input.shape.rank() != (input.indices ? 1 : 2) || value.rank() != input.shape.rank() + 1) return {};
+  const Shape example = value.dropFirst();
+  if (example.dropFirst() != input.shape.dropFirst() || example[0] == input.shape[0]) return {};
+  return fmt::format("; a network's sequences keep their length: {} {} steps and mask the padding",
+                     example[0] < input.shape[0] ? "pad to" : "cut or pad to", input.shape[0]);
+}
+
+/// A name that can only have been meant for the mask of time steps.
+bool resemblesFeatures(std::string_view name) {
+  constexpr std::string_view kBegin = "feature";
+  return name.size() >= kBegin.size() &&
+         std::ranges::equal(name.substr(0, kBegin.size()), kBegin, {}, [](char c) {
+           return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+         });
 }
 
 /// @param values  on the CPU.  @param name  of the parameter in the network.
@@ -75,9 +101,11 @@ struct Network::Impl final : PendingScores {
   /// The features of each input, checked, in `features`.
   void find(const Batch& batch);
   void requireKnownMasks(const Batch& batch) const;
+  void requireOneLossMask(const std::vector<NamedTensor>& masks) const;
   void requireFit(std::size_t input, const Tensor& value) const;
-  const Tensor& labelsOf(const Batch& batch, const NetworkOutput& output) const;
-  Tensor maskOf(const Batch& batch, const NetworkOutput& output) const;
+  /// What the loss of an output reads, which fits its predictions.
+  const Tensor& labelsOf(const Batch& batch, const NetworkOutput& output, const Shape& predictions) const;
+  Tensor maskOf(const Batch& batch, const NetworkOutput& output, const Shape& predictions) const;
   /// What `call` gives; its errors name the output where there are several.
   template <typename Call>
   std::invoke_result_t<Call> naming(const NetworkOutput& output, Call&& call) const;
@@ -209,8 +237,9 @@ StepRunner& Network::Impl::runner(CachedProgram& owner, const Batch& batch, Cont
 void Network::Impl::requireFit(std::size_t input, const Tensor& value) const {
   const auto& [name, shape, indices] = plan.inputs[input];
   if (value.shape().rank() >= 1 && value.shape()[0] > 0 && value.shape().dropFirst() == shape) return;
-  throw InvalidArgument(fmt::format("network: expected {} {} with at least one example before it, got {}",
-                                    name, shape.toString(), value.toString()));
+  throw InvalidArgument(fmt::format("network: expected {} {} with at least one example before it, got {}{}",
+                                    name, shape.toString(), value.toString(),
+                                    lengthAdvice(plan.inputs[input], value.shape())));
 }
 
 void Network::Impl::find(const Batch& batch) {
@@ -226,9 +255,10 @@ void Network::Impl::find(const Batch& batch) {
   requireKnownMasks(batch);
 }
 
-/// With one output a mask may have any name; with several one that nobody asks for is a mistake.
+/// With one output its mask may have nearly any name; a mask that nobody asks for is a mistake.
 void Network::Impl::requireKnownMasks(const Batch& batch) const {
-  if (plan.outputs.size() == 1) return;
+  batch.requireMaskValues();
+  if (plan.outputs.size() == 1) return requireOneLossMask(batch.masks);
   for (const auto& mask : batch.masks) {
     const bool isKnown =
         mask.name == "features" ||
@@ -239,6 +269,21 @@ void Network::Impl::requireKnownMasks(const Batch& batch) const {
     throw InvalidArgument(
         fmt::format("network: the batch has a mask called {}; the masks that are read are {}", mask.name,
                     fmt::join(names, ", ")));
+  }
+}
+
+void Network::Impl::requireOneLossMask(const std::vector<NamedTensor>& masks) const {
+  const NamedTensor* found = nullptr;
+  for (const auto& mask : masks) {
+    if (mask.name == "features") continue;
+    if (resemblesFeatures(mask.name) && mask.name != plan.outputs.front().name)
+      throw InvalidArgument(fmt::format(
+          "network: the batch has a mask called {}; the one of time steps is called features", mask.name));
+    if (found != nullptr)
+      throw InvalidArgument(
+          fmt::format("network: the batch has masks called {} and {}; beside features one is read",
+                      found->name, mask.name));
+    found = &mask;
   }
 }
 
@@ -255,7 +300,10 @@ NetworkProgram& Network::Impl::run(const Batch& batch, bool training, Context& c
 
 std::int64_t Network::Impl::examplesOf(const Batch& batch) {
   require(!plan.empty(), "network: call init() first, or give an input shape");
-  if (!batch.namesRows()) find(batch);
+  if (batch.namesRows())
+    batch.requireMaskValues();  // on a GPU nobody reads them
+  else
+    find(batch);
   require(batch.examples() > 0, "network: the batch has no examples");
   return batch.examples();
 }
@@ -317,10 +365,12 @@ void Network::Impl::enqueueLosses(NetworkProgram& program, StepLane& lane, bool 
   for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
     const auto& output = plan.outputs[i];
     Tensor& gradient = derivatives ? program.outputGradient(i) : none;
-    const Tensor& labels = labelsOf(lane.batch(), output);
+    const Shape& predictions = program.output(i).shape();
+    const Tensor& labels = labelsOf(lane.batch(), output, predictions);
+    const Tensor mask = maskOf(lane.batch(), output, predictions);
     naming(output, [&] {
-      lossInto(output.head->loss, program.output(i), labels, maskOf(lane.batch(), output), gradient, {},
-               lane.lossNumbers(i), context);
+      lossInto(output.head->loss, program.output(i), labels, mask, gradient, {}, lane.lossNumbers(i),
+               context);
     });
     if (derivatives && output.weight != 1) scale(output.weight, gradient, gradient, context);
   }
@@ -336,7 +386,7 @@ StepScore Network::Impl::scoreOf(const NetworkProgram& program, const StepLane& 
 }
 
 void Network::Impl::addLoss(StepScore& total, const LossValue& value, std::size_t index) const {
-  if (value.weight > 0) total.score += plan.outputs[index].weight * value.sum / value.weight;
+  if (value.weight != 0) total.score += plan.outputs[index].weight * value.sum / value.weight;
   total.weight = std::max(total.weight, value.weight);
 }
 
@@ -385,13 +435,29 @@ void Network::Impl::requireSingle(std::string_view function) const {
           plan.inputs.size(), plan.outputs.size());
 }
 
-const Tensor& Network::Impl::labelsOf(const Batch& batch, const NetworkOutput& output) const {
-  return tensorFor(batch.labels, "labels", output.name, plan.outputs.size() == 1);
+const Tensor& Network::Impl::labelsOf(const Batch& batch, const NetworkOutput& output,
+                                      const Shape& predictions) const {
+  const Tensor& labels = tensorFor(batch.labels, "labels", output.name, plan.outputs.size() == 1);
+  const bool takesClasses = output.head->loss == Loss::NegativeLogLikelihood;
+  if (labels.dtype() == DType::Float32 && labels.shape() == predictions) return labels;
+  if (takesClasses && labels.dtype() == DType::Int64 && labels.shape() == predictions.dropLast())
+    return labels;
+  throw InvalidArgument(fmt::format(
+      "network: output {} takes {}float32 {}, but its labels, called {}, are {}", output.name,
+      takesClasses ? fmt::format("classes int64 {} or ", predictions.dropLast().toString()) : std::string(),
+      predictions.toString(), nameAmong(batch.labels, labels), labels.toString()));
 }
 
-Tensor Network::Impl::maskOf(const Batch& batch, const NetworkOutput& output) const {
-  return batch.lossMask(plan.shapeOf(output.value).prepend(1),
-                        plan.outputs.size() == 1 ? std::string_view() : output.name);
+Tensor Network::Impl::maskOf(const Batch& batch, const NetworkOutput& output,
+                             const Shape& predictions) const {
+  Tensor mask = batch.lossMask(predictions, plan.outputs.size() == 1 ? std::string_view() : output.name);
+  const Shape rows = predictions.dropLast();
+  if (!mask.defined() || (mask.dtype() == DType::Float32 && mask.shape() == rows)) return mask;
+  throw InvalidArgument(fmt::format(
+      "network: output {} takes a mask float32 {}, a weight for each {}, but its mask, called {}, is {}{}",
+      output.name, rows.toString(), rows.rank() == 1 ? "example" : "step", nameAmong(batch.masks, mask),
+      mask.toString(),
+      rows.rank() == 1 && mask.shape().rank() == 2 ? "; the one of time steps is called features" : ""));
 }
 
 template <typename Call>
@@ -411,9 +477,11 @@ StepScore Network::Impl::losses(NetworkProgram& program, const Batch& batch, boo
   for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
     const auto& output = plan.outputs[i];
     Tensor& gradient = derivatives ? program.outputGradient(i) : none;
-    const Tensor& labels = labelsOf(batch, output);
+    const Shape& predictions = program.output(i).shape();
+    const Tensor& labels = labelsOf(batch, output, predictions);
+    const Tensor mask = maskOf(batch, output, predictions);
     const LossValue value = naming(output, [&] {
-      return loss(output.head->loss, program.output(i), labels, maskOf(batch, output), gradient, 0, context);
+      return loss(output.head->loss, program.output(i), labels, mask, gradient, 0, context);
     });
     if (derivatives && output.weight != 1) scale(output.weight, gradient, gradient, context);
     addLoss(total, value, i);

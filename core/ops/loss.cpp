@@ -1,5 +1,7 @@
 #include "muster/core/ops/loss.h"
 
+#include <cmath>
+
 #include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
@@ -68,6 +70,8 @@ LossValue lossValue(std::span<const double> numbers, const Shape& predictions) {
         fmt::format("loss: the label of {} is {}, expected 0 to {}",
                     detail::placeOfRow(static_cast<std::int64_t>(numbers[2]), predictions.dropLast()),
                     static_cast<std::int64_t>(numbers[3]), predictions[-1] - 1));
+  if (!(numbers[1] >= 0 && std::isfinite(numbers[1])))
+    throw InvalidArgument("loss: a value of the mask is negative or not finite");
   return {.sum = numbers[0], .weight = numbers[1]};
 }
 

@@ -39,11 +39,12 @@ struct LossValue {
 /// @param predictions  logits for NegativeLogLikelihood and BinaryCrossEntropy (softmax and sigmoid are
 ///                     part of the loss), activated outputs for MeanSquaredError.
 /// @param labels  int64 [N] class indices (NegativeLogLikelihood only) or float32 like the predictions.
-/// @param mask    float32 [N], the weights of the examples or time steps; undefined: all 1.
+/// @param mask    float32 [N], the weights of the examples or time steps, finite and at least 0; undefined:
+///                all 1.
 /// @param normaliser  what the gradient is divided by; 0: this batch's own weight, which over time is the
 ///                     number of unmasked steps.
-/// @throws InvalidArgument naming the row for a class index out of range (over time: the example and the
-/// step), and for shapes that do not fit.
+/// @throws InvalidArgument naming the row for a class index out of range or such a weight (over time: the
+/// example and the step; on a GPU a weight's row is not named), and for shapes that do not fit.
 /// Sums run over the rows in order, in float64. `gradient` may be the same memory as `predictions`.
 LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
                Tensor& gradient, double normaliser, Context& context);
@@ -54,15 +55,15 @@ inline constexpr std::size_t kLossNumbers = 4;
 /// As `loss`, but leaves what the loss came to where the predictions are, for `lossValue` to read once it has
 /// been copied: on a GPU nobody waits.
 /// @param normaliser  float64 [1] on the predictions' device, read when the work is done; undefined, or 0:
-/// the
-///                    batch's own weight.
-/// @param value  float64 [kLossNumbers] on the predictions' device.
-/// @throws InvalidArgument for shapes that do not fit; for a class out of range on the CPU alone.
+///                    the batch's own weight.
+/// @param value  float64 [kLossNumbers] on the predictions' device: sum, weight (NaN where one in the mask is
+///               negative or not finite), the first row whose class is out of range or -1, that class.
+/// @throws InvalidArgument for shapes that do not fit; for a class or weight out of range on the CPU alone.
 void lossInto(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
               Tensor& gradient, const Tensor& normaliser, Tensor& value, Context& context);
 
 /// Reads what `lossInto` wrote for predictions of this shape. @throws InvalidArgument as `loss` does for a
-/// class out of range; the gradient has NaN in such a row.
+/// class or weight out of range; the gradient has NaN in a row of such a class.
 LossValue lossValue(std::span<const double> numbers, const Shape& predictions);
 
 namespace cpu {

@@ -144,7 +144,7 @@ class CpuUpdatePlan final : public UpdatePlan {
  private:
   static bool good(std::span<const double> losses) {
     for (std::size_t i = 0; i + kLossNumbers <= losses.size(); i += kLossNumbers)
-      if (!std::isfinite(losses[i]) || losses[i + 2] >= 0) return false;
+      if (!std::isfinite(losses[i]) || !(losses[i + 1] >= 0) || losses[i + 2] >= 0) return false;
     return true;
   }
 

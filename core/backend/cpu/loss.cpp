@@ -102,8 +102,16 @@ void requireClasses(const Tensor& labels, const Tensor& mask, std::int64_t class
 
 double weightOf(const Tensor& mask, std::int64_t rows) {
   if (!mask.defined()) return static_cast<double>(rows);
+  const auto weights = mask.span<float>();
   double sum = 0;
-  for (float weight : mask.span<float>()) sum += weight;
+  for (std::size_t n = 0; n < weights.size(); ++n) {
+    if (!(weights[n] >= 0 && weights[n] < INFINITY)) [[unlikely]]
+      throw InvalidArgument(
+          fmt::format("loss: the mask of {} is {}; it must be finite and at least 0",
+                      muster::detail::placeOfRow(static_cast<std::int64_t>(n), mask.shape()),
+                      std::isnan(weights[n]) ? std::abs(weights[n]) : weights[n]));  // nan has no sign
+    sum += weights[n];
+  }
   return sum;
 }
 

@@ -3,7 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <limits>
+#include <string>
 #include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
 
 namespace muster {
 namespace {
@@ -54,6 +59,39 @@ TEST_CASE("memory of somebody else is never resized into") {
   std::vector<NamedTensor> part{{"x", whole.rows(1, 3)}};
   const Tensor& resized = Batch::ensure(part, "x", {3, 2});
   CHECK(resized.raw() != whole.rows(1, 3).raw());
+}
+
+TEST_CASE("a tensor kept by value outlives those that are added behind it") {
+  std::vector<NamedTensor> tensors;
+  const Tensor first = Batch::ensure(tensors, "0", {4});
+  for (int i = 1; i < 20; ++i) Batch::ensure(tensors, std::to_string(i), {4});
+  first.data<float>()[3] = 7;
+  CHECK(Batch::ensure(tensors, "0", {4}).data<float>()[3] == 7);
+}
+
+TEST_CASE("masks hold weights, and 0 or 1 for time steps") {
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              infinity = std::numeric_limits<float>::infinity();
+  const auto problem = [](const std::string& name, const Tensor& mask) {
+    Batch batch;
+    batch.masks = {{"features", Tensor::of({0, 1}, {1, 2})}, {name, mask}};
+    if (name == "features") batch.masks.erase(batch.masks.begin());
+    return test::thrown<InvalidArgument>([&] { batch.requireMaskValues(); });
+  };
+  CHECK(problem("labels", Tensor::of({0, 0.5f, 7}, {3})) == "");
+  CHECK(problem("labels", Tensor::of({1, -nan}, {2})) ==
+        "batch: the mask labels of example 1 is nan; it must be finite and at least 0");
+  CHECK(problem("w", Tensor::of({1, 1, 1, 1, 1, -1}, {2, 3})) ==
+        "batch: the mask w of example 1, step 2 is -1; it must be finite and at least 0");
+  CHECK_FALSE(problem("w", Tensor::of({infinity}, {1})).empty());
+  CHECK(problem("features", Tensor::of({1, 0, 0, 1}, {2, 2})) == "");
+  CHECK(
+      problem("features", Tensor::of({1, 0, 1, 0.5f}, {2, 2})) ==
+      "batch: the mask features of example 1, step 1 is 0.5; it must be 1 for a real step or 0 for padding");
+  CHECK_FALSE(problem("features", Tensor::of({nan, 1}, {1, 2})).empty());
+  CHECK_FALSE(problem("features", Tensor::of({-1, 1}, {1, 2})).empty());
+  CHECK(problem("w", Tensor()) == "");
+  CHECK(problem("w", Tensor::zeros({0, 2})) == "");
 }
 
 TEST_CASE("ensureOnly drops what another iterator left") {

@@ -1,5 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -318,6 +321,30 @@ TEST_CASE("fit() with enqueued steps names the batch whose score is not finite")
   batches[1].features[0].value.data<float>()[7] = std::numeric_limits<float>::quiet_NaN();
   test::ListIterator data(batches);
   CHECK(test::thrown<NonFiniteScore>([&] { model.fit(data); }).starts_with("batch 2 of epoch 1: the score"));
+}
+
+TEST_CASE_TEMPLATE("a mask that cannot be reaches neither parameters nor the updater's state", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device(), Where::options());
+  for (const bool enqueued : {true, false}) {
+    if (!enqueued && !Where::device().isCpu()) continue;
+    MultiLayerNetwork model(images(), context), before(images());
+    model.init();
+    before.init();
+    model.setEnqueuedSteps(enqueued);
+    auto batch = test::classBatch({1, 8, 8}, 4, 3, 1);
+    Tensor mask = Batch::ensure(batch.masks, "weights", {4});
+    std::ranges::fill(mask.span<float>(), 1.0f);
+    for (int i = 0; i < 4; ++i) model.step(batch).wait();
+    before.copyStateFrom(model);
+    for (const float bad : {std::nanf(""), -1.0f, -3.0f}) {
+      mask.data<float>()[1] = bad;
+      CHECK(test::thrown<InvalidArgument>([&] { model.step(batch).wait(); }) ==
+            fmt::format("batch: the mask weights of example 1 is {}; it must be finite and at least 0", bad));
+      CHECK(sameState(model, before));
+    }
+  }
 }
 
 TEST_CASE_TEMPLATE("a label out of range is told when the score is read", Where, MUSTER_TEST_DEVICES) {

@@ -266,3 +266,53 @@ TEST_CASE("what cannot be is refused with names and shapes") {
   CHECK(test::thrown<InvalidArgument>([&] { model.step(batch); }).find("mask is float32 [3, 7] on cpu") !=
         std::string::npos);
 }
+
+TEST_CASE("masks and labels of a chain are named where they do not fit, and the length of its sequences") {
+  for (const bool enqueued : {false, true}) {
+    MultiLayerNetwork model(
+        {.inputShape = kInput, .layers = {LSTM{.units = 3}, Output{.classes = kClasses, .perStep = true}}});
+    model.init();
+    model.setEnqueuedSteps(enqueued);
+    const auto problem = [&](const Batch& batch) {
+      return test::thrown<InvalidArgument>([&] { model.step(batch).wait(); });
+    };
+    Batch batch = test::sequenceBatch(kInput, 2, kClasses, 3, true);
+    const Tensor steps = batch.masks.front().value;
+    CHECK(problem(batch) == "");
+    batch.masks.front().name = "feature";
+    CHECK(problem(batch) ==
+          "network: the batch has a mask called feature; the one of time steps is called features");
+    batch.masks = {{"a", steps}, {"features", steps}, {"b", steps}};
+    CHECK(problem(batch) == "network: the batch has masks called a and b; beside features one is read");
+    batch.masks = {{"weights", Tensor::zeros({2})}};
+    CHECK(problem(batch) ==
+          "network: output output takes a mask float32 [2, 6], a weight for each step, but its mask, called "
+          "weights, is float32 [2] on cpu");
+    batch.masks = {{"weights", Tensor::of({1, 1, 1, 1, 1, 1, 1, -1, 1, 1, 1, 1}, {2, kSteps})}};
+    CHECK(problem(batch) ==
+          "batch: the mask weights of example 1, step 1 is -1; it must be finite and at least 0");
+    batch.masks.clear();
+    batch.labels = {{"y", Tensor::zeros({2}, DType::Int64)}};
+    CHECK(problem(batch) ==
+          "network: output output takes classes int64 [2, 6] or float32 [2, 6, 4], but its labels, called y, "
+          "are "
+          "int64 [2] on cpu");
+    const auto ofLength = [](std::int64_t length) {
+      return test::sequenceBatch({length, 3}, 2, kClasses, 3, false);
+    };
+    CHECK(problem(ofLength(4)) ==
+          "network: expected features [6, 3] with at least one example before it, got float32 [2, 4, 3] on "
+          "cpu; "
+          "a network's sequences keep their length: pad to 6 steps and mask the padding");
+    CHECK(problem(ofLength(9)).ends_with("cut or pad to 6 steps and mask the padding"));
+    CHECK(problem(test::sequenceBatch({4, 5}, 2, kClasses, 3, false)).ends_with("[2, 4, 5] on cpu"));
+  }
+  MultiLayerNetwork model({.inputShape = kInput, .layers = {LSTM{.units = 3}, Output{.classes = kClasses}}});
+  model.init();
+  Batch batch = test::classBatch(kInput, 2, kClasses, 3);
+  batch.masks = {{"steps", Tensor::zeros({2, kSteps})}};
+  CHECK(test::thrown<InvalidArgument>([&] { model.step(batch); }) ==
+        "network: output output takes a mask float32 [2], a weight for each example, but its mask, called "
+        "steps, "
+        "is float32 [2, 6] on cpu; the one of time steps is called features");
+}

@@ -176,6 +176,35 @@ TEST_CASE("a score that is not finite is told, not hidden") {
       loss(Loss::NegativeLogLikelihood, logits, classTensor({{1}, {1}}), {}, none, 0, context).sum));
 }
 
+TEST_CASE_TEMPLATE("a mask that cannot be is refused: negative or not finite", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  Tensor none;
+  const Tensor logits = Tensor::zeros({2, 3}, DType::Float32, Where::device());
+  const Tensor labels = copyTo(classTensor({{2}, {0, 1}}), Where::device());
+  const auto sentence = [&](float first, float second) {
+    const Tensor mask = copyTo(Tensor::of({first, second}, {2}), Where::device());
+    return test::thrown<InvalidArgument>(
+        [&] { loss(Loss::NegativeLogLikelihood, logits, labels, mask, none, 0, context); });
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              infinity = std::numeric_limits<float>::infinity();
+  for (const float bad : {nan, -nan, -1.0f, -3.0f, infinity, -infinity}) {
+    CAPTURE(bad);
+    CHECK_FALSE(sentence(1, bad).empty());
+    CHECK_FALSE(sentence(-bad, bad).empty());  // the sum may be anything
+  }
+  CHECK(sentence(0, 0) == "");
+  CHECK(sentence(0.5, 3) == "");
+  if (Where::device().isCpu())
+    CHECK(sentence(1, -nan) == "loss: the mask of row 1 is nan; it must be finite and at least 0");
+  for (const double weight : {std::nan(""), -1.0, std::numeric_limits<double>::infinity()}) {
+    const double numbers[] = {1, weight, -1, 0};
+    CHECK_THROWS_WITH_AS(lossValue(numbers, {2, 3}), "loss: a value of the mask is negative or not finite",
+                         InvalidArgument);
+  }
+}
+
 TEST_CASE_TEMPLATE("a class out of range is told with its row, also where it is found later", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);

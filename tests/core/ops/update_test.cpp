@@ -295,14 +295,18 @@ TEST_CASE_TEMPLATE("a plan updates nothing where a loss is not good, with every 
     writeUpdateNumbers(settings, 0.5, 1, 1, numbers);
     const Tensor numbersThere = copyTo(numbers, device);
     // Two losses: sum, weight, the row of a class out of range or -1, that class.
-    for (const auto& [first, row, changes] : {std::tuple(3.0, -1.0, true),
-                                              {std::nan(""), -1.0, false},
-                                              {infinity, -1.0, false},
-                                              {3.0, 2.0, false}}) {
+    for (const auto& [first, weight, row, changes] : {std::tuple(3.0, 1.0, -1.0, true),
+                                                      {std::nan(""), 1.0, -1.0, false},
+                                                      {infinity, 1.0, -1.0, false},
+                                                      {3.0, std::nan(""), -1.0, false},
+                                                      {3.0, -1.0, -1.0, false},
+                                                      {3.0, 1.0, 2.0, false}}) {
       CAPTURE(first);
+      CAPTURE(weight);
       CAPTURE(row);
       Tensor losses = Tensor::zeros({8}, DType::Float64), penalty = Tensor::zeros({1}, DType::Float64);
-      std::ranges::copy(std::initializer_list<double>{1, 1, -1, 0, first, 1, row, 0}, losses.data<double>());
+      std::ranges::copy(std::initializer_list<double>{1, 1, -1, 0, first, weight, row, 0},
+                        losses.data<double>());
       *penalty.data<double>() = std::nan("");
       Tensor penaltyThere = copyTo(penalty, device);
       const UpdateBlocks before = randomBlocks(elements, true), there = clone(before, device);

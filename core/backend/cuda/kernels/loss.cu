@@ -130,7 +130,8 @@ __global__ void __launch_bounds__(kBlockThreads) lossRows(LossCall call, double*
       for (std::int64_t f = lane; f < call.features; f += 32) call.gradient[row * call.features + f] = 0;
     if (lane == 0) {
       rowSums[2 * row] = value;
-      rowSums[2 * row + 1] = weight;
+      // What the host reads must show a weight that cannot be: of -1 and 1 the sum would not.
+      rowSums[2 * row + 1] = weight >= 0 && weight < INFINITY ? weight : NAN;
     }
   }
 }

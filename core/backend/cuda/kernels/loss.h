@@ -17,7 +17,7 @@ struct LossCall {
   float* gradient;              // or null; may be the predictions
   const double* normaliserAt;   // on the device, or null: the number beside
   double normaliser;            // 0: the weight of these rows
-  double* value;                // {sum, weight, first row whose class is out of range or -1, that class}
+  double* value;  // {sum, weight or NaN, first row whose class is out of range or -1, that class}
   std::int64_t rows, features;
 };
 

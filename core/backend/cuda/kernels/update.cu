@@ -86,7 +86,7 @@ __device__ update::AdamRule withCorrections(update::AdamRule rule, const StepNum
 __device__ bool lossesAreGood(const UpdateCall& call) {
   for (std::int64_t i = 0; i < call.lossCount; ++i) {
     const double* const loss = call.losses + kNumbersOfLoss * i;
-    if (!isfinite(loss[0]) || loss[2] >= 0) return false;
+    if (!isfinite(loss[0]) || !(loss[1] >= 0) || loss[2] >= 0) return false;
   }
   return true;
 }
