@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/utf8.h"
 #include "muster/datasets/file_bytes.h"
 
 namespace muster {
@@ -11,51 +12,27 @@ namespace {
 
 constexpr char32_t kByteOrderMark = 0xFEFF;
 
-/// A lead byte's form: how many bytes, the bits it gives, and the least code point that needs so many.
-struct Form {
-  int bytes;
-  unsigned bits;
-  char32_t least;
-};
-
-/// 0 bytes where no character begins so.
-Form formOf(unsigned lead) {
-  if (lead < 0x80) return {1, lead, 0};
-  if (lead >= 0xC0 && lead < 0xE0) return {2, lead & 0x1Fu, 0x80};
-  if (lead >= 0xE0 && lead < 0xF0) return {3, lead & 0x0Fu, 0x800};
-  if (lead >= 0xF0 && lead < 0xF8) return {4, lead & 0x07u, 0x10000};
-  return {0, 0, 0};
-}
-
 bool isCodePoint(char32_t c) {
   return c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF);
 }
 
-unsigned byteAt(std::string_view bytes, std::size_t at) {
-  return static_cast<unsigned char>(bytes[at]);
-}
-
-[[noreturn]] void throwNotUtf8(std::string_view bytes, std::size_t at, const std::filesystem::path& origin) {
-  throw FileError(origin, fmt::format("is not UTF-8: the byte at offset {} is 0x{:02X}, which no character "
-                                      "there may begin with or go on with",
-                                      at, byteAt(bytes, at)));
+std::string whyNot(const Utf8Character& read, std::string_view bytes) {
+  if (read.announced == 0) return "begins no character";
+  if (read.bytes == read.announced) return "begins no character with those behind it";
+  if (read.bytes == bytes.size()) return "begins a character within which it ends";
+  return fmt::format("begins a character that 0x{:02X} behind it cannot go on with",
+                     static_cast<unsigned char>(bytes[read.bytes]));
 }
 
 /// The character at `at`, which moves behind it.
 char32_t decodeOne(std::string_view bytes, std::size_t& at, const std::filesystem::path& origin) {
-  const std::size_t begin = at;
-  const Form form = formOf(byteAt(bytes, at));
-  if (form.bytes == 0) throwNotUtf8(bytes, at, origin);
-  auto character = static_cast<char32_t>(form.bits);
-  for (++at; at < begin + static_cast<std::size_t>(form.bytes); ++at) {
-    if (at == bytes.size())
-      throw FileError(
-          origin, fmt::format("is not UTF-8: it ends within the character that begins at offset {}", begin));
-    if ((byteAt(bytes, at) & 0xC0) != 0x80) throwNotUtf8(bytes, at, origin);
-    character = character << 6 | (byteAt(bytes, at) & 0x3F);
-  }
-  if (character < form.least || !isCodePoint(character)) throwNotUtf8(bytes, begin, origin);
-  return character;
+  const std::string_view rest = bytes.substr(at);
+  const Utf8Character read = readUtf8(rest);
+  if (!read.valid)
+    throw FileError(origin, fmt::format("is not UTF-8: the byte 0x{:02X} at offset {} {}; is it Latin-1?",
+                                        static_cast<unsigned char>(rest.front()), at, whyNot(read, rest)));
+  at += read.bytes;
+  return read.character;
 }
 
 std::int64_t windowsOf(const std::shared_ptr<const CharacterText>& text, std::int64_t steps) {

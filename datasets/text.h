@@ -15,8 +15,8 @@
 namespace muster {
 
 /// The code points of UTF-8 bytes. A byte order mark at the start is left out.
-/// @throws FileError naming `origin` and the offset of the first byte that is not UTF-8: a stray or missing
-///         continuation, an overlong form, a surrogate, or beyond U+10FFFF.
+/// @throws FileError naming `origin` and the offset of the first byte with which no character begins: a stray
+///         continuation, a lead without its continuations, an overlong form, a surrogate, or beyond U+10FFFF.
 std::vector<char32_t> decodeUtf8(std::string_view bytes, const std::filesystem::path& origin);
 
 /// @throws InvalidArgument for what is no code point.

@@ -56,21 +56,21 @@ TEST_CASE("what is not UTF-8 is refused with the offset of the byte") {
   const auto problem = [](std::string_view bytes) {
     return test::thrown<FileError>([&] { decodeUtf8(bytes, "book.txt"); });
   };
-  const auto at = [](int offset, std::string_view byte) {
-    return fmt::format(
-        "book.txt: is not UTF-8: the byte at offset {} is {}, which no character there may "
-        "begin with or go on with",
-        offset, byte);
+  const auto at = [](int offset, std::string_view byte, std::string_view why = "no character") {
+    return fmt::format("book.txt: is not UTF-8: the byte {} at offset {} begins {}; is it Latin-1?", byte,
+                       offset, why);
   };
-  CHECK(problem("Gr\xFC\xDF") == at(2, "0xFC"));        // Latin-1
-  CHECK(problem("ab\x80") == at(2, "0x80"));            // a continuation without a beginning
-  CHECK(problem("ab\xC3(") == at(3, "0x28"));           // a beginning without its continuation
-  CHECK(problem("a\xC0\xAF") == at(1, "0xC0"));         // overlong
-  CHECK(problem("a\xE0\x80\xAF") == at(1, "0xE0"));     // overlong
-  CHECK(problem("\xED\xA0\x80") == at(0, "0xED"));      // a surrogate
-  CHECK(problem("\xF4\x90\x80\x80") == at(0, "0xF4"));  // beyond U+10FFFF
-  CHECK(problem("abc\xE2\x82") ==
-        "book.txt: is not UTF-8: it ends within the character that begins at offset 3");
+  const std::string_view alone = "no character with those behind it";
+  CHECK(problem("Gr\xFC\xDF") == at(2, "0xFC"));               // Latin-1
+  CHECK(problem("sch\xF6n") == at(3, "0xF6"));                 // likewise: what begins so is beyond U+10FFFF
+  CHECK(problem("ab\x80") == at(2, "0x80"));                   // a continuation without a beginning
+  CHECK(problem("a\xC0\xAF") == at(1, "0xC0"));                // overlong
+  CHECK(problem("a\xE0\x80\xAF") == at(1, "0xE0", alone));     // overlong
+  CHECK(problem("\xED\xA0\x80") == at(0, "0xED", alone));      // a surrogate
+  CHECK(problem("\xF4\x90\x80\x80") == at(0, "0xF4", alone));  // beyond U+10FFFF
+  CHECK(problem("caf\xE9 au") == at(3, "0xE9", "a character that 0x20 behind it cannot go on with"));
+  CHECK(problem("ab\xE2\x82(") == at(2, "0xE2", "a character that 0x28 behind it cannot go on with"));
+  CHECK(problem("abc\xE2\x82") == at(3, "0xE2", "a character within which it ends"));
 }
 
 TEST_CASE("a vocabulary is all characters in the order of their code points") {

@@ -1,0 +1,52 @@
+#include "muster/core/base/utf8.h"
+
+namespace muster {
+namespace {
+
+/// A lead byte's form: how many bytes, the bits it gives, and the least code point that needs so many.
+struct Form {
+  std::size_t bytes;
+  unsigned bits;
+  char32_t least;
+};
+
+/// 0 bytes where no character begins so: 0xC0 and 0xC1 would be longer than need be, and 0xF5 beyond
+/// U+10FFFF.
+Form formOf(unsigned lead) {
+  if (lead < 0x80) return {1, lead, 0};
+  if (lead >= 0xC2 && lead < 0xE0) return {2, lead & 0x1Fu, 0x80};
+  if (lead >= 0xE0 && lead < 0xF0) return {3, lead & 0x0Fu, 0x800};
+  if (lead >= 0xF0 && lead < 0xF5) return {4, lead & 0x07u, 0x10000};
+  return {0, 0, 0};
+}
+
+unsigned byteAt(std::string_view bytes, std::size_t at) {
+  return static_cast<unsigned char>(bytes[at]);
+}
+
+}  // namespace
+
+Utf8Character readUtf8(std::string_view bytes) {
+  const Form form = formOf(byteAt(bytes, 0));
+  if (form.bytes == 0) return {};
+  Utf8Character read{
+      .character = static_cast<char32_t>(form.bits), .announced = form.bytes, .bytes = 1, .valid = false};
+  for (; read.bytes < form.bytes; ++read.bytes) {
+    if (read.bytes == bytes.size() || (byteAt(bytes, read.bytes) & 0xC0) != 0x80) return read;
+    read.character = read.character << 6 | (byteAt(bytes, read.bytes) & 0x3F);
+  }
+  const bool isSurrogate = read.character >= 0xD800 && read.character <= 0xDFFF;
+  read.valid = read.character >= form.least && read.character <= 0x10FFFF && !isSurrogate;
+  return read;
+}
+
+bool isUtf8(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const Utf8Character read = readUtf8(bytes);
+    if (!read.valid) return false;
+    bytes.remove_prefix(read.bytes);
+  }
+  return true;
+}
+
+}  // namespace muster
