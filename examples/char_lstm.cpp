@@ -88,7 +88,7 @@ int train(const example::CharLstmArguments& a) {
           .build();
   if (!a.device.notice.empty()) fmt::print("{}\n", a.device.notice);
   fmt::print(
-      "text: {}, {} characters, {} different ones\n\n{}\nplan: {}; {} pieces of {} characters, {} a batch\n",
+      "text: {}, {} characters, {} different ones\n\n{}plan: {}; {} pieces of {} characters, {} a batch\n",
       a.text.string(), data.text()->indices.size(), vocabulary.size(), network.summary(), wrapper.plan(),
       *data.examples(), a.steps, a.batch);
   const example::InterruptGuard interruptible(wrapper);

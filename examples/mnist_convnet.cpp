@@ -102,7 +102,7 @@ void checkBeforehand(const Options& options) {
 /// Says what is going to be done.
 void introduce(const Options& options, const example::DataSets& data, const MultiLayerNetwork& network,
                const Start& start, const ParallelWrapper& wrapper) {
-  say(options, "data: {}, {} images to train with and {} to test with, from {}\n\n{}\n", data.title,
+  say(options, "data: {}, {} images to train with and {} to test with, from {}\n\n{}", data.title,
       *data.train->examples(), *data.test->examples(), data.origin, network.summary());
   if (!options.resume.empty())
     say(options, "resuming: {}, with {} epochs finished{}\n", options.resume.string(), start.epoch,

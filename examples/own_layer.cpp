@@ -146,7 +146,7 @@ int run(const example::SmallTraining& options) {
   const auto data = example::loadData({.name = "generated", .examples = options.examples}, 32, options.seed);
   MultiLayerNetwork network(networkWith(options));
   network.init();
-  fmt::print("\n{}\n", network.summary());
+  fmt::print("\n{}", network.summary());
   auto wrapper = ParallelWrapper::Builder(network).workers(options.workers).averagingFrequency(1).build();
   for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
     wrapper.fit(*data.train);

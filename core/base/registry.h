@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <utility>
 
 #include "muster/core/base/error.h"
@@ -22,9 +23,19 @@ class Registry {
   /// @param family  what errors call the family, as in "updater".
   explicit Registry(std::string family) : family_(std::move(family)) {}
 
+  /// Adding a type once more changes nothing. @throws InvalidArgument where `type` names another class
+  /// already: files would be read as what they are not.
   void add(std::string_view type, Factory factory) {
     std::scoped_lock lock(mutex_);
-    factories_.insert_or_assign(std::string(type), std::move(factory));
+    const auto found = factories_.find(type);
+    if (found != factories_.end()) {
+      const std::unique_ptr<Interface> before = found->second(), now = factory();
+      const Interface &a = *before, &b = *now;
+      require(typeid(a) == typeid(b), "{}: there is a type \"{}\" already; yours needs another name", family_,
+              type);
+      return;
+    }
+    factories_.emplace(type, std::move(factory));
   }
 
   /// @throws InvalidArgument naming the types that exist.

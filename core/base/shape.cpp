@@ -21,7 +21,10 @@ Shape::Shape(std::span<const std::int64_t> sizes) {
 
 std::int64_t Shape::elements() const {
   std::int64_t product = 1;
-  for (auto size : sizes()) product *= size;
+  bool isTooLarge = false;
+  for (auto size : sizes()) isTooLarge |= __builtin_mul_overflow(product, size, &product);
+  if (isTooLarge || product > kMaxElements) [[unlikely]]
+    throw InvalidArgument(fmt::format("shape: {} is too large", toString()));
   return product;
 }
 

@@ -14,6 +14,8 @@ namespace muster {
 class Shape {
  public:
   static constexpr int kMaxRank = 6;
+  /// More than any memory holds, and few enough that bytes and sums of a few of them do not overflow.
+  static constexpr std::int64_t kMaxElements = std::int64_t{1} << 56;
 
   Shape() = default;
   /// @throws InvalidArgument for a negative size or more than `kMaxRank` dimensions.
@@ -22,7 +24,7 @@ class Shape {
 
   int rank() const { return rank_; }
   bool empty() const { return rank_ == 0; }
-  /// Product of all sizes; 1 for rank 0.
+  /// Product of all sizes; 1 for rank 0. @throws InvalidArgument for more than `kMaxElements`.
   std::int64_t elements() const;
   /// Size of dimension `axis`; negative counts from the end. @throws InvalidArgument if out of range.
   std::int64_t operator[](int axis) const;

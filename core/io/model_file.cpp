@@ -3,6 +3,7 @@
 #include <set>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/utf8.h"
 #include "muster/core/io/detail/network_json.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/computation_graph.h"
@@ -116,8 +117,13 @@ void saveModel(Network& network, const std::filesystem::path& path, const ModelN
     file.add(std::move(name), values.device().isCpu() ? values : copyTo(values, Device::cpu()));
   });
   file.metadata = {{kFormat, "pt"}, {kVersion, MUSTER_VERSION}, {kConfiguration, network.toJson()}};
-  for (const auto& [name, text] : notes)
+  for (const auto& [name, text] : notes) {
+    require(isUtf8(name),
+            "model file: the name of a note is not UTF-8, which the file could not be read with");
+    require(isUtf8(text), "model file: the note \"{}\" is not UTF-8, which the file could not be read with",
+            name);
     require(file.metadata.emplace(name, text).second, "model file: a note cannot be named \"{}\"", name);
+  }
   writeSafetensors(path, file);
 }
 

@@ -13,7 +13,8 @@ using ModelNotes = std::map<std::string, std::string>;
 
 /// Writes configuration and state, as `Network::save` does, and notes. Whole or not at all.
 /// @throws InvalidArgument before `init()`, or for a note whose name the format needs itself ("format",
-///         "configuration", "muster.version"); FileError where the file cannot be written.
+///         "configuration", "muster.version") or that is not UTF-8; FileError where the file cannot be
+///         written.
 void saveModel(Network& network, const std::filesystem::path& path, const ModelNotes& notes = {});
 
 /// The notes in a model file; reads the whole file. @throws FileError.

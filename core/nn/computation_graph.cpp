@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 
 #include "muster/core/base/error.h"
@@ -45,6 +46,11 @@ void validate(const ComputationGraphConfiguration& configuration) {
             vertex.name, module.type(), vertex.inputs.size());
     require(module.name().empty() || module.name() == vertex.name,
             "graph: vertex {} holds a layer with another name, {}", vertex.name, module.name());
+    require(!module.lossHead() || std::ranges::find(configuration.outputs, vertex.name, &GraphOutput::name) !=
+                                      configuration.outputs.end(),
+            "graph: vertex {} ({}) has a loss, but is not an output of the graph; addOutput() makes it one, "
+            "and a Dense has no loss",
+            vertex.name, module.type());
   }
 }
 
@@ -79,6 +85,20 @@ detail::NetworkPlan ComputationGraph::layOut() const {
   for (const auto& output : configuration_.outputs)
     layout.addOutput(output.name, values.find(output.name)->second, output.weight);
   return layout.take();
+}
+
+std::vector<detail::NetworkOutline> ComputationGraph::outline() const {
+  std::vector<detail::NetworkOutline> rows;
+  std::string before = configuration_.inputs.back().name;
+  for (const std::size_t v : detail::orderVertices(configuration_)) {
+    const auto& [name, layer, reads] = configuration_.vertices[v];
+    const bool readsBefore = reads.size() == 1 && reads.front() == before;
+    rows.push_back({.name = name,
+                    .type = std::string(layer.module().type()),
+                    .inputs = readsBefore ? std::string() : fmt::format("{}", fmt::join(reads, ", "))});
+    before = name;
+  }
+  return rows;
 }
 
 std::vector<detail::NetworkInput> ComputationGraph::inputs() const {

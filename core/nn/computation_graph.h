@@ -27,7 +27,8 @@ struct GraphOutput {
   double weight = 1;  ///< of its loss in the network's; finite, at least 0
 };
 
-/// A graph of layers and how it is trained. Vertices may stand in any order.
+/// A graph of layers and how it is trained. Vertices may stand in any order. Names are UTF-8 without control
+/// characters.
 ///
 /// ```cpp
 /// ComputationGraphConfiguration graph{.seed = 1, .inputs = {{.name = "image", .shape = {1, 28, 28}}}};
@@ -69,8 +70,8 @@ struct ComputationGraphConfiguration {
 class ComputationGraph final : public Network {
  public:
   /// @throws InvalidArgument naming the vertex or option that cannot be: a name that is used twice, a vertex
-  ///         that reads what is not there, a cycle, one that leads to no output, an input that nobody reads,
-  ///         shapes that do not meet.
+  ///         that reads what is not there, a cycle, one that leads to no output, an Output that is no
+  ///         output of the graph, an input that nobody reads, shapes that do not meet.
   explicit ComputationGraph(ComputationGraphConfiguration configuration);
   /// As above, computing on `context`, which outlives it.
   ComputationGraph(ComputationGraphConfiguration configuration, Context& context);
@@ -87,6 +88,7 @@ class ComputationGraph final : public Network {
 
  protected:
   detail::NetworkPlan layOut() const override;
+  std::vector<detail::NetworkOutline> outline() const override;
   void setInputShapes(std::span<const Shape> shapes) override;
   std::unique_ptr<Network> make(Context* context) const override;
 

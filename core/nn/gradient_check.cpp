@@ -85,8 +85,8 @@ GradientCheckResult checkAs(Model& model, const Batch& batch, const GradientChec
 
 std::string GradientCheckResult::toString() const {
   return fmt::format(
-      "{}[{}]: gradient {}, central difference {} ({:.2f} times the tolerance; {} elements tried)", segment,
-      index, analytic, numeric, excess, checked);
+      "{}[{}]: gradient {:.4g}, central difference {:.4g} ({:.2f} times the tolerance; {} elements tried)",
+      segment, index, analytic, numeric, excess, checked);
 }
 
 GradientCheckResult checkGradients(Model& model, const Batch& batch, const GradientCheckOptions& options) {

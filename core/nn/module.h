@@ -275,8 +275,9 @@ class Layer {
 
   /// The layers that files can name. A layer of one's own that is saved and loaded adds itself here.
   static Registry<Module>& registry();
-  /// @throws InvalidArgument for a field called type, learningRate, frozen, device, vertex or inputs: in
-  /// files these stand beside a layer's own.
+  /// A second time changes nothing. @throws InvalidArgument where another layer has this `kType`, and for a
+  /// field called type, learningRate, frozen, device, vertex or inputs: in files these stand beside a layer's
+  /// own.
   template <typename T>
   requires LayerOptions<T> || VertexOptions<T>
   static void registerType() {

@@ -38,6 +38,7 @@ void validate(const MultiLayerConfiguration& configuration) {
     } catch (const InvalidArgument& error) {
       throw InvalidArgument(fmt::format("layer {}: {}", i, error.what()));
     }
+    detail::requireUsableName(fmt::format("layer {}", i), module.name());
     const bool last = i + 1 == configuration.layers.size();
     require(last || !module.lossHead(), "network: an output must be the last layer, got one as layer {}", i);
   }
@@ -58,22 +59,29 @@ MultiLayerNetwork::MultiLayerNetwork(MultiLayerConfiguration configuration)
 MultiLayerNetwork::MultiLayerNetwork(MultiLayerConfiguration configuration, Context& context)
     : MultiLayerNetwork(std::move(configuration), &context) {}
 
-detail::NetworkPlan MultiLayerNetwork::layOut() const {
-  detail::NetworkLayout layout(inputs());
+std::vector<detail::NetworkOutline> MultiLayerNetwork::outline() const {
+  std::vector<detail::NetworkOutline> rows;
   std::map<std::string, int> counts;
-  std::size_t value = 0;
-  std::string name;
   for (const auto& layer : configuration_.layers) {
     const auto& module = layer.module();
-    name = module.name();
+    std::string name(module.name());
     if (name.empty()) {
       const auto prefix = namePrefix(module.type());
       const int number = ++counts[prefix];
       name = module.lossHead() && number == 1 ? prefix : fmt::format("{}{}", prefix, number);
     }
-    value = layout.add(name, layer, {value});
+    rows.push_back({.name = std::move(name), .type = std::string(module.type()), .inputs = {}});
   }
-  layout.addOutput(name, value);
+  return rows;
+}
+
+detail::NetworkPlan MultiLayerNetwork::layOut() const {
+  detail::NetworkLayout layout(inputs());
+  const auto rows = outline();
+  std::size_t value = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    value = layout.add(rows[i].name, configuration_.layers[i], {value});
+  layout.addOutput(rows.back().name, value);
   return layout.take();
 }
 

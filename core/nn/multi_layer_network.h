@@ -10,7 +10,8 @@
 
 namespace muster {
 
-/// A chain of layers and how it is trained.
+/// A chain of layers and how it is trained. A layer's name is UTF-8 without control characters, and is no
+/// other's; without one it is called after its type and number.
 struct MultiLayerConfiguration {
   std::uint64_t seed = 0;
   Updater updater = {};
@@ -46,6 +47,7 @@ class MultiLayerNetwork final : public Network {
 
  protected:
   detail::NetworkPlan layOut() const override;
+  std::vector<detail::NetworkOutline> outline() const override;
   void setInputShapes(std::span<const Shape> shapes) override;
   std::unique_ptr<Network> make(Context* context) const override;
 

@@ -16,6 +16,7 @@ class Evaluation;
 
 namespace detail {
 struct NetworkInput;
+struct NetworkOutline;
 struct NetworkPlan;
 class NetworkProgram;
 }  // namespace detail
@@ -36,7 +37,8 @@ class Network : public Model {
   void init();
   bool initialized() const;
 
-  /// A table: layer, type, what it reads unless that is the layer before, output shape, parameters.
+  /// A table: layer, type, what it reads unless that is the layer before, output shape, parameters; as long
+  /// as the shape of an input is open, without the last two. Ends with a newline.
   std::string summary() const;
   /// The layers' names and output shapes, without the batch, in the order in which they run.
   /// @throws InvalidArgument while the shape of an input is open.
@@ -105,6 +107,8 @@ class Network : public Model {
 
   /// Lays the configuration out, whose inputs all have shapes. @throws InvalidArgument.
   virtual detail::NetworkPlan layOut() const = 0;
+  /// What is known of the nodes while shapes are open, in the order in which they run.
+  virtual std::vector<detail::NetworkOutline> outline() const = 0;
   virtual void setInputShapes(std::span<const Shape> shapes) = 0;
   /// Another network of the same configuration, without parameters. @param context  as above.
   virtual std::unique_ptr<Network> make(Context* context) const = 0;

@@ -29,9 +29,7 @@ std::string print(const std::vector<Row>& rows, const Row& total) {
   const std::string rule = std::string(text.size() - 1, '-') + "\n";
   text += rule;
   for (const auto& row : rows) text += line(row);
-  text += rule + line(total);
-  text.pop_back();
-  return text;
+  return text + rule + line(total);
 }
 
 /// What a node reads, where that is not simply the node before it.
@@ -56,11 +54,14 @@ std::vector<std::pair<std::string, Shape>> Network::outputShapes() const {
 
 std::string Network::summary() const {
   std::vector<Row> rows;
+  std::vector<std::string> open;
   for (const auto& input : inputs())
-    if (input.shape.empty()) {
-      for (const auto& [label, json] : parts()) rows.push_back({label, "", "", "?", "?"});
-      return print(rows, {"total", "", "", "", "?"});
-    }
+    if (input.shape.empty()) open.push_back(input.name);
+  if (!open.empty()) {
+    for (const auto& row : outline()) rows.push_back({row.name, row.type, row.inputs, "?", "?"});
+    return print(rows, {"total", "", "", "", "?"}) +
+           fmt::format("the first batch gives the shape of {}\n", fmt::join(open, ", "));
+  }
   const detail::NetworkPlan plan = layOut();
   std::int64_t total = 0, frozen = 0;
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
@@ -75,7 +76,7 @@ std::string Network::summary() const {
                     std::to_string(count)});
   }
   std::string text = print(rows, {"total", "", "", "", std::to_string(total)});
-  if (frozen > 0) text += fmt::format("\nof these frozen: {}", frozen);
+  if (frozen > 0) text += fmt::format("of these frozen: {}\n", frozen);
   return text;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/detail/network_plan.h"
 
 namespace muster::detail {
 namespace {
@@ -15,6 +16,7 @@ using Places = std::map<std::string, std::size_t, std::less<>>;  // inputs first
 
 void requireName(std::string_view what, const std::string& name) {
   require(!name.empty(), "graph: {} has no name", what);
+  requireUsableName(what, name);
 }
 
 Places placesOf(const ComputationGraphConfiguration& graph) {

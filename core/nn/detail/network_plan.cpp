@@ -5,9 +5,18 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/utf8.h"
 #include "muster/core/nn/layers/elementwise.h"
 
 namespace muster::detail {
+
+void requireUsableName(std::string_view what, std::string_view name) {
+  require(isUtf8(name), "network: the name of {} is not UTF-8, as names in files are", what);
+  const auto isControl = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  require(std::ranges::none_of(name, isControl),
+          "network: the name of {} holds a control character, as a newline; names stand in tables and files",
+          what);
+}
 
 NetworkLayout::NetworkLayout(std::vector<NetworkInput> inputs) : readAsNumbers_(inputs.size()) {
   plan_.inputs = std::move(inputs);
@@ -32,12 +41,32 @@ std::size_t NetworkLayout::append(NetworkNode node) {
   requireIndices(node);
   try {
     node.output = node.module->outputShape(node.inputShapes);
+    static_cast<void>(node.output.elements());  // throws where they are too many
+    requireTensors(node);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(
         fmt::format("{} ({}) of {}: {}", node.name, node.module->type(), readingOf(node), error.what()));
   }
   plan_.nodes.push_back(std::move(node));
   return plan_.inputs.size() + plan_.nodes.size() - 1;
+}
+
+/// In a file all tensors of a model stand beside each other, with the updater's, named "updater...", and the
+/// "counters...".
+void NetworkLayout::requireTensors(const NetworkNode& node) {
+  const auto add = [&](const ParameterSpec& spec) {
+    static_cast<void>(spec.shape.elements());  // throws where they are too many
+    requireUsableName("one of its tensors", spec.name);
+    const std::string name = node.name + "." + spec.name;
+    require(
+        !name.starts_with("updater.") && !name.starts_with("counters."),
+        "its tensor {} would be called as those of the updater and the counters are in files; name the layer "
+        "otherwise",
+        name);
+    require(tensors_.insert(name).second, "two tensors would be called {}", name);
+  };
+  for (const auto& spec : node.module->parameters(node.inputShapes)) add(spec);
+  for (const auto& spec : node.module->statistics(node.inputShapes)) add(spec);
 }
 
 /// What a node reads, for messages: "wide [9, 8, 7] and stem [4, 8, 7]".

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/core/nn/module.h"
@@ -34,6 +36,12 @@ struct NetworkNode {
   std::span<const Segment> segments = {};  ///< of the parameters
 };
 
+/// A node in words.
+struct NetworkOutline {
+  std::string name, type;
+  std::string inputs;  ///< what it reads, where that is not simply the node before it
+};
+
 struct NetworkOutput {
   std::string name;
   std::size_t value = 0;
@@ -56,13 +64,18 @@ struct NetworkPlan {
   }
 };
 
+/// Layers, vertices and inputs are named in files and tables. @param what  has the name: "layer 3".
+/// @throws InvalidArgument for a name that is not UTF-8 or holds a control character, as a newline.
+void requireUsableName(std::string_view what, std::string_view name);
+
 /// Lays nodes out one after another, with checks that name the node.
 class NetworkLayout {
  public:
   explicit NetworkLayout(std::vector<NetworkInput> inputs);
 
   /// Adds a node that reads these values, a Flatten before it where it wants one. @return its value.
-  /// @throws InvalidArgument naming the node where its name is taken, or the shapes do not fit.
+  /// @throws InvalidArgument naming the node where its name or that of one of its tensors is taken, or the
+  /// shapes do not fit.
   std::size_t add(std::string name, const Layer& layer, std::vector<std::size_t> inputs);
   void addOutput(std::string name, std::size_t value, double weight = 1);
   NetworkPlan take() { return std::move(plan_); }
@@ -71,9 +84,11 @@ class NetworkLayout {
   std::size_t append(NetworkNode node);
   std::string readingOf(const NetworkNode& node) const;
   void requireIndices(const NetworkNode& node);
+  void requireTensors(const NetworkNode& node);
 
   NetworkPlan plan_;
-  std::vector<std::string> readAsNumbers_;  // [input] the first node that does
+  std::set<std::string, std::less<>> tensors_;  // names of all parameters and statistics
+  std::vector<std::string> readAsNumbers_;      // [input] the first node that does
 };
 
 }  // namespace muster::detail

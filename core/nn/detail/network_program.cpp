@@ -121,7 +121,7 @@ void NetworkProgram::addNode(const NetworkNode& node, std::span<const std::size_
 std::unique_ptr<VertexProgram> NetworkProgram::compile(const NetworkNode& node,
                                                        const ModuleBinding& binding) {
   const auto& device = node.settings.device;
-  if (!device || *device == context_.device()) return node.module->compile(binding, context_);
+  if (!device || *device == context_.device()) return compileHere(*node.module, binding, context_);
   require(!node.module->wantsIndexInput(), "network: {} reads indices, and can only be where the network is",
           node.name);
   auto& layerContext = layerContexts_[*device];

@@ -36,7 +36,7 @@ class OnDeviceProgram final : public VertexProgram {
     for (auto& tensor : binding.parameters) tensor = parameters_.add(tensor);
     for (auto& tensor : binding.gradients) tensor = gradients_.add(tensor);
     for (auto& tensor : binding.statistics) tensor = statistics_.add(tensor);
-    program_ = module.compile(binding, layerContext);
+    program_ = compileHere(module, binding, layerContext);
     for (const auto& input : binding.inputs) {
       x_.push_back(like(input.shape, program_->inputLayout()));
       gradX_.push_back(binding.training ? like(input.shape, program_->inputLayout()) : Tensor());
@@ -111,6 +111,13 @@ class OnDeviceProgram final : public VertexProgram {
 };
 
 }  // namespace
+
+std::unique_ptr<VertexProgram> compileHere(const Module& module, const ModuleBinding& binding,
+                                           Context& context) {
+  auto program = module.compile(binding, context);
+  require(program != nullptr, "layer {} ({}): compile() returned no program", binding.name, module.type());
+  return program;
+}
 
 std::unique_ptr<VertexProgram> compileOnDevice(const Module& module, const ModuleBinding& binding,
                                                Context& context, Context& layerContext) {

@@ -52,7 +52,8 @@ Shape denseOutput(std::string_view type, const Shape& input, std::int64_t units,
             input.toString());
     return {input[0], units};
   }
-  require(input.rank() == 1 && input[0] > 0, "{}: expected an input [F], got {}", type, input.toString());
+  require(input.rank() == 1, "{}: expected an input [F], got {}", type, input.toString());
+  require(input[0] > 0, "{}: expected an input [F] of at least 1 feature, got {}", type, input.toString());
   return {units};
 }
 

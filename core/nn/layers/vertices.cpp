@@ -165,7 +165,11 @@ Shape Merge::outputShape(std::span<const Shape> inputs) const {
   const auto along = axisOf(axis, first, kType);
   std::int64_t size = 0;
   for (const auto& input : inputs) {
-    require(input.rank() == first.rank() && withSize(input, along, 0) == withSize(first, along, 0),
+    require(input.rank() == first.rank(),
+            "merge: inputs must have as many dimensions, got {} and {}; a Reshape or Flatten before it gives "
+            "them",
+            first.toString(), input.toString());
+    require(withSize(input, along, 0) == withSize(first, along, 0),
             "merge: inputs joined along dimension {} must agree in the others, got {} and {}", along,
             first.toString(), input.toString());
     size += input[static_cast<int>(along)];

@@ -268,6 +268,22 @@ TEST_CASE("a network that was never initialised, and a place that cannot be writ
   CHECK_THROWS_AS(MultiLayerNetwork::load(directory / "missing.safetensors"), FileError);
 }
 
+TEST_CASE("notes that could not be read again are refused") {
+  TemporaryDirectory directory;
+  MultiLayerNetwork network(smallConvnet());
+  network.init();
+  const auto path = directory / "m.safetensors";
+  CHECK(thrown<InvalidArgument>([&] {
+          saveModel(network, path, {{"author", "J\xF6rg"}});
+        }) == "model file: the note \"author\" is not UTF-8, which the file could not be read with");
+  CHECK(thrown<InvalidArgument>([&] {
+          saveModel(network, path, {{"\xFF", "x"}});
+        }) == "model file: the name of a note is not UTF-8, which the file could not be read with");
+  CHECK(directory.names().empty());
+  saveModel(network, path, {{"author", "Jörg\n"}});
+  CHECK(readModelNotes(path).at("author") == "Jörg\n");
+}
+
 TEST_CASE("a disk that is full while the model is saved leaves the old file") {
   TemporaryDirectory directory;
   const auto path = directory / "m.safetensors";

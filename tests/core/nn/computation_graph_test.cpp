@@ -297,6 +297,12 @@ TEST_CASE("the table and the picture name what a vertex reads, and its shape") {
   const auto text = model.summary();
   CHECK(text.find("block2.sum") != std::string::npos);
   CHECK(text.find("block2.conv2, block1.sum") != std::string::npos);
+  auto undecided = residual();
+  undecided.inputs.front().shape = {};
+  const auto open = ComputationGraph(undecided).summary();
+  CHECK(open.find("block2.conv2, block1.sum") != std::string::npos);
+  CHECK(open.find("combine") != std::string::npos);
+  CHECK(open.ends_with("the first batch gives the shape of image\n"));
   const auto dot = residual().toDot();
   CHECK(dot.find("\"block1.sum\" [label=\"block1.sum\\ncombine\\n[4, 8, 7]\"];") != std::string::npos);
   CHECK(dot.find("\"stem\" -> \"block1.sum\";") != std::string::npos);
@@ -366,6 +372,27 @@ TEST_CASE("what cannot be is refused by name") {
   graph.addOutput(graph.add("part", Subset{.from = 2, .to = 5}, {"stem"}));
   CHECK(problemOf(graph) ==
         "part (subset) of stem [4, 8, 7]: subset: elements 2 to 5 are not in dimension 0 of [4, 8, 7]");
+  graph = residual();
+  graph.add("tower", Reshape{.shape = {224}}, {"stem"});
+  graph.addOutput(graph.add("joined", Merge{}, {"stem", "tower"}));
+  CHECK(problemOf(graph) ==
+        "joined (merge) of stem [4, 8, 7] and tower [224]: merge: inputs must have as many dimensions, got "
+        "[4, 8, 7] and [224]; a Reshape or Flatten before it gives them");
+  graph = residual();
+  graph.add("early", Output{.classes = 3}, {"stem"});
+  graph.addOutput(graph.add("late", Dense{.units = 2}, {"early"}));
+  CHECK(
+      problemOf(graph) ==
+      "graph: vertex early (output) has a loss, but is not an output of the graph; addOutput() makes it one, "
+      "and a Dense has no loss");
+  graph.addOutput("early");
+  CHECK(problemOf(graph) == "");
+  graph = residual();
+  graph.inputs.front().name = "im\nage";
+  CHECK(problemOf(graph).starts_with("network: the name of an input holds a control character"));
+  graph = residual();
+  graph.add("v\xFFx", conv(3), {"stem"});
+  CHECK(problemOf(graph) == "network: the name of a vertex is not UTF-8, as names in files are");
   graph = residual();
   graph.add("two", conv(3), {"stem", "image"});
   graph.addOutput("two");

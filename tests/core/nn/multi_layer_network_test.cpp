@@ -40,7 +40,97 @@ bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
+/// What a layer of one's own may do wrong.
+struct Wrong {
+  static constexpr std::string_view kType = "test-wrong";
+  std::string name = {};
+  std::vector<std::string> tensors = {};
+  Shape outputShape(const Shape& input) const { return input; }
+  std::vector<ParameterSpec> parameters(const Shape&) const {
+    std::vector<ParameterSpec> specs;
+    for (const auto& tensor : tensors) specs.push_back({.name = tensor, .shape = {2}});
+    return specs;
+  }
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context&) const { return nullptr; }
+  void fields(Fields& f) { f.field("name", name); }
+  void validate() const {}
+};
+
+/// Another that calls itself as a built-in layer does.
+struct FalseDense : Wrong {
+  static constexpr std::string_view kType = Dense::kType;
+};
+
 }  // namespace
+
+TEST_CASE("a layer's type is registered once, and never in the place of another") {
+  Layer::registerType<Wrong>();
+  Layer::registerType<Wrong>();
+  Layer::registerType<Dense>();
+  CHECK(messageOf([] { Layer::registerType<FalseDense>(); }) ==
+        "layer: there is a type \"dense\" already; yours needs another name");
+  const auto made = Layer::registry().make("dense");
+  CHECK(dynamic_cast<const detail::ModuleOf<Dense>*>(made.get()) != nullptr);
+}
+
+TEST_CASE("a layer that compiles to nothing is refused by name") {
+  MultiLayerNetwork model({.inputShape = {3}, .layers = {Wrong{.name = "mine"}, Output{.classes = 2}}});
+  model.init();
+  const auto batch = test::classBatch({3}, 2, 2, 1);
+  CHECK(messageOf([&] { model.step(batch); }) == "layer mine (test-wrong): compile() returned no program");
+}
+
+TEST_CASE("names are text on one line") {
+  const auto problem = [](const std::string& name) {
+    return messageOf([&] { MultiLayerNetwork({.layers = {Dense{.units = 2, .name = name}}}); });
+  };
+  CHECK(problem("größe 1") == "no InvalidArgument");
+  CHECK(problem("gr\xF6\xDF") == "network: the name of layer 0 is not UTF-8, as names in files are");
+  for (const char* name : {"two\nlines", "a\tb", "\x7F"})
+    CHECK(problem(name) ==
+          "network: the name of layer 0 holds a control character, as a newline; names stand in tables and "
+          "files");
+}
+
+TEST_CASE("tensors that would have one name in a file are refused when the network is laid out") {
+  const auto problem = [](std::vector<Layer> layers) {
+    layers.push_back(Output{.classes = 2});
+    return messageOf([&] { MultiLayerNetwork({.inputShape = {3}, .layers = layers}); });
+  };
+  CHECK(problem({Wrong{.name = "a", .tensors = {"v", "w"}}, Wrong{.name = "b", .tensors = {"v"}}}) ==
+        "no InvalidArgument");
+  CHECK(problem({Wrong{.name = "a", .tensors = {"w", "w"}}}) ==
+        "a (test-wrong) of features [3]: two tensors would be called a.w");
+  CHECK(problem({Wrong{.name = "a", .tensors = {"b.w"}}, Wrong{.name = "a.b", .tensors = {"w"}}}) ==
+        "a.b (test-wrong) of a [3]: two tensors would be called a.b.w");
+  CHECK(contains(problem({Dense{.units = 3, .name = "updater.velocity.a"}}),
+                 "its tensor updater.velocity.a.weight would be called as those of the updater"));
+  CHECK(contains(problem({Wrong{.name = "counters", .tensors = {"epoch"}}}), "its tensor counters.epoch"));
+  CHECK(problem({ActivationLayer{.name = "counters"}}) == "no InvalidArgument");
+}
+
+TEST_CASE("sizes that no memory holds are refused, and inputs without features") {
+  const auto problem = [](Shape input, std::vector<Layer> layers) {
+    return messageOf([&] { MultiLayerNetwork({.inputShape = input, .layers = layers}); });
+  };
+  const std::int64_t many = std::int64_t{1} << 46, more = std::int64_t{1} << 62;
+  CHECK(problem({1000000}, {Dense{.units = many}}) ==
+        "dense1 (dense) of features [1000000]: shape: [70368744177664, 1000000] is too large");
+  CHECK(contains(problem({more, 4}, {Dense{.units = 2}}), "[4611686018427387904, 4] is too large"));
+  CHECK(contains(problem({more, 4, 1}, {ActivationLayer{}}), "is too large"));
+  CHECK(problem({0}, {Dense{.units = 2}}) ==
+        "dense1 (dense) of features [0]: dense: expected an input [F] of at least 1 feature, got [0]");
+}
+
+TEST_CASE("the table before the input's shape is known: names, types, and who gives the rest") {
+  MultiLayerConfiguration configuration = lenet();
+  configuration.inputShape = {};
+  const std::string text = MultiLayerNetwork(configuration).summary();
+  CHECK(contains(text, "\nconv2          conv2d         ?"));
+  CHECK(contains(text, "\noutput         output         ?"));
+  CHECK(text.ends_with("\nthe first batch gives the shape of features\n"));
+  CHECK(MultiLayerNetwork(lenet()).summary().ends_with("431080\n"));
+}
 
 TEST_CASE("the acceptance network has 431,080 parameters, named and shaped as PyTorch would") {
   MultiLayerNetwork model(lenet());
