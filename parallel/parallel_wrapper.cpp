@@ -223,7 +223,8 @@ bool ParallelWrapper::Impl::prepareModel(DataSetIterator& data, std::int64_t epo
 
 void ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data) {
   if (!replicas_.made()) {
-    prepareModel(data, model_.epoch());
+    const bool any = prepareModel(data, model_.epoch());
+    require(any || !model_.blocks().empty(), "fit: the data set has no batches");
     caller_.set(Activity::Kind::WaitingForWorkers);
     replicas_.make();
   }

@@ -101,7 +101,7 @@ StateBlock& Model::block(BlockKind kind) {
     if (b.kind == kind) return b;
   throw InvalidArgument(kind == BlockKind::Gradients
                             ? "model: it has no gradient block"
-                            : "model: it has no parameter block; has it been initialised?");
+                            : "model: it has no parameters yet; call init() first, or fit() it");
 }
 
 void Model::copyStateFrom(Model& other, bool withUpdaterState) {

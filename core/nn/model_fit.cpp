@@ -77,6 +77,8 @@ class Fit final : public Trainer {
       before.reset();
     }
     if (before) settle(*before);
+    // A model that has its parameters is left as it is; one without them would wait for them in vain.
+    require(stop_ || prepared_ || !model_.blocks().empty(), "fit: the data set has no batches");
     if (stop_) return;  // an epoch that was cut short is not finished
     model_.setCounters(stamp.iteration, epoch + 1);
     event.iteration = stamp.iteration;

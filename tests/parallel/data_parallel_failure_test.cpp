@@ -250,5 +250,5 @@ TEST_CASE("a model without parameters or forward is refused") {
   CHECK(refusal([&] {
           parallel.forward(Tensor::zeros({4, 2}));
         }).starts_with("model: it has no gradient block"));
-  CHECK(refusal([&] { parallel.updateParameters(1); }).starts_with("model: it has no parameter block"));
+  CHECK(refusal([&] { parallel.updateParameters(1); }).starts_with("model: it has no parameters yet"));
 }

@@ -395,7 +395,7 @@ TEST_CASE("models that cannot be evaluated") {
     auto wrapper = toyWrapper(network, 2).build();
     Labelled data(3);
     CHECK(thrown<InvalidArgument>([&] { wrapper.evaluate(data); }) ==
-          "model: it has no parameter block; has it been initialised?");
+          "model: it has no parameters yet; call init() first, or fit() it");
     CHECK_FALSE(network.initialized());
     wrapper.fit(data);
     CHECK(wrapper.evaluate(data) == network.evaluate(data));

@@ -5,6 +5,9 @@
 #include <stdexcept>
 
 #include "muster/core/base/error.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_data.h"
@@ -47,6 +50,22 @@ TEST_CASE("listeners of both scopes follow it, as a worker that merges after eac
   CHECK(merged->calls("merge")[1].iteration == 2);
   CHECK(perWorker->calls("iteration")[1].iteration == 1);
   CHECK(merged->calls("epochEnd")[0].score == 5);
+}
+
+TEST_CASE("a model that waits for its first batch is told that there is none") {
+  MultiLayerNetwork open({.layers = {Output{.classes = 2}}});
+  ToyIterator none({});
+  CHECK(test::thrown<InvalidArgument>([&] { open.fit(none); }) == "fit: the data set has no batches");
+  auto wrapper = ParallelWrapper::Builder(open).workers(2).pinThreads(false).build();
+  CHECK(test::thrown<InvalidArgument>([&] { wrapper.fit(none); }) == "fit: the data set has no batches");
+  CHECK(test::thrown<InvalidArgument>([&] { open.evaluate(none); }) ==
+        "evaluate: the data set has no batches");
+  auto data = ToyIterator::ofValues({2});
+  CHECK(test::thrown<InvalidArgument>([&] { open.evaluate(data); }) ==
+        "network: call init() first, or give an input shape");
+  ToyModel model;
+  model.fit(none);
+  CHECK(model.epoch() == 1);
 }
 
 TEST_CASE("stopFit ends it after the step in progress, and leaves the epoch unfinished") {
