@@ -141,7 +141,8 @@ int run(const Options& options) {
                      .threadsPerWorker(options.threadsPerWorker)
                      .pinThreads(options.pinThreads)
                      .listeners({scores, std::make_shared<example::InterruptListener>(),
-                                 std::make_shared<ProgressListener>()})
+                                 std::make_shared<ProgressListener>(
+                                     ProgressOptions{.lastEpoch = network->epoch() + options.epochs})})
                      .build();
   fmt::print("data: {}, {} images to train with{} and {} to test with, from {}\n", data.title,
              *data.train->examples(), options.augment ? ", moved and mirrored at random," : "",
@@ -154,6 +155,9 @@ int run(const Options& options) {
 
   const example::InterruptGuard interruptible(wrapper);
   const auto epochs = train(wrapper, *network, images.iterator(), *scores, data, options);
+  if (example::interrupted())
+    fmt::print("interrupted, with {} of {} epochs finished{}\n", epochs.size(), options.epochs,
+               epochs.empty() ? "; there is nothing to plot" : "");
   if (!epochs.empty()) fmt::print("\n{}\nplot: {}\n", example::curveTable(epochs), options.out.string());
   if (!options.save.empty()) save(*network, data, options);
   return example::interrupted() ? example::kInterruptedExit : 0;

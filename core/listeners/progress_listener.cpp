@@ -106,7 +106,7 @@ ProgressListener::~ProgressListener() {
 
 void ProgressListener::onFitStart(const FitEvent& event) {
   progress_ = {};
-  progress_.epochs = event.firstEpoch + event.epochs;
+  progress_.epochs = options_.lastEpoch.value_or(event.firstEpoch + event.epochs);
   progress_.batchesPerEpoch = event.batchesPerEpoch;
   if (!*options_.terminal || screen_) return;
   screen_ = std::make_shared<Screen>(options_.write);

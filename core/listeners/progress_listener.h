@@ -17,6 +17,7 @@ struct ProgressOptions {
   std::function<void(std::string_view)> write = {};  ///< takes bytes as they are
   std::function<int()> columns = {};                 ///< the terminal's width
   std::function<std::chrono::steady_clock::time_point()> now = {};
+  std::optional<std::int64_t> lastEpoch = {};  ///< of a training of several `fit()` calls; else that of each
 };
 
 /// Shows how far a training has come.

@@ -30,6 +30,7 @@ PlotScale::PlotScale(ScaleKind kind, const std::vector<double>& values) : kind_(
     if (holds(value)) {
       low = std::min(low, transformed(value));
       high = std::max(high, transformed(value));
+      counts_ = counts_ && value == std::floor(value);
     }
   if (low > high) return;
   if (kind == ScaleKind::Linear) {
@@ -71,7 +72,7 @@ std::vector<PlotScale::Tick> PlotScale::ticks() const {
 }
 
 std::vector<PlotScale::Tick> PlotScale::linearTicks() const {
-  const double step = niceStep((high_ - low_) / 3);
+  const double step = std::max(niceStep((high_ - low_) / 3), counts_ ? 1.0 : 0.0);  // no half epochs
   std::vector<Tick> ticks;
   for (double n = std::ceil(low_ / step); n * step <= high_ * (1 + 1e-9); ++n)
     ticks.push_back({n * step, shortNumber(n * step)});

@@ -39,6 +39,7 @@ class PlotScale {
   std::vector<Tick> evenTicks() const;
 
   ScaleKind kind_;
+  bool counts_ = true;         // all values are whole numbers
   double low_ = 0, high_ = 1;  // transformed
 };
 

@@ -16,6 +16,8 @@ constexpr double kWidth = 420, kHeight = 280;
 constexpr double kLeft = 58, kRight = 14, kTop = 12, kBottom = 44;
 constexpr double kInnerWidth = kWidth - kLeft - kRight, kInnerHeight = kHeight - kTop - kBottom;
 
+constexpr std::size_t kMostDots = 40;  // of a line whose points are drawn one by one, too
+
 struct Drawing {
   const Plot& plot;
   PlotScale x, y;
@@ -85,9 +87,10 @@ void appendLine(std::string& svg, const Drawing& drawing, const PlotLine& line) 
                  colour);
   fmt::format_to(out, R"(<polyline points="{}" fill="none" stroke="{}" stroke-width="2"{}/>)",
                  fmt::join(middle, " "), colour, dashesOf(line.style));
-  if (points.size() == 1)  // a line of one point is seen by its dot
-    fmt::format_to(out, R"(<circle cx="{:.1f}" cy="{:.1f}" r="3" fill="{}"/>)", drawing.px(points[0]->x),
-                   drawing.py(points[0]->y), colour);
+  if (points.size() <= kMostDots)
+    for (const auto* point : points)
+      fmt::format_to(out, R"(<circle cx="{:.1f}" cy="{:.1f}" r="3" fill="{}"/>)", drawing.px(point->x),
+                     drawing.py(point->y), colour);
   svg += "</g>";
 }
 

@@ -2,6 +2,7 @@
 
 #include <boost/property_tree/ptree.hpp>
 #include <boost/property_tree/xml_parser.hpp>
+#include <csignal>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -54,6 +55,8 @@ TEST_CASE("it trains with two workers, tests each epoch, draws the curve and sav
       "plan: 2 workers on cpu (1 thread each, not pinned), averaging every iteration: 2 batches a round; 2 "
       "workers, batch 8 each, learning rate 0.2; "));
   CHECK(contains(run.out, "\nepoch 1: loss "));
+  CHECK(contains(run.err, "epoch 1/2: "));
+  CHECK(contains(run.err, "epoch 2/2: "));
   CHECK(contains(run.out, "\nepoch  training loss  test accuracy, %  seconds\n1 "));
   CHECK(contains(run.out,
                  "\nplot: curve.svg\nsaved: net.safetensors; loaded again, it gives the same outputs, "));
@@ -105,6 +108,22 @@ TEST_CASE("a saved network is loaded, tested and trained on") {
   CHECK(trained.exit == 0);
   CHECK(contains(trained.out, "\nepoch 2: loss "));
   CHECK(readFile(program.directory / "both") == readFile(program.directory / "whole"));
+}
+
+TEST_CASE("Ctrl-C saves the network, and says how far it has come") {
+  const Resnet18Fashion program;
+  test::Program running(
+      MUSTER_RESNET18_FASHION,
+      program.launch({"--data",   "generated", "--train-examples", "96",     "--test-examples", "40",
+                      "--batch",  "8",         "--width",          "4",      "--pin-threads",   "false",
+                      "--device", "cpu",       "--epochs",         "100000", "--save",          "net",
+                      "--out",    "curve.svg"}));
+  REQUIRE(running.awaitText("epoch 1: "));
+  running.signal(SIGINT);
+  const auto outcome = running.wait();
+  CHECK(outcome.exit == 130);
+  CHECK(contains(outcome.out, " of 100000 epochs finished\n"));
+  CHECK(contains(outcome.out, "\nplot: curve.svg\nsaved: net; loaded again, "));
 }
 
 TEST_CASE("CIFAR-10 is trained in colour, moved and mirrored unless otherwise said") {

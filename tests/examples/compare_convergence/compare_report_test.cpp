@@ -44,6 +44,11 @@ TEST_CASE("axes have round numbers in their right places") {
   CHECK(samples.at(60000) == 1);
   CHECK(samples.at(70000) == 1);
 
+  CHECK(labelsOf(example::PlotScale(example::ScaleKind::Linear, {1, 2})) ==
+        std::vector<std::string>{"0", "1", "2"});  // epochs come whole
+  CHECK(labelsOf(example::PlotScale(example::ScaleKind::Linear, {0.5, 2})) ==
+        std::vector<std::string>{"0", "0.5", "1", "1.5", "2"});
+
   const example::PlotScale bytes(example::ScaleKind::Log, {1e6, 1e9, 0, -1});
   CHECK(labelsOf(bytes) == std::vector<std::string>{"1M", "10M", "100M", "1G"});
   CHECK(bytes.at(std::sqrt(1e15)) == Approx(0.5));
@@ -93,7 +98,7 @@ TEST_CASE("a plot is well-formed, and draws what has a place") {
   CHECK(tree.get<std::string>("svg.<xmlattr>.aria-label") == plot.title);
   CHECK(countOf(svg, "<polyline") == 2);
   CHECK(countOf(svg, "<polygon") == 2);
-  CHECK(countOf(svg, "<circle") == 1);
+  CHECK(countOf(svg, "<circle") == 3);  // two points of the first line, one of the last
   CHECK(countOf(svg, "class=\"mark\"") == 1);
   CHECK(svg.find(">8</text>") != std::string::npos);
   CHECK(svg.find("nan") == std::string::npos);
