@@ -87,8 +87,8 @@ std::string joinedBatchNote(const Comparison& comparison) {
 std::string joinedBatchMarkdown(const Comparison& comparison) {
   std::string text = fmt::format("{} {} {}\n", comparison.data, comparison.training, comparison.testing);
   for (const auto& panel : comparison.grid.panels)
-    text += "\n" + example::markdownTable(joinedBatchCells(panel, comparison));
-  return text + "\n" + joinedBatchNote(comparison) + "\n";
+    text += fmt::format("\n{}", example::markdownTable(joinedBatchCells(panel, comparison)));
+  return fmt::format("{}\n{}\n", text, joinedBatchNote(comparison));
 }
 
 }  // namespace convergence
