@@ -138,7 +138,7 @@ TEST_CASE("a text that cannot be learned is refused with 1 and a sentence") {
   program.write("short", "too short");
   program.write("empty", "");
   const std::vector<std::pair<std::string, std::string>> refused{
-      {"latin1", "latin1: is not UTF-8: the byte at offset 2 is 0xFC"},
+      {"latin1", "latin1: is not UTF-8: the byte 0xFC at offset 2 begins no character"},
       {"missing", "missing: cannot be read: No such file or directory"},
       {"short",
        "short: too short: it has 9 characters, but a window of 20 and the character behind it need 21"},
