@@ -157,7 +157,14 @@ void Worker::work(Batch& batch, FitRun& run, WorkerListeners& listeners) {
   activity_.set(Activity::Kind::Computing, batch.stamp.sequence);
   waitedInStep_ = std::chrono::nanoseconds(0);
   const auto begin = Clock::now();
-  const StepTicket ticket = gradientAlone ? replica_->gradient(batch, {}) : replica_->step(batch);
+  const StepTicket ticket = [&] {
+    try {
+      return gradientAlone ? replica_->gradient(batch, {}) : replica_->step(batch);
+    } catch (...) {
+      if (begun_) finishStep(run, listeners);  // the first step that failed is told of
+      throw;
+    }
+  }();
   times_.own.computing += Clock::now() - begin - waitedInStep_;
   times_.own.waitingForWorkers += waitedInStep_;
   if (begun_) finishStep(run, listeners);

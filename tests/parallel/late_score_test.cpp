@@ -32,6 +32,7 @@ class LateModel final : public Model, PendingScores {
   StepTicket gradient(const Batch& batch, const GradientReady&) override { return step(batch); }
   std::span<StateBlock> blocks() override { return blocks_; }
   StepTicket step(const Batch& batch) override {
+    if (batch.features[0].value.data<float>()[0] == kRefused) throw DeviceFailure("the step was refused");
     scores_.push_back(batch.features[0].value.data<float>()[0]);
     *order_ += fmt::format("step{} ", scores_.size());
     return {*this, scores_.size()};
@@ -41,6 +42,7 @@ class LateModel final : public Model, PendingScores {
     *order_ += fmt::format("wait{} ", step);
     return {.score = scores_[step - 1], .weight = 1};
   }
+  static constexpr float kRefused = -1;
   std::string takeOrder() { return std::exchange(*order_, {}); }
 
  private:
@@ -77,4 +79,15 @@ TEST_CASE("a late score that is not finite is told with its own batch, and is me
   auto last = ToyIterator::ofValues({1, std::nanf("")});
   CHECK(contains(failureOf(wrapper, last).text, "batch 2 of epoch 1"));
   CHECK(model.takeOrder() == "step4 step5 wait4 wait5 ");
+}
+
+TEST_CASE("of a bad score and a step behind it that fails the score is told") {
+  LateModel model;
+  auto wrapper = toyWrapper(model, 1, 4).build();
+  auto both = ToyIterator::ofValues({1, std::nanf(""), LateModel::kRefused, 4});
+  CHECK(contains(failureOf(wrapper, both).text, "batch 2 of epoch 1"));
+  CHECK(model.takeOrder() == "step1 step2 wait1 wait2 ");
+  auto one = ToyIterator::ofValues({1, 2, LateModel::kRefused, 4});
+  CHECK(contains(failureOf(wrapper, one).text, "batch 3 of epoch 1"));
+  CHECK(model.takeOrder() == "step3 step4 wait3 wait4 ");
 }
