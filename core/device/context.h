@@ -61,6 +61,9 @@ struct ContextOptions {
   std::vector<int> cores = {};
   /// Nothing: TensorFloat32 on a GPU that has it, else Float32.
   std::optional<MathMode> mathMode = {};
+  /// Whether products and convolutions run here. Without them a GPU's context, which then is for copies,
+  /// merges and the like, has no handles of vendors' libraries and no workspace.
+  bool layers = true;
 };
 
 /// Where a thread computes: a device, its library handles and its thread budget. A worker makes its own on

@@ -4,6 +4,7 @@
 
 #include "muster/built.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 
 namespace muster {
 namespace {
@@ -109,6 +110,50 @@ bool anyGpu(std::span<Context* const> contexts) {
   return std::ranges::any_of(contexts, [](const Context* c) { return !c->device().isCpu(); });
 }
 
+bool allReachAll(std::span<Context* const> contexts) {
+  std::vector<Device> devices;
+  for (const Context* context : contexts) devices.push_back(context->device());
+  return linksBetween(devices).peers;
+}
+
+std::unique_ptr<Exchange> makeOne(Route route, std::vector<Context*> contexts, std::size_t stagingBytes) {
+  switch (route) {
+    case Route::Nccl:
+      if constexpr (kCudaBuilt) return cuda::makeNcclExchange(std::move(contexts));
+      throw DeviceUnavailable("exchange: this build has no CUDA, and so no NCCL");
+    case Route::Peers:
+      if constexpr (kCudaBuilt)
+        if (anyGpu(contexts)) cuda::enablePeers(contexts);
+      return std::make_unique<PeerExchangeOfGpus>(std::move(contexts));
+    case Route::Host:
+      break;
+  }
+  return std::make_unique<HostExchange>(std::move(contexts), stagingBytes);
+}
+
+/// Sends a byte from each device to each other and waits for it, as links between devices are only made when
+/// they are first used. @throws DeviceFailure where one cannot be; nothing is under way then.
+void tryOut(Exchange& exchange, std::span<Context* const> contexts) {
+  const auto devices = static_cast<int>(contexts.size());
+  std::vector<Tensor> places;  // [device] for a byte of its own and one of each
+  for (const Context* context : contexts)
+    places.push_back(Tensor::zeros({devices}, DType::UInt8, context->device()));
+  const auto place = [&](int device, int of) {
+    return places[static_cast<std::size_t>(device)].slice(of, {1});
+  };
+  std::vector<Transfer> transfers;
+  for (int from = 0; from < devices; ++from)
+    for (int to = 0; to < devices; ++to)
+      if (from != to) transfers.push_back({from, to, place(from, from), place(to, from)});
+  try {
+    exchange.run(transfers);
+    for (Context* context : contexts) context->synchronize();
+  } catch (...) {
+    exchange.abort();
+    throw;
+  }
+}
+
 }  // namespace
 
 Links linksBetween(std::span<const Device> devices) {
@@ -123,18 +168,17 @@ Route bestRoute(const Links& links) {
 
 std::unique_ptr<Exchange> makeExchange(Route route, std::vector<Context*> contexts,
                                        std::size_t stagingBytes) {
-  switch (route) {
-    case Route::Nccl:
-      if constexpr (kCudaBuilt) return cuda::makeNcclExchange(std::move(contexts));
-      throw DeviceUnavailable("exchange: this build has no CUDA, and so no NCCL");
-    case Route::Peers:
-      if constexpr (kCudaBuilt)
-        if (anyGpu(contexts)) cuda::enablePeers(contexts);
-      return std::make_unique<PeerExchangeOfGpus>(std::move(contexts));
-    case Route::Host:
-      break;
-  }
-  return std::make_unique<HostExchange>(std::move(contexts), stagingBytes);
+  for (;;) try {
+      auto exchange = makeOne(route, contexts, stagingBytes);
+      if (route != Route::Host && anyGpu(contexts)) tryOut(*exchange, contexts);
+      return exchange;
+    } catch (const DeviceFailure& error) {
+      if (route == Route::Host) throw;
+      const Route next = route == Route::Nccl && allReachAll(contexts) ? Route::Peers : Route::Host;
+      logWarning("replicas cannot be merged by {} and are by {}: {}", nameOf(route), nameOf(next),
+                 error.what());
+      route = next;
+    }
 }
 
 }  // namespace muster

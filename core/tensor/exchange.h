@@ -67,7 +67,9 @@ class Exchange {
 /// @param contexts  [device] one on each, on whose compute streams the copies are enqueued; they outlive the
 ///                  exchange. Contexts on the CPU, on which everything is a copy in memory, are for tests.
 /// @param stagingBytes  by Route::Host, the most that one device sends to another in one call.
-/// @throws DeviceUnavailable for NCCL where it is not to be had, DeviceFailure where it cannot begin.
+/// GPUs are tried out: where they cannot exchange by this route (NCCL finds too little shared memory, a peer
+/// refuses), a warning says so, and it is the next one.
+/// @throws DeviceUnavailable for NCCL where it is not to be had, DeviceFailure where no route works.
 std::unique_ptr<Exchange> makeExchange(Route route, std::vector<Context*> contexts, std::size_t stagingBytes);
 
 namespace cuda {

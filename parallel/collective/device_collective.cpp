@@ -43,7 +43,7 @@ Tensor flat(const Tensor& block, std::int64_t begin, std::int64_t elements) {
 
 DeviceCollective::Group::Group(const DeviceGroup& where, std::size_t groups, std::int64_t inboxBytes)
     : workers(where.workers.begin(), where.workers.end()),
-      context(std::make_unique<Context>(where.device)),
+      context(std::make_unique<Context>(where.device, ContextOptions{.layers = false})),
       merged(*context),
       distances(Tensor::empty({static_cast<std::int64_t>(std::max(workers.size(), groups)) + 1},
                               DType::Float64, where.device)) {
@@ -66,20 +66,23 @@ DeviceCollective::DeviceCollective(const std::vector<std::vector<StateBlock*>>& 
 }
 
 void DeviceCollective::restart() {
-  if (!aborted_) return;
+  if (aborted_) connect();
+  aborted_ = broken_ = false;
+  whole_ = true;
+}
+
+void DeviceCollective::connect() {
   exchange_.reset();
   if (groups_.size() > 1) {
     std::vector<Context*> contexts;
     for (const auto& group : groups_) contexts.push_back(group.context.get());
     exchange_ = makeExchange(plan_.route(), std::move(contexts), static_cast<std::size_t>(inboxBytes_));
   }
-  aborted_ = broken_ = false;
-  whole_ = true;
 }
 
 void DeviceCollective::abort() noexcept {
   // Copies end by themselves; what NCCL has begun waits for all devices, and one of them may be lost.
-  if (!exchange_ || plan_.route() != Route::Nccl) return;
+  if (!exchange_ || exchange_->route() != Route::Nccl) return;
   try {
     const auto complete = [](const Group& group) { return group.merged.complete(); };
     if (!whole_ || !std::ranges::all_of(groups_, complete)) broken_ = true;
@@ -115,6 +118,9 @@ void DeviceCollective::follow(int participant, Context& context) {
 void DeviceCollective::wait() {
   for (const auto& arrival : arrivals_) arrival.wait();
   for (const auto& group : groups_) group.merged.wait();
+  // What was enqueued behind the last `end` by a merge that failed has no event.
+  if (!whole_)
+    for (const auto& group : groups_) group.context->synchronize();
 }
 
 std::int64_t DeviceCollective::merge(int participant, const SharedBlock& block,

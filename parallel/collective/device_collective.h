@@ -46,6 +46,8 @@ class DeviceCollective final : public Collective {
                         std::span<const double> weights, Context& context, Spread& spread) override;
 
  private:
+  void connect();
+
   /// A device and what merges there.
   struct Group {
     Group(const DeviceGroup& where, std::size_t groups, std::int64_t inboxBytes);

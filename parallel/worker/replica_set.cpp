@@ -121,6 +121,7 @@ std::vector<Tensor> ReplicaSet::sharedValues() {
 }
 
 void ReplicaSet::spread() {
+  collective_->wait();  // for what a fit that failed has left under way
   // Asked for here, once: a model is used by one thread at a time, and may make its blocks when it is asked.
   const auto values = sharedValues();
   model_.context().synchronize();

@@ -229,6 +229,12 @@ TEST_CASE("whole between meetings, not in the middle of one") {
   CHECK(collective.whole());
   collective.abort();  // copies end by themselves
   CHECK(collective.whole());
+  collective.begin(0);  // and a merge fails in its middle, until all is filled anew
+  collective.abort();
+  collective.wait();
+  CHECK_FALSE(collective.whole());
+  collective.restart();
+  CHECK(collective.whole());
 }
 
 TEST_CASE("a participant says the bytes that it would send, as on the host") {

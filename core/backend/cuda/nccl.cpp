@@ -108,7 +108,8 @@ class NcclExchange final : public Exchange {
           MUSTER_NCCL_CHECK(nccl().ncclCommFinalize(communicator));
       });
       await(lock, std::chrono::steady_clock::now() + kPatience);
-      for (auto* const communicator : communicators_) MUSTER_NCCL_CHECK(nccl().ncclCommDestroy(communicator));
+      aborted_ = true;  // whatever they say, they are gone then
+      forEach([](ncclComm_t communicator) { MUSTER_NCCL_CHECK(nccl().ncclCommDestroy(communicator)); });
     } catch (const std::exception& error) {
       logWarning("{}", error.what());
       abort();
@@ -136,14 +137,25 @@ class NcclExchange final : public Exchange {
     try {
       const std::scoped_lock lock(mutex_);
       if (std::exchange(aborted_, true)) return;
-      for (auto* const communicator : communicators_)
-        if (communicator) MUSTER_NCCL_CHECK(nccl().ncclCommAbort(communicator));
+      forEach([](ncclComm_t communicator) { MUSTER_NCCL_CHECK(nccl().ncclCommAbort(communicator)); });
     } catch (const std::exception& error) {
       logWarning("{}", error.what());
     }
   }
 
  private:
+  /// All communicators that there are, also where one throws. @throws what the first one did.
+  template <typename Call>
+  void forEach(Call call) {
+    std::exception_ptr first;
+    for (auto* const communicator : communicators_) try {
+        if (communicator) call(communicator);
+      } catch (...) {
+        if (!first) first = std::current_exception();
+      }
+    if (first) std::rethrow_exception(first);
+  }
+
   static cudaStream_t streamOf(Context& context) { return stateOf(context).stream(); }
 
   void connect() {

@@ -99,20 +99,22 @@ DeviceProperties propertiesOf(Device device) {
   return result;
 }
 
-State::State(Device device, std::optional<MathMode> mode)
+State::State(Device device, std::optional<MathMode> mode, bool layers)
     : device_(device),
       tensorFloat32_(cuda::propertiesOf(device).tensorFloat32),
       mathMode_(resolve(device, tensorFloat32_, mode)),
       compute_(makeStream()),
       copy_(makeStream()),
-      blas_(make<BlasOwner>([](auto* handle) { MUSTER_CUDA_CHECK(blas().cublasLtCreate(handle)); })),
-      dnn_(make<DnnOwner>([](auto* handle) { MUSTER_CUDA_CHECK(dnn().cudnnCreate(handle)); })),
-      workspace_(kWorkspaceBytes, device),
+      workspace_(layers ? kWorkspaceBytes : 0, device),
       scratch_(kScratchBytes, device),
       counter_(sizeof(std::uint32_t), device),
       deviceResult_(kResultBytes, device),
       hostResult_(Buffer::pinned(kResultBytes)) {
-  MUSTER_CUDA_CHECK(dnn().cudnnSetStream(dnn_.get(), stream()));
+  if (layers) {
+    blas_ = make<BlasOwner>([](auto* handle) { MUSTER_CUDA_CHECK(blas().cublasLtCreate(handle)); });
+    dnn_ = make<DnnOwner>([](auto* handle) { MUSTER_CUDA_CHECK(dnn().cudnnCreate(handle)); });
+    MUSTER_CUDA_CHECK(dnn().cudnnSetStream(dnn_.get(), stream()));
+  }
   MUSTER_CUDA_CHECK(cudaMemsetAsync(counter_.data(), 0, counter_.bytes(), stream()));
   synchronize();
   ++statesAlive;
@@ -147,6 +149,12 @@ std::byte* State::message(std::size_t bytes) {
   return message_.data();
 }
 
+void State::requireLayers() const {
+  if (!dnn_) [[unlikely]]
+    throw InvalidArgument(fmt::format("context: this one on {} was made without layers, and has no products",
+                                      device_.toString()));
+}
+
 int State::alive() {
   return statesAlive;
 }
@@ -161,7 +169,7 @@ std::unique_ptr<detail::BackendState> makeState(Device device, const ContextOpti
   requirePresent(device);
   MUSTER_CUDA_CHECK(cudaSetDevice(device.index()));
   requireCode(device);
-  return std::make_unique<State>(device, options.mathMode);
+  return std::make_unique<State>(device, options.mathMode, options.layers);
 }
 
 }  // namespace muster::cuda

@@ -20,7 +20,7 @@ inline constexpr std::size_t kResultBytes = 4096;
 /// What a context keeps for the CUDA backend. Made and destroyed with its device current.
 class State final : public detail::BackendState {
  public:
-  State(Device device, std::optional<MathMode> mode);
+  State(Device device, std::optional<MathMode> mode, bool layers);
   ~State() override;
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -35,11 +35,20 @@ class State final : public detail::BackendState {
   static int alive();
   cudaStream_t stream(Stream stream) const { return (stream == Stream::Compute ? compute_ : copy_).get(); }
   cudaStream_t stream() const { return compute_.get(); }
-  cublasLtHandle_t blasHandle() const { return blas_.get(); }
-  cudnnHandle_t dnnHandle() const { return dnn_.get(); }
+  cublasLtHandle_t blasHandle() const {
+    requireLayers();
+    return blas_.get();
+  }
+  cudnnHandle_t dnnHandle() const {
+    requireLayers();
+    return dnn_.get();
+  }
 
   /// For what a library asks for while one call runs on the compute stream.
-  void* workspace() const { return workspace_.data(); }
+  void* workspace() const {
+    requireLayers();
+    return workspace_.data();
+  }
   /// For the partial results of one operation on the compute stream, in 8-byte numbers.
   double* scratch() const { return reinterpret_cast<double*>(scratch_.data()); }
   /// A counter of finished blocks; zero, and zero again after each kernel that uses it.
@@ -53,6 +62,8 @@ class State final : public detail::BackendState {
   std::byte* message(std::size_t bytes);
 
  private:
+  void requireLayers() const;
+
   Device device_;
   bool tensorFloat32_;
   MathMode mathMode_;
