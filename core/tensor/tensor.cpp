@@ -157,8 +157,8 @@ void copy(const Tensor& source, Tensor& target) {
 void copy(const Tensor& source, Tensor& target, Context& context, Stream stream) {
   checkCopy(source, target);
   if (bothOnCpu("copy", source, target)) return copyOnCpu(source, target);
-  if (context.device().isCpu() ||
-      (context.device() != source.device() && context.device() != target.device()))
+  if (context.device().isCpu()) return copy(source, target);  // which does all its work at once
+  if (context.device() != source.device() && context.device() != target.device())
     throw InvalidArgument(fmt::format("copy: {} to {} cannot be enqueued on {}", source.toString(),
                                       target.toString(), context.device().toString()));
   if constexpr (kCudaBuilt)

@@ -92,7 +92,7 @@ class Tensor {
 /// On the CPU it is done on return. Where one of both lies on a GPU it is enqueued on `stream` of `context`,
 /// which is that GPU's (between two GPUs either's): the source must keep its values, and a target on the CPU
 /// must not be read, until an event behind it is complete. Copies overlap with the GPU's other work only
-/// where the memory on the CPU is `pinned`.
+/// where the memory on the CPU is `pinned`. With a context on the CPU it is the copy without one.
 void copy(const Tensor& source, Tensor& target, Context& context, Stream stream = Stream::Compute);
 
 /// As `copy`, for those who have no context at hand: done on return. It waits for no context's stream, so

@@ -169,12 +169,14 @@ InMemoryDataSetIterator points(std::int64_t batch) {
   return {features, labels, batch};
 }
 
-std::unique_ptr<MultiLayerNetwork> smallNetwork() {
-  auto network = std::make_unique<MultiLayerNetwork>(MultiLayerConfiguration{
+std::unique_ptr<MultiLayerNetwork> smallNetwork(Context* context = nullptr) {
+  const MultiLayerConfiguration configuration{
       .seed = 4,
       .updater = Nesterovs{.learningRate = 0.05, .momentum = 0.9},
       .inputShape = {6},
-      .layers = {Dense{.units = 16, .activation = Activation::Tanh}, Output{.classes = 2}}});
+      .layers = {Dense{.units = 16, .activation = Activation::Tanh}, Output{.classes = 2}}};
+  auto network = context ? std::make_unique<MultiLayerNetwork>(configuration, *context)
+                         : std::make_unique<MultiLayerNetwork>(configuration);
   network->init();
   return network;
 }
@@ -218,6 +220,21 @@ TEST_CASE("workers on one GPU train what workers on the CPU do, in every mode, t
       CHECK(std::abs(gpu.accuracy - cpu.accuracy) < 0.05);
       CHECK(gpu.parameters == trainNetwork({Device::cuda(0)}, workers, mode).parameters);
     }
+}
+
+TEST_CASE("workers on the CPU train and evaluate a model that lies on a GPU") {
+  MUSTER_NEEDS_DEVICE(OnGpu);
+  const auto train = [](MultiLayerNetwork& network) {
+    auto data = points(20);
+    auto wrapper =
+        ParallelWrapper::Builder(network).workers(2).devices({Device::cpu()}).averagingFrequency(2).build();
+    wrapper.fit(data, 3);
+    CHECK(wrapper.evaluate(data).accuracy() > 0.8);
+    const Tensor values = copyTo(network.block(BlockKind::Parameters).values, Device::cpu());
+    return std::vector<float>(values.span<float>().begin(), values.span<float>().end());
+  };
+  Context gpu(Device::cuda(0));
+  CHECK(train(*smallNetwork(&gpu)) == train(*smallNetwork()));
 }
 
 TEST_CASE("workers on two GPUs train what workers on one do") {
