@@ -41,7 +41,12 @@ Model::~Model() = default;
 void Model::prepare(const Batch&) {}
 
 Optimizer& Model::optimizer() {
-  if (!optimizer_) optimizer_ = std::make_unique<Optimizer>(options_, block(BlockKind::Parameters));
+  if (!optimizer_) {
+    const StateBlock& parameters = block(BlockKind::Parameters);
+    auto made = std::make_unique<Optimizer>(options_, parameters);
+    made->prepare(parameters, *context_);
+    optimizer_ = std::move(made);
+  }
   return *optimizer_;
 }
 

@@ -199,6 +199,7 @@ Network::Impl::CachedProgram& Network::Impl::cached(std::int64_t batch, bool tra
       const auto oldest = std::ranges::min_element(programs, {}, &CachedProgram::lastUse);
       if (oldest->program.get() == forwardProgram) forwardProgram = nullptr;
       for (auto& steps : oldest->runners) steps->finish();
+      oldest->runners.clear();  // before the program, which erasing would move away first
       programs.erase(oldest);
     }
     programs.push_back({.batch = batch,

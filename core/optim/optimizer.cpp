@@ -71,6 +71,16 @@ Optimizer::Optimizer(TrainingOptions options, const StateBlock& parameters) : op
   settings_->clipValue = options_.clipValue;
 }
 
+void Optimizer::prepare(const StateBlock& parameters, Context& context) {
+  if (context.device().isCpu() || !enqueues()) return;
+  plan(parameters, context);
+  if (numbers_.defined()) return;
+  hostNumbers_ = Tensor::pinned({kUpdateNumbers}, DType::Float64);
+  hostPenalty_ = Tensor::pinned({1}, DType::Float64);
+  numbers_ = Tensor::zeros({kUpdateNumbers}, DType::Float64, context.device());
+  penalty_ = Tensor::zeros({1}, DType::Float64, context.device());
+}
+
 double Optimizer::apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
                         std::int64_t epoch, Context& context) {
   if (!context.device().isCpu() && enqueues())
@@ -115,13 +125,7 @@ void Optimizer::enqueue(StateBlock& parameters, const StateBlock& gradients, con
 
 double Optimizer::applyByPlan(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
                               std::int64_t epoch, Context& context) {
-  plan(parameters, context);
-  if (!numbers_.defined()) {
-    hostNumbers_ = Tensor::pinned({kUpdateNumbers}, DType::Float64);
-    hostPenalty_ = Tensor::pinned({1}, DType::Float64);
-    numbers_ = Tensor::zeros({kUpdateNumbers}, DType::Float64, context.device());
-    penalty_ = Tensor::zeros({1}, DType::Float64, context.device());
-  }
+  prepare(parameters, context);
   writeNumbers(iteration, epoch, hostNumbers_);
   copy(hostNumbers_, numbers_, context);
   enqueue(parameters, gradients, numbers_, penalty_);

@@ -34,8 +34,12 @@ class Optimizer {
   /// @param parameters  the block that `apply` will be given, or one with the same segments.
   Optimizer(TrainingOptions options, const StateBlock& parameters);
 
-  /// One update. Allocates nothing, but for the first on a GPU. @return the regularisation penalty at the
-  /// parameters from before; on a GPU it is waited for.
+  /// Allocates what `apply` needs on the context's device, where the first one would do so otherwise: an
+  /// allocation on a GPU waits for the work of all who use it.
+  void prepare(const StateBlock& parameters, Context& context);
+
+  /// One update. Allocates nothing, but for the first on a GPU unless prepared. @return the regularisation
+  /// penalty at the parameters from before; on a GPU it is waited for.
   double apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
                std::int64_t epoch, Context& context);
 

@@ -118,6 +118,16 @@ void NetworkProgram::addNode(const NetworkNode& node, std::span<const std::size_
   append(std::move(made), node.output.prepend(values_.front().shape[0]));
 }
 
+namespace {
+/// A layer on another GPU multiplies as the network does, where it can.
+ContextOptions optionsOn(Device device, const Context& network) {
+  const bool bothOnGpus = !device.isCpu() && !network.device().isCpu();
+  if (!bothOnGpus || (network.mathMode() != MathMode::Float32 && !propertiesOf(device).tensorFloat32))
+    return {};
+  return {.mathMode = network.mathMode()};
+}
+}  // namespace
+
 std::unique_ptr<VertexProgram> NetworkProgram::compile(const NetworkNode& node,
                                                        const ModuleBinding& binding) {
   const auto& device = node.settings.device;
@@ -125,7 +135,7 @@ std::unique_ptr<VertexProgram> NetworkProgram::compile(const NetworkNode& node,
   require(!node.module->wantsIndexInput(), "network: {} reads indices, and can only be where the network is",
           node.name);
   auto& layerContext = layerContexts_[*device];
-  if (!layerContext) layerContext = std::make_unique<Context>(*device);
+  if (!layerContext) layerContext = std::make_unique<Context>(*device, optionsOn(*device, context_));
   return compileOnDevice(*node.module, binding, context_, *layerContext);
 }
 

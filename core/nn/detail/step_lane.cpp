@@ -15,10 +15,15 @@ constexpr auto kLoss = static_cast<std::int64_t>(kLossNumbers);
 
 static_assert(sizeof(double) == sizeof(std::int64_t));
 
+/// Whether both are of one object, or of none; that object may be gone.
+bool sameSource(const std::shared_ptr<const ResidentTensor>& a,
+                const std::weak_ptr<const ResidentTensor>& b) {
+  return !a.owner_before(b) && !b.owner_before(a);
+}
+
 bool sameForms(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
   return std::ranges::equal(a, b, [](const NamedTensor& x, const NamedTensor& y) {
-    return x.name == y.name && x.value.dtype() == y.value.dtype() && x.value.shape() == y.value.shape() &&
-           x.source == y.source;
+    return x.name == y.name && x.value.dtype() == y.value.dtype() && x.value.shape() == y.value.shape();
   });
 }
 
@@ -61,7 +66,8 @@ StepLane::StepLane(const Batch& like, std::size_t outputs, Context& context)
 void StepLane::add(const std::vector<NamedTensor>& like, std::vector<NamedTensor>& pinned,
                    std::vector<NamedTensor>& there) {
   for (const auto& [name, value, source] : like) {
-    pinned.push_back({name, Tensor::pinned(value.shape(), value.dtype()), source});
+    pinned.push_back({name, Tensor::pinned(value.shape(), value.dtype())});
+    sources_.push_back(source);
     const Tensor sent = Tensor::zeros(value.shape(), value.dtype(), context_.device());
     there.push_back({name, sent});
     if (!source) continue;
@@ -73,8 +79,14 @@ void StepLane::add(const std::vector<NamedTensor>& like, std::vector<NamedTensor
 }
 
 bool StepLane::fits(const Batch& batch) const {
-  return sameForms(batch.features, pinned_.features) && sameForms(batch.labels, pinned_.labels) &&
-         sameForms(batch.masks, pinned_.masks);
+  if (!sameForms(batch.features, pinned_.features) || !sameForms(batch.labels, pinned_.labels) ||
+      !sameForms(batch.masks, pinned_.masks))
+    return false;
+  auto source = sources_.begin();
+  for (const auto* list : {&batch.features, &batch.labels, &batch.masks})
+    for (const auto& named : *list)
+      if (!sameSource(named.source, *source++)) return false;
+  return true;
 }
 
 void StepLane::fill(const std::vector<NamedTensor>& from, std::vector<NamedTensor>& pinned,

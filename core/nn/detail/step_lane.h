@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "muster/core/data/batch.h"
 #include "muster/core/ops/update.h"
@@ -56,10 +58,13 @@ class StepLane {
             std::vector<NamedTensor>& there, std::size_t& gathering);
 
   Context& context_;
-  Batch pinned_;    // with the sources of what names rows
+  Batch pinned_;
+  // [feature, label, mask in turn] what rows are named of. A data set that nobody else has any more does not
+  // stay on the device for the sake of a recording that no batch can fit again.
+  std::vector<std::weak_ptr<const ResidentTensor>> sources_;
   Batch onDevice_;  // gathered
   struct Gathering {
-    const Tensor* source;
+    const Tensor* source;  // there as long as a batch fits
     Tensor rows, target;
   };
   std::vector<Gathering> gatherings_;  // on the device

@@ -65,15 +65,20 @@ void StepRunner::waitAfterFailure() noexcept {
 
 /// @return whether it could be recorded; where not, steps go on call by call.
 bool StepRunner::record(Place& place, StepWork work) {
+  const auto refuse = [this](const Error& error) {
+    logWarning("network: steps cannot be recorded on {} and are run call by call: {}",
+               context_.device().toString(), error.what());
+    recordable_ = false;
+    return false;
+  };
   try {
     place.graphs[static_cast<std::size_t>(work)].emplace(
         context_, [this, &place, work] { enqueue_(place.lane, work); });
     return true;
   } catch (const DeviceFailure& error) {
-    logWarning("network: steps cannot be recorded on {} and are run call by call: {}",
-               context_.device().toString(), error.what());
-    recordable_ = false;
-    return false;
+    return refuse(error);
+  } catch (const OutOfMemory& error) {  // a graph takes memory of the device
+    return refuse(error);
   }
 }
 

@@ -5,8 +5,10 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "muster/core/base/error.h"
 #include "muster/core/nn/detail/score_ring.h"
 #include "muster/core/ops/loss.h"
 #include "tests/core/nn/batches.h"
@@ -44,6 +46,7 @@ struct Steps {
     ++calls;
     lane.fetch();
     if (fail) throw std::runtime_error("no");
+    if (std::exchange(outOfMemoryOnce, false)) throw OutOfMemory("no");
     lossInto(Loss::MeanSquaredError, lane.batch().features[0].value, zeros(), {}, none, {},
              lane.lossNumbers(0), context);
     lane.fetchResults();
@@ -59,7 +62,7 @@ struct Steps {
 
   Context context;
   int calls = 0;
-  bool fail = false;
+  bool fail = false, outOfMemoryOnce = false;
   std::vector<std::string> settled;
   std::vector<double> values;
   Tensor none, zeros_;
@@ -166,6 +169,35 @@ TEST_CASE("a lane takes batches of its form: names, element types, shapes, and w
   batch.masks.clear();
   batch.features[0].name = "other";
   CHECK_FALSE(lane.fits(batch));
+}
+
+TEST_CASE("a lane does not keep what rows are named of, and takes no other data set for it") {
+  Context context;
+  const auto makeSource = [] {
+    return std::make_shared<const ResidentTensor>(Tensor::zeros({5}, DType::Int64));
+  };
+  auto batch = test::classBatch({3}, 2, 2, 1);
+  batch.labels[0].source = makeSource();
+  const StepLane lane(batch, 1, context);
+  CHECK(batch.labels[0].source.use_count() == 1);
+  CHECK(lane.fits(batch));
+  batch.labels[0].source = makeSource();
+  CHECK_FALSE(lane.fits(batch));
+  batch.labels[0].source.reset();
+  CHECK_FALSE(lane.fits(batch));
+}
+
+TEST_CASE("a recording for which memory does not suffice leaves steps that are run call by call") {
+  using test::OnGpu;
+  MUSTER_NEEDS_DEVICE(OnGpu);
+  Steps steps(true, Device::cuda(0));
+  steps.run(1, 1);
+  steps.outOfMemoryOnce = true;
+  steps.run(2, 2);
+  steps.run(3, 3);
+  steps.runner.finish();
+  CHECK(steps.runner.launched() == 0);
+  CHECK(steps.values == std::vector<double>{2, 8, 18});
 }
 
 TEST_CASE("scores are remembered by number, failures too, and forgotten after many others") {
