@@ -36,7 +36,7 @@ not trained again. Then --target and --link may be others, all else may not.
   small     the defaults below
   readme    --workers 2,4 --frequency 1,3,10,30 --epochs 3 --data mnist
   resnet18  --model resnet18 --data mnist --updater sgd:0.1 --lr-scaling linear --l2 0 --mode averaging
-            --frequency 1,4 --batch 8 --train-examples 4000 --test-examples 2000, tested at the end
+            --frequency 1,4 --batch 32 --train-examples 12800 --test-examples 2000, tested at the end
 
 Every arm sees the same samples: --epochs passes over the images, in an order that depends on the seed only.
 The merged model is tested at the first merge at or after each multiple of --test-every samples; the time that
@@ -130,12 +130,12 @@ void takePreset(Options& o, Texts& t, const po::variables_map& given) {
   preset("model", o.model, "resnet18");
   preset("mode", t.mode, "averaging");
   preset("frequency", t.frequency, "1,4");
-  preset("batch", t.batch, "8");
+  preset("batch", t.batch, "32");
   preset("updater", t.updater, "sgd:0.1");
   preset("lr-scaling", t.scaling, "linear");
   preset("l2", o.l2, 0.0);
-  // 250 updates of each of two workers: minutes a run, rather than hours.
-  constexpr std::int64_t kExamples = 250 * 2 * 8, kTestExamples = 2000;
+  // 200 updates of each of two workers: minutes a run, rather than hours.
+  constexpr std::int64_t kExamples = 200 * 2 * 32, kTestExamples = 2000;
   if (!said(given, "examples") && !said(given, "train-examples")) o.data.trainExamples = kExamples;
   if (!said(given, "examples") && !said(given, "test-examples")) o.data.testExamples = kTestExamples;
   preset("test-every", t.testEvery, *o.data.trainLimit() * o.epochs);

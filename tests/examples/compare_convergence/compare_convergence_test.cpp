@@ -257,7 +257,8 @@ TEST_CASE("ResNet-18's grid is four arms of plain SGD, whose learning rate goes 
   CHECK(options->model == "resnet18");
   CHECK(options->l2 == 0);
   CHECK(options->data.name == "mnist");
-  CHECK(options->data.trainLimit() == 4000);
+  CHECK(options->data.trainLimit() == 12800);
+  CHECK(options->testEvery == 12800);
   CHECK(options->data.testLimit() == 2000);
   const Grid grid = expandGrid(options->lists);
   const auto arm = [](Mode mode, std::int64_t workers, std::int64_t frequency, std::int64_t batch,
