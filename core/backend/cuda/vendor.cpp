@@ -1,7 +1,10 @@
 #include "muster/core/backend/cuda/vendor.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <unistd.h>
+
+#include <filesystem>
 
 #include "muster/core/backend/cuda/library_places.h"
 #include "muster/core/base/error.h"
@@ -71,26 +74,63 @@ BlasLibrary loadBlas() {
 
 constexpr const char* kDnnName = "libcudnn.so.9";
 
-/// cuDNN's library has the same name for every CUDA, and would look for another one's cuBLASLt.
-std::string whyNotForOurCuda(void* library) {
-  decltype(&::cudnnGetCudartVersion) version = nullptr;
-  find(library, kDnnName, "cudnnGetCudartVersion", version);
-  const auto its = version() / 1000, ours = std::size_t{CUDART_VERSION / 1000};
-  return its == ours ? "" : fmt::format("it is for CUDA {}, and this build is for CUDA {}", its, ours);
+// Those that are used, each before the ones that need it.
+constexpr const char* kDnnParts[] = {"libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_cnn.so.9"};
+
+/// The file `name` beside an open library, or beside what that is a link to; "" where it is in neither place.
+std::string beside(void* library, const char* name) {
+  link_map* map = nullptr;
+  if (::dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) return "";
+  const std::filesystem::path file = map->l_name;
+  std::error_code ignored;
+  for (const auto& folder : {file.parent_path(), std::filesystem::canonical(file, ignored).parent_path()})
+    if (::access((folder / name).c_str(), F_OK) == 0) return folder / name;
+  return "";
+}
+
+DnnLibrary dnnTable(void* library, const char* name) {
+  DnnLibrary table;
+  MUSTER_CUDNN_FUNCTIONS(MUSTER_FIND)
+  return table;
 }
 
 DnnLibrary loadDnn() {
   blas();  // which cuDNN looks for by its name
   const char* const name = kDnnName;
   void* const library = openLibrary(name, MUSTER_CUDNN_DIRECTORY, whyNotForOurCuda);
-  DnnLibrary table;
-  MUSTER_CUDNN_FUNCTIONS(MUSTER_FIND)
-  return table;
+  // The parts' functions are taken from the parts, see the note below; the last one knows the others.
+  void* last = nullptr;
+  for (const char* part : kDnnParts) {
+    last = ::dlopen(beside(library, part).c_str(), RTLD_LAZY | RTLD_LOCAL);
+    if (!last)
+      throw DeviceUnavailable(
+          fmt::format("CUDA: {}, a part of cuDNN, cannot be loaded ({})", part, lastError()));
+  }
+  return dnnTable(last, name);
 }
 
 #undef MUSTER_FIND
 
 }  // namespace
+
+// Note [The parts of cuDNN]
+// libcudnn.so.9 only passes calls on to its parts, which it opens by their names alone: what is open already
+// or lies where the loader looks comes first, which may be another CUDA's, and where it finds none it ends
+// the process. When it is closed, they stay open. So it only shows where the parts lie: they are opened
+// there, asked for their CUDA, and called themselves.
+std::string whyNotForOurCuda(void* library) {
+  for (const char* part : kDnnParts)
+    if (beside(library, part).empty()) return fmt::format("{} does not lie beside it", part);
+  void* const graph = ::dlopen(beside(library, kDnnParts[0]).c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (!graph) return std::string(lastError());
+  const auto version =
+      reinterpret_cast<decltype(&::cudnnGetCudartVersion)>(::dlsym(graph, "cudnnGetCudartVersion"));
+  const auto its = version ? version() / 1000 : 0, ours = std::size_t{CUDART_VERSION / 1000};
+  if (its == ours) return "";
+  ::dlclose(graph);
+  if (!version) return fmt::format("{} has no function cudnnGetCudartVersion", kDnnParts[0]);
+  return fmt::format("it is for CUDA {}, and this build is for CUDA {}", its, ours);
+}
 
 const BlasLibrary& blas() {
   static const BlasLibrary library = loadBlas();

@@ -31,7 +31,6 @@ namespace muster::cuda {
   FUNCTION(cublasLtMatrixLayoutSetAttribute)
 
 #define MUSTER_CUDNN_FUNCTIONS(FUNCTION)                       \
-  FUNCTION(cudnnConvolutionBackwardBias)                       \
   FUNCTION(cudnnConvolutionBackwardData)                       \
   FUNCTION(cudnnConvolutionBackwardFilter)                     \
   FUNCTION(cudnnConvolutionBiasActivationForward)              \
@@ -53,7 +52,6 @@ namespace muster::cuda {
   FUNCTION(cudnnGetConvolutionForwardAlgorithm_v7)             \
   FUNCTION(cudnnGetConvolutionForwardAlgorithmMaxCount)        \
   FUNCTION(cudnnGetConvolutionForwardWorkspaceSize)            \
-  FUNCTION(cudnnGetCudartVersion)                              \
   FUNCTION(cudnnGetErrorString)                                \
   FUNCTION(cudnnSetActivationDescriptor)                       \
   FUNCTION(cudnnSetConvolution2dDescriptor)                    \
@@ -80,8 +78,14 @@ void* openLibrary(const char* name, const char* builtBeside,
 /// A function of an open library. @throws DeviceUnavailable naming what it lacks.
 void* functionOf(void* library, const char* libraryName, const char* name);
 
+/// What keeps a libcudnn.so.9 from being used, as cuDNN has one name for every CUDA and would look for
+/// another one's cuBLASLt; "" where it is for this build's, whose part that says so is left open.
+std::string whyNotForOurCuda(void* library);
+
 /// Opens the library at the first call, and never closes it.
-/// @throws DeviceUnavailable naming the library and the places that were looked at, or the function it lacks.
+/// @throws DeviceUnavailable naming the library and the places that were looked at, the part of it that
+/// cannot
+///     be opened, or the function it lacks.
 const BlasLibrary& blas();
 const DnnLibrary& dnn();
 

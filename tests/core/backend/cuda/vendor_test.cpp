@@ -46,5 +46,13 @@ TEST_CASE("a library that is refused is passed over, and the reason is told") {
   CHECK(openLibrary(kThere, "/nowhere", [](void*) { return std::string(); }) != nullptr);
 }
 
+TEST_CASE("a cuDNN whose parts do not lie beside it is passed over") {
+  const auto text =
+      test::thrown<DeviceUnavailable>([] { openLibrary(kThere, "/nowhere", whyNotForOurCuda); });
+  CHECK_MESSAGE(
+      text.find(fmt::format("({}: libcudnn_graph.so.9 does not lie beside it", kThere)) != std::string::npos,
+      text);
+}
+
 }  // namespace
 }  // namespace muster::cuda
