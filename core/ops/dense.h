@@ -13,7 +13,9 @@ struct DenseShape {
 };
 
 /// A fully connected layer planned for one shape: y = x weight^T + bias. RowMajor float32 throughout:
-/// x [N, in], weight [out, in], bias [out] (which may be undefined), y [N, out]. One thread at a time.
+/// x [N, in], weight [out, in], bias [out] (which may be undefined), y [N, out]. On a GPU each begins at a
+/// multiple of 16 bytes, else InvalidArgument: what a tensor owns does, a view of some of its rows may not.
+/// One thread at a time.
 class DensePlan {
  public:
   virtual ~DensePlan() = default;

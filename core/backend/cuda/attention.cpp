@@ -15,29 +15,30 @@ namespace {
 /// What the addresses of matrices of so many numbers, one behind the other, are multiples of, in bytes.
 std::uint32_t alignmentOf(std::int64_t elements, MathMode mode) {
   const std::int64_t bytes = elements * (mode == MathMode::BFloat16 ? 2 : 4);
-  return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : 4;
+  return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : 2;
 }
 
 /// All heads of all sequences at once: their queries, keys and values are brought together, so that each kind
 /// of product is one call.
 class BatchedAttention final : public AttentionPlan {
  public:
-  BatchedAttention(const AttentionShape& shape, bool training, Context& context)
+  BatchedAttention(const AttentionShape& shape, bool training, MathMode mode, Context& context)
       : shape_(shape),
         context_(context),
+        mode_(mode),
         width_(shape.features / shape.heads),
         input_(Tensor::empty({3, heads(), shape.steps, width_}, DType::Float32, context.device())),
         output_(Tensor::empty({heads(), shape.steps, width_}, DType::Float32, context.device())),
         weights_(Tensor::empty({heads(), shape.steps, shape.steps}, DType::Float32, context.device())),
-        rows_(part(), stateOf(context)),
-        otherRows_(part(), stateOf(context)),
-        square_(weights_.elements(), stateOf(context)),
-        products_(stateOf(context), squareShape(), Epilogue::None),
-        values_(stateOf(context), rowsShape(false), Epilogue::None) {
+        rows_(part(), stateOf(context), mode),
+        otherRows_(part(), stateOf(context), mode),
+        square_(weights_.elements(), stateOf(context), mode),
+        products_(stateOf(context), mode, squareShape(), Epilogue::None),
+        values_(stateOf(context), mode, rowsShape(false), Epilogue::None) {
     if (!training) return;
     gradInput_ = Tensor::empty(input_.shape(), DType::Float32, context.device());
     gradWeights_ = Tensor::empty(weights_.shape(), DType::Float32, context.device());
-    transposed_.emplace(stateOf(context), rowsShape(true), Epilogue::None);
+    transposed_.emplace(stateOf(context), mode, rowsShape(true), Epilogue::None);
   }
 
   void forward(const Tensor& x, const Tensor& mask, Tensor& y) override {
@@ -83,8 +84,8 @@ class BatchedAttention final : public AttentionPlan {
   float* values(const Tensor& all) const { return all.data<float>() + 2 * part(); }
 
   std::uint32_t alignment() const {
-    const MathMode mode = context_.mathMode();
-    return std::min(alignmentOf(shape_.steps * width_, mode), alignmentOf(shape_.steps * shape_.steps, mode));
+    return std::min(alignmentOf(shape_.steps * width_, mode_),
+                    alignmentOf(shape_.steps * shape_.steps, mode_));
   }
   /// [steps, width] by [steps, width].
   MatmulShape squareShape() const {
@@ -125,6 +126,7 @@ class BatchedAttention final : public AttentionPlan {
 
   AttentionShape shape_;
   Context& context_;
+  MathMode mode_;       // of the products
   std::int64_t width_;  // of a head
   Tensor input_;        // [3, N * heads, T, width]: queries, keys, values
   Tensor output_;       // [N * heads, T, width], or its gradient
@@ -139,7 +141,9 @@ class BatchedAttention final : public AttentionPlan {
 }  // namespace
 
 std::unique_ptr<AttentionPlan> planAttention(const AttentionShape& shape, bool training, Context& context) {
-  return std::make_unique<BatchedAttention>(shape, training, context);
+  return planProducts(stateOf(context), [&](MathMode mode) {
+    return std::make_unique<BatchedAttention>(shape, training, mode, context);
+  });
 }
 
 }  // namespace muster::cuda

@@ -9,18 +9,18 @@ namespace {
 
 class MatmulDense final : public DensePlan {
  public:
-  MatmulDense(const DenseShape& s, Context& context)
+  MatmulDense(const DenseShape& s, MathMode mode, Context& context)
       : batch_(s.batch),
         in_(s.inFeatures),
         out_(s.outFeatures),
         context_(context),
-        x_(s.batch * s.inFeatures, stateOf(context)),
-        weight_(s.outFeatures * s.inFeatures, stateOf(context)),
-        gradY_(s.batch * s.outFeatures, stateOf(context)),
-        plain_(stateOf(context), forwardShape(), Epilogue::None),
-        withBias_(stateOf(context), forwardShape(), Epilogue::Bias),
-        data_(stateOf(context), {.rows = batch_, .columns = in_, .inner = out_}, Epilogue::None),
-        weights_(stateOf(context), {.rows = out_, .columns = in_, .inner = batch_, .transposeA = true},
+        x_(s.batch * s.inFeatures, stateOf(context), mode),
+        weight_(s.outFeatures * s.inFeatures, stateOf(context), mode),
+        gradY_(s.batch * s.outFeatures, stateOf(context), mode),
+        plain_(stateOf(context), mode, forwardShape(), Epilogue::None),
+        withBias_(stateOf(context), mode, forwardShape(), Epilogue::Bias),
+        data_(stateOf(context), mode, {.rows = batch_, .columns = in_, .inner = out_}, Epilogue::None),
+        weights_(stateOf(context), mode, {.rows = out_, .columns = in_, .inner = batch_, .transposeA = true},
                  Epilogue::None) {}
 
   void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) override {
@@ -76,7 +76,8 @@ class MatmulDense final : public DensePlan {
 }  // namespace
 
 std::unique_ptr<DensePlan> planDense(const DenseShape& shape, Context& context) {
-  return std::make_unique<MatmulDense>(shape, context);
+  return planProducts(stateOf(context),
+                      [&](MathMode mode) { return std::make_unique<MatmulDense>(shape, mode, context); });
 }
 
 }  // namespace muster::cuda

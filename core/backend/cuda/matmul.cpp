@@ -1,6 +1,8 @@
 #include "muster/core/backend/cuda/matmul.h"
 
+#include <array>
 #include <limits>
+#include <span>
 
 #include "muster/core/backend/cuda/kernels/elementwise.h"
 #include "muster/core/base/detail/vendor_call.h"
@@ -45,11 +47,20 @@ PreferenceOwner makePreference(std::uint32_t alignment) {
   auto preference = make<PreferenceOwner>(
       [](auto* made) { MUSTER_CUDA_CHECK(blas().cublasLtMatmulPreferenceCreate(made)); });
   set(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kWorkspaceBytes});
+  // Not the scheme that adds parts to the result in place.
+  set(preference.get(), CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   for (auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     set(preference.get(), attribute, alignment);
   return preference;
+}
+
+std::string describe(const MatmulShape& s, MathMode mode) {
+  return fmt::format("{} {} products [{}, {}] of inner size {}{}{} at multiples of {} bytes", s.batch,
+                     nameOf(mode), s.rows, s.columns, s.inner, s.transposeA ? ", first transposed" : "",
+                     s.transposeB ? ", second transposed" : "", s.alignment);
 }
 
 void requireAligned(const void* data, const char* name, std::uint32_t alignment) {
@@ -59,19 +70,33 @@ void requireAligned(const void* data, const char* name, std::uint32_t alignment)
 
 }  // namespace
 
-Matmul::Matmul(State& state, const MatmulShape& s, Epilogue epilogue)
+Matmul::Matmul(State& state, MathMode mode, const MatmulShape& s, Epilogue epilogue)
     : state_(&state), alignment_(s.alignment) {
   const muster::detail::VendorCall inside;
-  const MathMode mode = state.mathMode();
-  const auto compute = mode == MathMode::TensorFloat32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   const auto factors = mode == MathMode::BFloat16 ? CUDA_R_16BF : CUDA_R_32F;
+  const auto compute = mode == MathMode::TensorFloat32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  std::string why = choose(compute, factors, s, epilogue);
+  if (epilogue != Epilogue::None) return;  // a product without it comes before one that is slower
+  if (!supported_ && mode == MathMode::TensorFloat32)
+    why += ", " + choose(CUBLAS_COMPUTE_32F, factors, s, epilogue);
+  if (!supported_)
+    throw DeviceFailure(fmt::format("CUDA: cuBLASLt has no algorithm for {} ({})", describe(s, mode), why));
+}
+
+std::string Matmul::choose(cublasComputeType_t compute, cudaDataType_t factors, const MatmulShape& s,
+                           Epilogue epilogue) {
   description_ = make<MatmulOwner>(
       [&](auto* made) { MUSTER_CUDA_CHECK(blas().cublasLtMatmulDescCreate(made, compute, CUDA_R_32F)); });
   set(description_.get(), CUBLASLT_MATMUL_DESC_TRANSA, s.transposeB ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(description_.get(), CUBLASLT_MATMUL_DESC_TRANSB, s.transposeA ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(description_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE,
       epilogue == Epilogue::Bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
-  if (epilogue == Epilogue::Bias) set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
+  if (epilogue == Epilogue::Bias) {
+    set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
+    // The choice may depend on how the bias lies: so, until there is one.
+    const void* const standIn = static_cast<const std::byte*>(state_->workspace()) + s.alignment;
+    set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, standIn);
+  }
   first_ = s.transposeB ? makeMatrix(factors, s.inner, s.columns, s.batch)
                         : makeMatrix(factors, s.columns, s.inner, s.batch);
   second_ = s.transposeA ? makeMatrix(factors, s.rows, s.inner, s.batch)
@@ -79,18 +104,19 @@ Matmul::Matmul(State& state, const MatmulShape& s, Epilogue epilogue)
   result_ = makeMatrix(CUDA_R_32F, s.columns, s.rows, s.batch);
 
   const auto preference = makePreference(s.alignment);
-  cublasLtMatmulHeuristicResult_t best{};
-  int found = 0;
+  std::array<cublasLtMatmulHeuristicResult_t, 8> offered{};
+  int count = 0;
   const cublasStatus_t status = blas().cublasLtMatmulAlgoGetHeuristic(
-      state.blasHandle(), description_.get(), first_.get(), second_.get(), result_.get(), result_.get(),
-      preference.get(), 1, &best, &found);
-  supported_ = status == CUBLAS_STATUS_SUCCESS && found > 0 && best.state == CUBLAS_STATUS_SUCCESS;
-  if (!supported_ && epilogue == Epilogue::None) {
-    check(status, "cublasLtMatmulAlgoGetHeuristic");
-    throw DeviceFailure(fmt::format("CUDA: cuBLASLt has no algorithm for a product [{}, {}] of inner size {}",
-                                    s.rows, s.columns, s.inner));
-  }
-  algorithm_ = best.algo;
+      state_->blasHandle(), description_.get(), first_.get(), second_.get(), result_.get(), result_.get(),
+      preference.get(), static_cast<int>(offered.size()), offered.data(), &count);
+  if (status != CUBLAS_STATUS_SUCCESS) return blas().cublasLtGetStatusString(status);
+  for (const auto& one : std::span(offered).first(static_cast<std::size_t>(count)))
+    if (one.state == CUBLAS_STATUS_SUCCESS) {
+      algorithm_ = one.algo;
+      supported_ = true;
+      return "";
+    }
+  return fmt::format("none of {} that were offered", count);
 }
 
 void Matmul::multiply(const void* a, const void* b, const float* bias, float keep, float* d) {
@@ -108,10 +134,9 @@ void Matmul::multiply(const void* a, const void* b, const float* bias, float kee
       result_.get(), d, result_.get(), &algorithm_, state_->workspace(), kWorkspaceBytes, state_->stream()));
 }
 
-Factor::Factor(std::int64_t elements, const State& state)
+Factor::Factor(std::int64_t elements, const State& state, MathMode mode)
     : elements_(elements),
-      rounded_(state.mathMode() == MathMode::BFloat16 ? static_cast<std::size_t>(elements) * 2 : 0,
-               state.device()) {}
+      rounded_(mode == MathMode::BFloat16 ? static_cast<std::size_t>(elements) * 2 : 0, state.device()) {}
 
 const void* Factor::of(const float* elements, cudaStream_t stream) const {
   if (rounded_.bytes() == 0) return elements;

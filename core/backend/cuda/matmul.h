@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "muster/core/backend/cuda/state.h"
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/tensor/tensor.h"
 
 namespace muster::cuda {
@@ -14,7 +17,7 @@ struct MatmulShape {
   bool transposeB = false;  ///< b lies as [columns, inner], else [inner, columns]
   /// That many products, whose matrices lie one after the other.
   std::int64_t batch = 1;
-  /// All addresses are multiples of this, in bytes: 4, 8 or 16.
+  /// All addresses are multiples of this, in bytes: 2, 4, 8 or 16.
   std::uint32_t alignment = 16;
 };
 
@@ -25,10 +28,11 @@ enum class Epilogue {
 
 /// A matrix product by cuBLASLt, planned: the algorithm is the first that its heuristics give for the shape,
 /// the math mode and the context's workspace. a and b are float32, or bfloat16 in that mode; d and bias
-/// float32.
+/// float32. Where cuBLASLt has none for TensorFloat32, float32 is multiplied as it is.
 class Matmul {
  public:
-  Matmul(State& state, const MatmulShape& shape, Epilogue epilogue);
+  /// @throws DeviceFailure where cuBLASLt has no algorithm without an epilogue.
+  Matmul(State& state, MathMode mode, const MatmulShape& shape, Epilogue epilogue);
   /// Whether cuBLASLt has an algorithm for this; without an epilogue it always has.
   bool supported() const { return supported_; }
   void run(const void* a, const void* b, const float* bias, float* d) { multiply(a, b, bias, 0, d); }
@@ -37,6 +41,9 @@ class Matmul {
 
  private:
   void multiply(const void* a, const void* b, const float* bias, float keep, float* d);
+  /// Plans with an algorithm that multiplies so; "", or what cuBLASLt said where it has none.
+  std::string choose(cublasComputeType_t compute, cudaDataType_t factors, const MatmulShape& shape,
+                     Epilogue epilogue);
 
   State* state_;
   std::uint32_t alignment_;
@@ -49,7 +56,7 @@ class Matmul {
 /// A factor of a product as the math mode takes it: itself, or rounded to bfloat16 in memory planned for it.
 class Factor {
  public:
-  Factor(std::int64_t elements, const State& state);
+  Factor(std::int64_t elements, const State& state, MathMode mode);
 
   const void* of(const float* elements, cudaStream_t stream) const;
   const void* of(const Tensor& tensor, cudaStream_t stream) const { return of(tensor.data<float>(), stream); }
@@ -58,5 +65,18 @@ class Factor {
   std::int64_t elements_;
   Buffer rounded_;
 };
+
+/// make(mode) with the context's math mode, and with TensorFloat32 where cuBLASLt lacks one of its products
+/// of bfloat16.
+template <typename Make>
+auto planProducts(const State& state, Make make) {
+  if (state.mathMode() != MathMode::BFloat16) return make(state.mathMode());
+  try {
+    return make(MathMode::BFloat16);
+  } catch (const DeviceFailure& error) {
+    logWarning("{}; its factors are not rounded to bfloat16", error.what());
+  }
+  return make(MathMode::TensorFloat32);
+}
 
 }  // namespace muster::cuda

@@ -19,10 +19,10 @@ Tensor emptyOn(const State& state, const Shape& shape) {
 /// The products of a layer, as they lie: time first. A step's rows begin where those of the step before end,
 /// so their addresses are multiples of what a step's numbers are.
 struct Products {
-  Products(State& state, const RecurrentShape& s, bool training)
-      : inputWithBias(state, forwardInput(s), Epilogue::Bias),
-        input(state, forwardInput(s), Epilogue::None),
-        recurrent(state,
+  Products(State& state, MathMode mode, const RecurrentShape& s, bool training)
+      : inputWithBias(state, mode, forwardInput(s), Epilogue::Bias),
+        input(state, mode, forwardInput(s), Epilogue::None),
+        recurrent(state, mode,
                   {.rows = s.batch,
                    .columns = s.gates() * s.units,
                    .inner = s.units,
@@ -33,15 +33,16 @@ struct Products {
     const std::int64_t rows = s.steps * s.batch, columns = s.gates() * s.units;
     const std::uint32_t alignment = alignmentOf(s);
     gradState.emplace(
-        state, MatmulShape{.rows = s.batch, .columns = s.units, .inner = columns, .alignment = alignment},
+        state, mode,
+        MatmulShape{.rows = s.batch, .columns = s.units, .inner = columns, .alignment = alignment},
         Epilogue::None);
-    gradInput.emplace(state, MatmulShape{.rows = rows, .columns = s.features, .inner = columns},
+    gradInput.emplace(state, mode, MatmulShape{.rows = rows, .columns = s.features, .inner = columns},
                       Epilogue::None);
     inputWeight.emplace(
-        state, MatmulShape{.rows = columns, .columns = s.features, .inner = rows, .transposeA = true},
+        state, mode, MatmulShape{.rows = columns, .columns = s.features, .inner = rows, .transposeA = true},
         Epilogue::None);
     if (s.steps == 1) return;  // the states before the first step are zero
-    stateWeight.emplace(state,
+    stateWeight.emplace(state, mode,
                         MatmulShape{.rows = columns,
                                     .columns = s.units,
                                     .inner = rows - s.batch,
@@ -66,15 +67,15 @@ struct Products {
 
 /// What the products read, as the math mode takes it.
 struct Factors {
-  Factors(const State& state, const RecurrentShape& s, bool training)
-      : input(s.steps * s.batch * s.features, state),
-        inputWeight(s.gates() * s.units * s.features, state),
-        stateWeight(s.gates() * s.units * s.units, state),
-        step(s.batch * s.units, state),
-        gradStep(training ? s.batch * s.gates() * s.units : 0, state),
-        gradGates(training ? s.steps * s.batch * s.gates() * s.units : 0, state),
-        gradProducts(training ? (s.steps - 1) * s.batch * s.gates() * s.units : 0, state),
-        states(training ? (s.steps - 1) * s.batch * s.units : 0, state) {}
+  Factors(const State& state, MathMode mode, const RecurrentShape& s, bool training)
+      : input(s.steps * s.batch * s.features, state, mode),
+        inputWeight(s.gates() * s.units * s.features, state, mode),
+        stateWeight(s.gates() * s.units * s.units, state, mode),
+        step(s.batch * s.units, state, mode),
+        gradStep(training ? s.batch * s.gates() * s.units : 0, state, mode),
+        gradGates(training ? s.steps * s.batch * s.gates() * s.units : 0, state, mode),
+        gradProducts(training ? (s.steps - 1) * s.batch * s.gates() * s.units : 0, state, mode),
+        states(training ? (s.steps - 1) * s.batch * s.units : 0, state, mode) {}
   Factor input, inputWeight, stateWeight, step, gradStep, gradGates, gradProducts, states;
 };
 
@@ -82,12 +83,12 @@ struct Factors {
 /// as [T, N, ...], as on the CPU.
 class RecurrentLoop : public RecurrentPlan {
  public:
-  RecurrentLoop(const RecurrentShape& s, bool training, Context& context)
+  RecurrentLoop(const RecurrentShape& s, bool training, MathMode mode, Context& context)
       : shape_(s),
         context_(context),
         columns_(s.gates() * s.units),
-        products_(stateOf(context), s, training),
-        factors_(stateOf(context), s, training),
+        products_(stateOf(context), mode, s, training),
+        factors_(stateOf(context), mode, s, training),
         x_(emptyOn(stateOf(context), {s.steps, s.batch, s.features})),
         gates_(emptyOn(stateOf(context), {s.steps, s.batch, columns_})),
         states_(Tensor::zeros({s.steps + 1, s.batch, s.units}, DType::Float32, context.device())) {
@@ -221,8 +222,8 @@ class RecurrentLoop : public RecurrentPlan {
 
 class LstmPlan final : public RecurrentLoop {
  public:
-  LstmPlan(const RecurrentShape& shape, bool training, Context& context)
-      : RecurrentLoop(shape, training, context),
+  LstmPlan(const RecurrentShape& shape, bool training, MathMode mode, Context& context)
+      : RecurrentLoop(shape, training, mode, context),
         cells_(Tensor::zeros(states_.shape(), DType::Float32, context.device())) {
     if (training) gradCell_ = emptyOn(stateOf(context), gradState_.shape());
   }
@@ -255,8 +256,8 @@ class LstmPlan final : public RecurrentLoop {
 /// kept whole, so that each product has all gates.
 class GruPlan final : public RecurrentLoop {
  public:
-  GruPlan(const RecurrentShape& shape, bool training, Context& context)
-      : RecurrentLoop(shape, training, context),
+  GruPlan(const RecurrentShape& shape, bool training, MathMode mode, Context& context)
+      : RecurrentLoop(shape, training, mode, context),
         stateParts_(emptyOn(stateOf(context), {shape.batch, columns_})),
         candidates_(emptyOn(stateOf(context), {shape.steps, shape.batch, shape.units})) {
     if (!training) return;
@@ -297,8 +298,10 @@ class GruPlan final : public RecurrentLoop {
 }  // namespace
 
 std::unique_ptr<RecurrentPlan> planRecurrent(const RecurrentShape& shape, bool training, Context& context) {
-  if (shape.cell == RecurrentCell::LSTM) return std::make_unique<LstmPlan>(shape, training, context);
-  return std::make_unique<GruPlan>(shape, training, context);
+  return planProducts(stateOf(context), [&](MathMode mode) -> std::unique_ptr<RecurrentPlan> {
+    if (shape.cell == RecurrentCell::LSTM) return std::make_unique<LstmPlan>(shape, training, mode, context);
+    return std::make_unique<GruPlan>(shape, training, mode, context);
+  });
 }
 
 }  // namespace muster::cuda
