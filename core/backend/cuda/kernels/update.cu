@@ -35,9 +35,12 @@ __device__ bool aligned(const void* p) {
   return reinterpret_cast<std::uintptr_t>(p) % sizeof(float4) == 0;
 }
 
+/// Rounded by hand: the compiler could join other products and sums in each kernel, and the penalty alone is
+/// to have the bits of an update's.
 __device__ double penaltyOf(float w, const DeviceRange& range) {
   const auto value = static_cast<double>(w);
-  return range.l1 * fabs(value) + 0.5 * range.l2 * value * value;
+  const double squared = __dmul_rn(0.5 * range.l2, __dmul_rn(value, value));
+  return __fma_rn(range.l1, fabs(value), squared);
 }
 
 template <typename Rule>
