@@ -1,5 +1,6 @@
 #include "muster/core/ops/conv2d.h"
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "muster/core/backend/cuda/state.h"
 #include "muster/core/base/detail/vendor_call.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/ops/detail/expect.h"
 #include "muster/core/ops/reorder.h"
 
@@ -65,20 +67,47 @@ ConvolutionOwner makeConvolution(const Conv2dShape& s, cudnnMathType_t mathType)
   return convolution;
 }
 
-/// The first that is deterministic, fits the workspace and multiplies no less exactly than the mode asks;
-/// cuDNN sorts them by the time it expects. Its default math is exact where a GPU has nothing else.
+/// What a plan that finds nothing within the context's workspace may allocate for itself.
+constexpr std::size_t kMostOwnWorkspaceBytes = std::size_t{1} << 30;
+
+// Those whose sums are not of the products themselves, which costs them bits.
+bool transforms(cudnnConvolutionFwdAlgo_t algorithm) {
+  return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_FFT || algorithm == CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING ||
+         algorithm == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD ||
+         algorithm == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED;
+}
+bool transforms(cudnnConvolutionBwdDataAlgo_t algorithm) {
+  return algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT ||
+         algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING ||
+         algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD ||
+         algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED;
+}
+bool transforms(cudnnConvolutionBwdFilterAlgo_t algorithm) {
+  return algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT ||
+         algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING ||
+         algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD ||
+         algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED;
+}
+
+/// Whether an algorithm is deterministic and multiplies no less exactly than the mode asks; cuDNN's default
+/// math is exact where a GPU has nothing else.
 template <typename Perf>
-const Perf& firstUsable(const std::vector<Perf>& found, const State& state, const char* pass) {
-  for (const Perf& perf : found) {
-    const bool exact = state.mathMode() != MathMode::Float32 || perf.mathType == CUDNN_FMA_MATH ||
-                       (perf.mathType == CUDNN_DEFAULT_MATH && !state.hasTensorFloat32());
-    if (perf.status == CUDNN_STATUS_SUCCESS && perf.determinism == CUDNN_DETERMINISTIC &&
-        perf.memory <= kWorkspaceBytes && exact)
-      return perf;
-  }
-  throw DeviceFailure(
-      fmt::format("conv2d: cuDNN has no deterministic {} for this shape within {} bytes of workspace", pass,
-                  kWorkspaceBytes));
+bool allowed(const Perf& perf, MathMode mode, bool hasTensorFloat32) {
+  const bool exact =
+      perf.mathType == CUDNN_FMA_MATH || (perf.mathType == CUDNN_DEFAULT_MATH && !hasTensorFloat32);
+  return perf.status == CUDNN_STATUS_SUCCESS && perf.determinism == CUDNN_DETERMINISTIC &&
+         (mode != MathMode::Float32 || (exact && !transforms(perf.algo)));
+}
+
+template <typename Perf>
+std::string listOf(const std::vector<Perf>& found) {
+  std::string text;
+  for (const Perf& perf : found)
+    text += fmt::format("{}algorithm {}, math {}, {}deterministic, {} bytes: {}", text.empty() ? "" : "; ",
+                        static_cast<int>(perf.algo), static_cast<int>(perf.mathType),
+                        perf.determinism == CUDNN_DETERMINISTIC ? "" : "not ", perf.memory,
+                        dnn().cudnnGetErrorString(perf.status));
+  return text.empty() ? "none" : text;
 }
 
 template <typename Perf, typename Count, typename Query>
@@ -109,23 +138,25 @@ class Staging {
 
 class DnnConv2d final : public Conv2dPlan {
  public:
-  DnnConv2d(const Conv2dShape& s, Layout layout, Context& context)
+  /// @param mostWorkspace  bytes; where it is more than the context's, the plan may have a workspace of its
+  /// own.
+  DnnConv2d(const Conv2dShape& s, Layout layout, MathMode mode, std::size_t mostWorkspace, Context& context)
       : shape_(s),
         layout_(layout),
         context_(context),
-        mode_(context.mathMode()),
+        mode_(mode),
         type_(mode_ == MathMode::BFloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT),
         x_(makeTensor(s.input(), layout, type_)),
         y_(makeTensor(s.output(), layout, type_)),
         w_(makeFilter(s.weight(), layout, type_)),
-        biasShape_(makeTensor({1, s.outChannels, 1, 1}, Layout::RowMajor, CUDNN_DATA_FLOAT)),
         xPlace_(s.input().elements(), false, bf16(), context.device()),
         yPlace_(s.output().elements(), false, bf16(), context.device()),
         wPlace_(s.weight().elements(), layout == Layout::ChannelsLast, bf16(), context.device()) {
     const muster::detail::VendorCall inside;
-    chooseForward();
-    chooseBackwardData();
-    chooseBackwardFilter();
+    chooseForward(mostWorkspace);
+    chooseBackwardData(mostWorkspace);
+    chooseBackwardFilter(mostWorkspace);
+    if (workspaceBytes_ > kWorkspaceBytes) ownWorkspace_ = Buffer(workspaceBytes_, context.device());
   }
 
   Layout inputLayout() const override { return layout_; }
@@ -137,7 +168,6 @@ class DnnConv2d final : public Conv2dPlan {
 
   bool fuse(Activation activation) override {
     relu_ = activation == Activation::ReLU;
-    if (relu_) chooseFused();
     return relu_;
   }
 
@@ -150,11 +180,10 @@ class DnnConv2d final : public Conv2dPlan {
     const void* const filter = filterOf(weight);
     void* const to = bf16() ? yPlace_.rounded() : y.raw();
     const muster::detail::VendorCall inside;
-    if (bias.defined() && runFused(from, filter, bias.data<float>(), to)) return;
     constexpr float one = 1, zero = 0;
     MUSTER_CUDA_CHECK(dnn().cudnnConvolutionForward(handle(), &one, x_.get(), from, w_.get(), filter,
-                                                    forwardConvolution_.get(), forward_, state().workspace(),
-                                                    kWorkspaceBytes, &zero, y_.get(), to));
+                                                    forwardConvolution_.get(), forward_, workspace(),
+                                                    workspaceBytes_, &zero, y_.get(), to));
     if (bf16()) MUSTER_CUDA_CHECK(launchFromBFloat16(to, y.data<float>(), y.elements(), state().stream()));
     finish(bias, y);
   }
@@ -169,8 +198,8 @@ class DnnConv2d final : public Conv2dPlan {
     const muster::detail::VendorCall inside;
     constexpr float one = 1, zero = 0;
     MUSTER_CUDA_CHECK(dnn().cudnnConvolutionBackwardData(handle(), &one, w_.get(), filter, y_.get(), from,
-                                                         dataConvolution_.get(), data_, state().workspace(),
-                                                         kWorkspaceBytes, &zero, x_.get(), to));
+                                                         dataConvolution_.get(), data_, workspace(),
+                                                         workspaceBytes_, &zero, x_.get(), to));
     if (bf16())
       MUSTER_CUDA_CHECK(launchFromBFloat16(to, gradX.data<float>(), gradX.elements(), state().stream()));
   }
@@ -185,9 +214,9 @@ class DnnConv2d final : public Conv2dPlan {
     void* const to = bf16() ? wPlace_.rounded() : static_cast<void*>(ordered);
     const muster::detail::VendorCall inside;
     constexpr float one = 1, zero = 0;
-    MUSTER_CUDA_CHECK(dnn().cudnnConvolutionBackwardFilter(
-        handle(), &one, x_.get(), from, y_.get(), grad, filterConvolution_.get(), filter_,
-        state().workspace(), kWorkspaceBytes, &zero, w_.get(), to));
+    MUSTER_CUDA_CHECK(dnn().cudnnConvolutionBackwardFilter(handle(), &one, x_.get(), from, y_.get(), grad,
+                                                           filterConvolution_.get(), filter_, workspace(),
+                                                           workspaceBytes_, &zero, w_.get(), to));
     const cudaStream_t stream = state().stream();
     if (bf16()) MUSTER_CUDA_CHECK(launchFromBFloat16(to, ordered, gradWeight.elements(), stream));
     if (lastChannels())
@@ -201,12 +230,32 @@ class DnnConv2d final : public Conv2dPlan {
   bool lastChannels() const { return layout_ == Layout::ChannelsLast; }
   State& state() const { return stateOf(context_); }
   cudnnHandle_t handle() const { return state().dnnHandle(); }
+  void* workspace() const { return ownWorkspace_.bytes() > 0 ? ownWorkspace_.data() : state().workspace(); }
 
   void expect(const char* name, const Tensor& tensor, const Shape& shape, Layout layout) const {
     muster::detail::expectTensor("conv2d", name, tensor, {shape, layout, DType::Float32, context_.device()});
   }
 
-  void chooseForward() {
+  /// The first that is allowed and fits the context's workspace, else the first that fits `mostWorkspace`;
+  /// cuDNN sorts them by the time it expects. What one needs is asked again with its way to multiply set.
+  template <typename Perf, typename BytesOf>
+  auto firstUsable(const std::vector<Perf>& found, cudnnConvolutionDescriptor_t convolution,
+                   std::size_t mostWorkspace, const char* pass, BytesOf bytesOf) {
+    for (const std::size_t most : {kWorkspaceBytes, mostWorkspace})
+      for (const Perf& perf : found) {
+        std::size_t bytes = 0;
+        if (!allowed(perf, mode_, state().hasTensorFloat32())) continue;
+        MUSTER_CUDA_CHECK(dnn().cudnnSetConvolutionMathType(convolution, perf.mathType));
+        if (bytesOf(perf.algo, &bytes) != CUDNN_STATUS_SUCCESS || bytes > most) continue;
+        workspaceBytes_ = std::max(workspaceBytes_, bytes);
+        return perf.algo;
+      }
+    throw DeviceFailure(fmt::format(
+        "conv2d: cuDNN has no deterministic {} for this shape, {} {}, within {} bytes of workspace ({})",
+        pass, nameOf(layout_), nameOf(mode_), mostWorkspace, listOf(found)));
+  }
+
+  void chooseForward(std::size_t mostWorkspace) {
     forwardConvolution_ = makeConvolution(shape_, mathTypeOf(mode_));
     const auto found = ask<cudnnConvolutionFwdAlgoPerf_t>(
         [&](int* most) { return dnn().cudnnGetConvolutionForwardAlgorithmMaxCount(handle(), most); },
@@ -214,12 +263,14 @@ class DnnConv2d final : public Conv2dPlan {
           return dnn().cudnnGetConvolutionForwardAlgorithm_v7(
               handle(), x_.get(), w_.get(), forwardConvolution_.get(), y_.get(), most, given, out);
         });
-    const auto& best = firstUsable(found, state(), "forward pass");
-    forward_ = best.algo;
-    MUSTER_CUDA_CHECK(dnn().cudnnSetConvolutionMathType(forwardConvolution_.get(), best.mathType));
+    forward_ = firstUsable(
+        found, forwardConvolution_.get(), mostWorkspace, "forward pass", [&](auto algorithm, auto* bytes) {
+          return dnn().cudnnGetConvolutionForwardWorkspaceSize(
+              handle(), x_.get(), w_.get(), forwardConvolution_.get(), y_.get(), algorithm, bytes);
+        });
   }
 
-  void chooseBackwardData() {
+  void chooseBackwardData(std::size_t mostWorkspace) {
     dataConvolution_ = makeConvolution(shape_, mathTypeOf(mode_));
     const auto found = ask<cudnnConvolutionBwdDataAlgoPerf_t>(
         [&](int* most) { return dnn().cudnnGetConvolutionBackwardDataAlgorithmMaxCount(handle(), most); },
@@ -227,12 +278,15 @@ class DnnConv2d final : public Conv2dPlan {
           return dnn().cudnnGetConvolutionBackwardDataAlgorithm_v7(
               handle(), w_.get(), y_.get(), dataConvolution_.get(), x_.get(), most, given, out);
         });
-    const auto& best = firstUsable(found, state(), "gradient of the input");
-    data_ = best.algo;
-    MUSTER_CUDA_CHECK(dnn().cudnnSetConvolutionMathType(dataConvolution_.get(), best.mathType));
+    data_ =
+        firstUsable(found, dataConvolution_.get(), mostWorkspace, "gradient of the input",
+                    [&](auto algorithm, auto* bytes) {
+                      return dnn().cudnnGetConvolutionBackwardDataWorkspaceSize(
+                          handle(), w_.get(), y_.get(), dataConvolution_.get(), x_.get(), algorithm, bytes);
+                    });
   }
 
-  void chooseBackwardFilter() {
+  void chooseBackwardFilter(std::size_t mostWorkspace) {
     filterConvolution_ = makeConvolution(shape_, mathTypeOf(mode_));
     const auto found = ask<cudnnConvolutionBwdFilterAlgoPerf_t>(
         [&](int* most) { return dnn().cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(handle(), most); },
@@ -240,34 +294,12 @@ class DnnConv2d final : public Conv2dPlan {
           return dnn().cudnnGetConvolutionBackwardFilterAlgorithm_v7(
               handle(), x_.get(), y_.get(), filterConvolution_.get(), w_.get(), most, given, out);
         });
-    const auto& best = firstUsable(found, state(), "gradient of the weights");
-    filter_ = best.algo;
-    MUSTER_CUDA_CHECK(dnn().cudnnSetConvolutionMathType(filterConvolution_.get(), best.mathType));
-  }
-
-  /// cuDNN adds bias and takes ReLU behind the product in one call; bfloat16 would round before the bias.
-  void chooseFused() {
-    if (bf16()) return;
-    activation_ = make<ActivationOwner>(
-        [](auto* made) { MUSTER_CUDA_CHECK(dnn().cudnnCreateActivationDescriptor(made)); });
-    MUSTER_CUDA_CHECK(dnn().cudnnSetActivationDescriptor(activation_.get(), CUDNN_ACTIVATION_RELU,
-                                                         CUDNN_PROPAGATE_NAN, 0.0));
-    fusedWorks_ = true;
-  }
-
-  /// @return false where cuDNN does not do this shape so; nothing was enqueued then, and it is not asked
-  /// again.
-  bool runFused(const void* x, const void* filter, const float* bias, void* y) {
-    if (!fusedWorks_) return false;
-    constexpr float one = 1, zero = 0;
-    const cudnnStatus_t status = dnn().cudnnConvolutionBiasActivationForward(
-        handle(), &one, x_.get(), x, w_.get(), filter, forwardConvolution_.get(), forward_,
-        state().workspace(), kWorkspaceBytes, &zero, y_.get(), y, biasShape_.get(), bias, activation_.get(),
-        y_.get(), y);
-    const int category = CUDNN_STATUS_CATEGORY(static_cast<int>(status));
-    fusedWorks_ = category != CUDNN_STATUS_NOT_SUPPORTED && category != CUDNN_STATUS_BAD_PARAM;
-    if (fusedWorks_) check(status, "cudnnConvolutionBiasActivationForward");
-    return fusedWorks_;
+    filter_ =
+        firstUsable(found, filterConvolution_.get(), mostWorkspace, "gradient of the weights",
+                    [&](auto algorithm, auto* bytes) {
+                      return dnn().cudnnGetConvolutionBackwardFilterWorkspaceSize(
+                          handle(), x_.get(), y_.get(), filterConvolution_.get(), w_.get(), algorithm, bytes);
+                    });
   }
 
   void finish(const Tensor& bias, Tensor& y) {
@@ -317,14 +349,14 @@ class DnnConv2d final : public Conv2dPlan {
   cudnnDataType_t type_;
   TensorOwner x_, y_;
   FilterOwner w_;
-  TensorOwner biasShape_;
   Staging xPlace_, yPlace_, wPlace_;
   ConvolutionOwner forwardConvolution_, dataConvolution_, filterConvolution_;
   cudnnConvolutionFwdAlgo_t forward_{};
   cudnnConvolutionBwdDataAlgo_t data_{};
   cudnnConvolutionBwdFilterAlgo_t filter_{};
-  ActivationOwner activation_;
-  bool relu_ = false, fusedWorks_ = false;
+  std::size_t workspaceBytes_ = kWorkspaceBytes;  // what the calls may use
+  Buffer ownWorkspace_;                           // where that is more than the context has
+  bool relu_ = false;
 };
 
 /// Tensor cores take channels side by side, in fours for TF32 and in eights for bfloat16; cuDNN would reorder
@@ -375,10 +407,28 @@ class RowMajorInside final : public Conv2dPlan {
 /// A device that fails altogether fails again in what is planned instead.
 std::unique_ptr<Conv2dPlan> channelsLastPlan(const Conv2dShape& shape, Context& context) {
   try {
-    return std::make_unique<DnnConv2d>(shape, Layout::ChannelsLast, context);
+    return std::make_unique<DnnConv2d>(shape, Layout::ChannelsLast, context.mathMode(), kWorkspaceBytes,
+                                       context);
   } catch (const DeviceFailure&) {
     return nullptr;
   }
+}
+
+/// In the context's mode, and where cuDNN has no algorithm for it in one that multiplies more exactly.
+std::unique_ptr<DnnConv2d> rowMajorPlan(const Conv2dShape& shape, Context& context) {
+  const auto planned = [&](MathMode mode) {
+    return std::make_unique<DnnConv2d>(shape, Layout::RowMajor, mode, kMostOwnWorkspaceBytes, context);
+  };
+  MathMode mode = context.mathMode();
+  while (mode != MathMode::Float32) {
+    try {
+      return planned(mode);
+    } catch (const DeviceFailure& error) {
+      logWarning("{}; it is planned with more exact products", error.what());
+    }
+    mode = mode == MathMode::BFloat16 ? MathMode::TensorFloat32 : MathMode::Float32;
+  }
+  return planned(MathMode::Float32);
 }
 
 }  // namespace
@@ -390,7 +440,7 @@ std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& contex
           "conv2d: a GPU's choices are Auto, RowMajor and ChannelsLast");
   if (last || (any && layoutFor(shape, context.mathMode()) == Layout::ChannelsLast))
     if (auto plan = channelsLastPlan(shape, context)) return plan;
-  auto rows = std::make_unique<DnnConv2d>(shape, Layout::RowMajor, context);
+  auto rows = rowMajorPlan(shape, context);
   if (!last) return rows;
   return std::make_unique<RowMajorInside>(shape, std::move(rows), context);
 }

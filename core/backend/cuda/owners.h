@@ -57,7 +57,6 @@ MUSTER_DELETER(FreeTensor, cudnnTensorDescriptor_t, dnn().cudnnDestroyTensorDesc
 MUSTER_DELETER(FreeFilter, cudnnFilterDescriptor_t, dnn().cudnnDestroyFilterDescriptor(handle));
 MUSTER_DELETER(FreeConvolution, cudnnConvolutionDescriptor_t,
                dnn().cudnnDestroyConvolutionDescriptor(handle));
-MUSTER_DELETER(FreeActivation, cudnnActivationDescriptor_t, dnn().cudnnDestroyActivationDescriptor(handle));
 
 #undef MUSTER_DELETER
 
@@ -73,7 +72,6 @@ using DnnOwner = Owner<cudnnHandle_t, FreeDnn>;
 using TensorOwner = Owner<cudnnTensorDescriptor_t, FreeTensor>;
 using FilterOwner = Owner<cudnnFilterDescriptor_t, FreeFilter>;
 using ConvolutionOwner = Owner<cudnnConvolutionDescriptor_t, FreeConvolution>;
-using ActivationOwner = Owner<cudnnActivationDescriptor_t, FreeActivation>;
 
 /// What `create` makes in its argument, as in `make<EventOwner>([](auto* e) { MUSTER_CUDA_CHECK(...(e)); })`.
 template <typename OwnerType, typename Create>

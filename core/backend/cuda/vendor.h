@@ -33,27 +33,25 @@ namespace muster::cuda {
 #define MUSTER_CUDNN_FUNCTIONS(FUNCTION)                       \
   FUNCTION(cudnnConvolutionBackwardData)                       \
   FUNCTION(cudnnConvolutionBackwardFilter)                     \
-  FUNCTION(cudnnConvolutionBiasActivationForward)              \
   FUNCTION(cudnnConvolutionForward)                            \
   FUNCTION(cudnnCreate)                                        \
-  FUNCTION(cudnnCreateActivationDescriptor)                    \
   FUNCTION(cudnnCreateConvolutionDescriptor)                   \
   FUNCTION(cudnnCreateFilterDescriptor)                        \
   FUNCTION(cudnnCreateTensorDescriptor)                        \
   FUNCTION(cudnnDestroy)                                       \
-  FUNCTION(cudnnDestroyActivationDescriptor)                   \
   FUNCTION(cudnnDestroyConvolutionDescriptor)                  \
   FUNCTION(cudnnDestroyFilterDescriptor)                       \
   FUNCTION(cudnnDestroyTensorDescriptor)                       \
   FUNCTION(cudnnGetConvolutionBackwardDataAlgorithm_v7)        \
   FUNCTION(cudnnGetConvolutionBackwardDataAlgorithmMaxCount)   \
+  FUNCTION(cudnnGetConvolutionBackwardDataWorkspaceSize)       \
   FUNCTION(cudnnGetConvolutionBackwardFilterAlgorithm_v7)      \
   FUNCTION(cudnnGetConvolutionBackwardFilterAlgorithmMaxCount) \
+  FUNCTION(cudnnGetConvolutionBackwardFilterWorkspaceSize)     \
   FUNCTION(cudnnGetConvolutionForwardAlgorithm_v7)             \
   FUNCTION(cudnnGetConvolutionForwardAlgorithmMaxCount)        \
   FUNCTION(cudnnGetConvolutionForwardWorkspaceSize)            \
   FUNCTION(cudnnGetErrorString)                                \
-  FUNCTION(cudnnSetActivationDescriptor)                       \
   FUNCTION(cudnnSetConvolution2dDescriptor)                    \
   FUNCTION(cudnnSetConvolutionGroupCount)                      \
   FUNCTION(cudnnSetConvolutionMathType)                        \
