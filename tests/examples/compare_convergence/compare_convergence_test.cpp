@@ -275,8 +275,9 @@ TEST_CASE("ResNet-18's grid is four arms of plain SGD, whose learning rate goes 
 TEST_CASE("ResNet-18 is trained by that grid, gone on from, and told beside the joined batch") {
   const TemporaryDirectory directory;
   const std::vector<std::string> arguments{
-      "--grid", "resnet18", "--data",          "generated", "--width", "4",   "--train-examples", "64",
-      "--out",  "out",      "--test-examples", "50",        "--seeds", "1,2", "--pin-threads",    "false"};
+      "--grid",           "resnet18", "--data",        "generated", "--width",         "4",
+      "--train-examples", "64",       "--out",         "out",       "--test-examples", "50",
+      "--seeds",          "1,2",      "--pin-threads", "false",     "--batch",         "8"};
   const auto outcome = run(directory, arguments);
   CAPTURE(outcome.err);
   REQUIRE(outcome.exit == 0);
