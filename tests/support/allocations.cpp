@@ -35,7 +35,8 @@ void* operator new(std::size_t bytes) {
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<std::size_t>(alignment));
 }
-// For a sanitizer, whose own would not be released by ours. Without memory it throws out of noexcept: the end.
+// For a sanitizer, whose own would not be released by ours. Without memory it throws out of noexcept: the
+// end.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   return allocate(bytes, alignof(std::max_align_t));
 }
