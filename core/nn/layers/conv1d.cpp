@@ -93,7 +93,8 @@ Shape Conv1d::outputShape(const Shape& input) const {
 
 std::vector<ParameterSpec> Conv1d::parameters(const Shape& input) const {
   const std::int64_t in = planShape(*this, input.prepend(1)).inChannels / groups;
-  return linearParameters({outChannels, in, kernel}, in * kernel, outChannels / groups * kernel, init, bias);
+  return linearParameters({outChannels, in, kernel}, outChannels, in * kernel, outChannels / groups * kernel,
+                          init, bias);
 }
 
 std::unique_ptr<ModuleProgram> Conv1d::compile(const ModuleBinding& binding, Context& context) const {

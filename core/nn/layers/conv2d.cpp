@@ -32,8 +32,8 @@ std::vector<ParameterSpec> Conv2d::parameters(const Shape& input) const {
   const auto shape = planShape(*this, input.prepend(1));
   shape.validate();
   const auto window = kernel[0] * kernel[1];
-  return linearParameters(shape.weight(), shape.inChannels / groups * window, outChannels / groups * window,
-                          init, bias);
+  return linearParameters(shape.weight(), outChannels, shape.inChannels / groups * window,
+                          outChannels / groups * window, init, bias);
 }
 
 std::unique_ptr<ModuleProgram> Conv2d::compile(const ModuleBinding& binding, Context& context) const {
@@ -57,15 +57,7 @@ void Conv2d::fields(Fields& f) {
 }
 
 void Conv2d::validate() const {
-  require(outChannels >= 1, "conv2d: outChannels must be at least 1, got {}", outChannels);
-  require(groups >= 1 && outChannels % groups == 0,
-          "conv2d: groups must be at least 1 and divide outChannels, got {} and {}", groups, outChannels);
-  for (int i = 0; i < 2; ++i) {
-    require(kernel[i] >= 1 && stride[i] >= 1 && dilation[i] >= 1,
-            "conv2d: kernel, stride and dilation must be at least 1, got {}, {} and {}", kernel[i], stride[i],
-            dilation[i]);
-    require(padding[i] >= 0, "conv2d: padding cannot be negative, got {}", padding[i]);
-  }
+  requireConvolution2d(kType, *this);
   requireElementwise(kType, activation);
   init.validate();
 }

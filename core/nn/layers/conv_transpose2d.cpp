@@ -34,13 +34,8 @@ std::vector<ParameterSpec> ConvTranspose2d::parameters(const Shape& input) const
   const auto shape = planShape(*this, input.prepend(1));
   shape.validate();
   const auto window = kernel[0] * kernel[1];
-  std::vector<ParameterSpec> specs{{.name = "weight",
-                                    .shape = shape.weight(),
-                                    .init = init,
-                                    .fanIn = shape.inChannels / groups * window,
-                                    .fanOut = outChannels / groups * window}};
-  if (bias) specs.push_back({.name = "bias", .shape = {outChannels}, .regularised = false});
-  return specs;
+  return linearParameters(shape.weight(), outChannels, shape.inChannels / groups * window,
+                          outChannels / groups * window, init, bias);
 }
 
 std::unique_ptr<ModuleProgram> ConvTranspose2d::compile(const ModuleBinding& binding,
@@ -66,19 +61,11 @@ void ConvTranspose2d::fields(Fields& f) {
 }
 
 void ConvTranspose2d::validate() const {
-  require(outChannels >= 1, "convtranspose2d: outChannels must be at least 1, got {}", outChannels);
-  require(groups >= 1 && outChannels % groups == 0,
-          "convtranspose2d: groups must be at least 1 and divide outChannels, got {} and {}", groups,
-          outChannels);
-  for (std::size_t i = 0; i < 2; ++i) {
-    require(kernel[i] >= 1 && stride[i] >= 1 && dilation[i] >= 1,
-            "convtranspose2d: kernel, stride and dilation must be at least 1, got {}, {} and {}", kernel[i],
-            stride[i], dilation[i]);
-    require(padding[i] >= 0, "convtranspose2d: padding cannot be negative, got {}", padding[i]);
+  requireConvolution2d(kType, *this);
+  for (std::size_t i = 0; i < 2; ++i)
     require(outputPadding[i] >= 0 && outputPadding[i] < stride[i],
             "convtranspose2d: outputPadding must be at least 0 and below the stride, got {} with stride {}",
             outputPadding[i], stride[i]);
-  }
   requireElementwise(kType, activation);
   init.validate();
 }

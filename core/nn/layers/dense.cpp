@@ -64,7 +64,7 @@ Shape Dense::outputShape(const Shape& input) const {
 }
 
 std::vector<ParameterSpec> Dense::parameters(const Shape& input) const {
-  return linearParameters({units, input[-1]}, input[-1], units, init, bias);
+  return linearParameters({units, input[-1]}, units, input[-1], units, init, bias);
 }
 
 std::unique_ptr<ModuleProgram> Dense::compile(const ModuleBinding& binding, Context& context) const {
@@ -90,7 +90,7 @@ Shape Output::outputShape(const Shape& input) const {
 }
 
 std::vector<ParameterSpec> Output::parameters(const Shape& input) const {
-  return linearParameters({classes, input[-1]}, input[-1], classes, init, bias);
+  return linearParameters({classes, input[-1]}, classes, input[-1], classes, init, bias);
 }
 
 std::unique_ptr<ModuleProgram> Output::compile(const ModuleBinding& binding, Context& context) const {

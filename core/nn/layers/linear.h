@@ -9,13 +9,13 @@
 
 namespace muster {
 
-/// The parameters of a layer that is linear in its input: a weight [out, ...] and, where `bias`, a bias
-/// [out].
-inline std::vector<ParameterSpec> linearParameters(const Shape& weight, std::int64_t fanIn,
-                                                   std::int64_t fanOut, const Init& init, bool bias) {
+/// The parameters of a layer that is linear in its input: a weight and, where `bias`, a bias [outputs].
+inline std::vector<ParameterSpec> linearParameters(const Shape& weight, std::int64_t outputs,
+                                                   std::int64_t fanIn, std::int64_t fanOut, const Init& init,
+                                                   bool bias) {
   std::vector<ParameterSpec> specs{
       {.name = "weight", .shape = weight, .init = init, .fanIn = fanIn, .fanOut = fanOut}};
-  if (bias) specs.push_back({.name = "bias", .shape = {weight[0]}, .regularised = false});
+  if (bias) specs.push_back({.name = "bias", .shape = {outputs}, .regularised = false});
   return specs;
 }
 
