@@ -7,6 +7,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/parallel/uneven_sizes.h"
 #include "tests/support/reference_model.h"
 #include "tests/support/thrown.h"
 
@@ -48,25 +49,6 @@ class SizedBatches final : public DataSetIterator {
   std::int64_t first_ = 0;
 };
 
-/// For each worker and step a batch of 1 to 5 examples; the last round lacks one, where there are several.
-std::vector<std::int64_t> unevenSizes(int workers) {
-  const RandomStream random(23, "sizes");
-  std::vector<std::int64_t> sizes;
-  for (int b = 0; b < kSteps * workers - (workers > 2 ? 1 : 0); ++b)
-    sizes.push_back(1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(b), 5)));
-  return sizes;
-}
-
-std::vector<std::int64_t> joined(const std::vector<std::int64_t>& sizes, int workers) {
-  std::vector<std::int64_t> sums;
-  for (std::size_t b = 0; b < sizes.size(); ++b)
-    if (b % static_cast<std::size_t>(workers) == 0)
-      sums.push_back(sizes[b]);
-    else
-      sums.back() += sizes[b];
-  return sums;
-}
-
 /// |a - b| / |b|, Euclidean, over the parameters.
 double distance(Model& a, Model& b) {
   const Tensor &x = a.block(BlockKind::Parameters).values, &y = b.block(BlockKind::Parameters).values;
@@ -83,8 +65,8 @@ double distanceOf(TrainingMode mode, int workers, const TrainingOptions& trainin
   const ReferenceOptions options{
       .inputs = kInputs, .classes = kClasses, .dropout = 0.3, .seed = 5, .training = training};
   ReferenceModel many(options), one(options);
-  const auto sizes = unevenSizes(workers);
-  SizedBatches split(sizes), together(joined(sizes, workers));
+  const auto sizes = test::unevenSizes(workers, kSteps);
+  SizedBatches split(sizes), together(test::joined(sizes, workers));
   ParallelWrapper::Builder(many).workers(workers).trainingMode(mode).pinThreads(false).build().fit(split);
   one.fit(together);
   REQUIRE(one.iteration() == kSteps);

@@ -13,6 +13,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/data_parallel/data_parallel.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/parallel/uneven_sizes.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/state_bits.h"
@@ -77,25 +78,6 @@ Batch examples(std::int64_t first, std::int64_t n) {
   return batch;
 }
 
-/// Batches of 1 to 5 examples for each worker and step; the last round lacks one, where there are several.
-std::vector<std::int64_t> unevenSizes(int workers) {
-  const RandomStream random(23, "sizes");
-  std::vector<std::int64_t> sizes;
-  for (int b = 0; b < kSteps * workers - (workers > 2 ? 1 : 0); ++b)
-    sizes.push_back(1 + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(b), 5)));
-  return sizes;
-}
-
-std::vector<std::int64_t> joined(const std::vector<std::int64_t>& sizes, int workers) {
-  std::vector<std::int64_t> sums;
-  for (std::size_t b = 0; b < sizes.size(); ++b)
-    if (b % static_cast<std::size_t>(workers) == 0)
-      sums.push_back(sizes[b]);
-    else
-      sums.back() += sizes[b];
-  return sums;
-}
-
 ListIterator batchesOf(const std::vector<std::int64_t>& sizes) {
   std::vector<Batch> batches;
   std::int64_t first = 0;
@@ -138,8 +120,8 @@ Distances distancesOf(TrainingMode mode, int workers, const Updater& updater, bo
   MultiLayerNetwork many(network(updater, synchronised)), one(network(updater, synchronised));
   many.init();
   one.init();
-  const auto sizes = unevenSizes(workers);
-  auto split = batchesOf(sizes), together = batchesOf(joined(sizes, workers));
+  const auto sizes = test::unevenSizes(workers, kSteps);
+  auto split = batchesOf(sizes), together = batchesOf(test::joined(sizes, workers));
   auto wrapper = ParallelWrapper::Builder(many).workers(workers).trainingMode(mode).pinThreads(false).build();
   wrapper.fit(split);
   wrapper.fit(split);  // and once more: workers that had left are back
