@@ -84,6 +84,20 @@ void viewStatistics(NetworkPlan& plan, std::span<const StateBlock> blocks) {
         if (block.merge == spec.merge) node.statistics.push_back(block.segment(fullName(node, spec)));
 }
 
+/// @param values  on the CPU.  @param name  of the parameter in the network.
+void drawParameter(Tensor& values, const ParameterSpec& spec, std::uint64_t seed, const std::string& name) {
+  if (spec.parts.empty()) return initialize(values, spec.init, spec.fanIn, spec.fanOut, seed, name);
+  const auto parts = static_cast<std::int64_t>(spec.parts.size());
+  require(spec.shape.rank() > 0 && spec.shape[0] % parts == 0,
+          "network: {} {} cannot start in {} equal parts", name, spec.shape.toString(), parts);
+  const std::int64_t size = spec.shape.elements() / parts;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    Tensor view = values.slice(part * size, {size});
+    initialize(view, spec.parts[static_cast<std::size_t>(part)], spec.fanIn, spec.fanOut, seed,
+               fmt::format("{}[{}]", name, part));
+  }
+}
+
 }  // namespace
 
 std::vector<StateBlock> makeBlocks(NetworkPlan& plan, Device device) {
@@ -99,6 +113,22 @@ std::vector<StateBlock> makeBlocks(NetworkPlan& plan, Device device) {
       blocks.push_back(zeros(name, BlockKind::Statistics, rule, segments));
   viewStatistics(plan, std::span(blocks).subspan(2));
   return blocks;
+}
+
+void drawValues(NetworkPlan& plan, std::uint64_t seed) {
+  const auto fill = [&](const std::vector<ParameterSpec>& specs, std::vector<Tensor>& tensors,
+                        const std::string& node) {
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      const bool here = tensors[i].device().isCpu();
+      Tensor values = here ? tensors[i] : Tensor::empty(tensors[i].shape());
+      drawParameter(values, specs[i], seed, node + "." + specs[i].name);
+      if (!here) copy(values, tensors[i]);
+    }
+  };
+  for (auto& node : plan.nodes) {
+    fill(node.module->parameters(node.inputShapes), node.parameters, node.name);
+    fill(node.module->statistics(node.inputShapes), node.statistics, node.name);
+  }
 }
 
 }  // namespace muster::detail

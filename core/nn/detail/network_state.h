@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "muster/core/nn/detail/network_plan.h"
@@ -14,5 +15,8 @@ namespace muster::detail {
 /// @throws InvalidArgument naming a learning-rate scale that is negative or not finite, or a statistic of
 ///         rule Moments without its partner.
 std::vector<StateBlock> makeBlocks(NetworkPlan& plan, Device device);
+
+/// Draws the first values of all parameters and statistics from the seed, the same on every device.
+void drawValues(NetworkPlan& plan, std::uint64_t seed);
 
 }  // namespace muster::detail

@@ -1,0 +1,133 @@
+#include "muster/core/nn/detail/network_batch.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+
+namespace muster::detail {
+namespace {
+
+/// The name of one of these tensors.
+std::string_view nameAmong(const std::vector<NamedTensor>& tensors, const Tensor& tensor) {
+  for (const auto& other : tensors)
+    if (other.value.raw() == tensor.raw()) return other.name;
+  return {};
+}
+
+/// What to do where all that does not fit is the length of a sequence.
+std::string lengthAdvice(const NetworkInput& input, const Shape& value) {
+  if (input.shape.rank() != (input.indices ? 1 : 2) || value.rank() != input.shape.rank() + 1) return {};
+  const Shape example = value.dropFirst();
+  if (example.dropFirst() != input.shape.dropFirst() || example[0] == input.shape[0]) return {};
+  return fmt::format("; a network's sequences keep their length: {} {} steps and mask the padding",
+                     example[0] < input.shape[0] ? "pad to" : "cut or pad to", input.shape[0]);
+}
+
+/// A name that can only have been meant for the mask of time steps.
+bool resemblesFeatures(std::string_view name) {
+  constexpr std::string_view kBegin = "feature";
+  return name.size() >= kBegin.size() &&
+         std::ranges::equal(name.substr(0, kBegin.size()), kBegin, {}, [](char c) {
+           return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+         });
+}
+
+void requireOneLossMask(const NetworkPlan& plan, const std::vector<NamedTensor>& masks) {
+  const NamedTensor* found = nullptr;
+  for (const auto& mask : masks) {
+    if (mask.name == "features") continue;
+    if (resemblesFeatures(mask.name) && mask.name != plan.outputs.front().name)
+      throw InvalidArgument(fmt::format(
+          "network: the batch has a mask called {}; the one of time steps is called features", mask.name));
+    if (found != nullptr)
+      throw InvalidArgument(
+          fmt::format("network: the batch has masks called {} and {}; beside features one is read",
+                      found->name, mask.name));
+    found = &mask;
+  }
+}
+
+/// With one output its mask may have nearly any name; a mask that nobody asks for is a mistake.
+void requireKnownMasks(const NetworkPlan& plan, const Batch& batch) {
+  batch.requireMaskValues();
+  if (plan.outputs.size() == 1) return requireOneLossMask(plan, batch.masks);
+  for (const auto& mask : batch.masks) {
+    const bool isKnown =
+        mask.name == "features" ||
+        std::ranges::find(plan.outputs, mask.name, &NetworkOutput::name) != plan.outputs.end();
+    if (isKnown) continue;
+    std::vector<std::string> names{"features"};
+    for (const auto& output : plan.outputs) names.push_back(output.name);
+    throw InvalidArgument(
+        fmt::format("network: the batch has a mask called {}; the masks that are read are {}", mask.name,
+                    fmt::join(names, ", ")));
+  }
+}
+
+}  // namespace
+
+const Tensor& tensorFor(const std::vector<NamedTensor>& tensors, std::string_view what, std::string_view name,
+                        bool only) {
+  require(!tensors.empty(), "network: the batch has no {}", what);
+  if (only) return tensors.front().value;
+  const auto found = std::ranges::find(tensors, name, &NamedTensor::name);
+  if (found != tensors.end()) return found->value;
+  std::vector<std::string> names;
+  for (const auto& tensor : tensors) names.push_back(tensor.name);
+  throw InvalidArgument(
+      fmt::format("network: the batch has no {} called {}; it has {}", what, name, fmt::join(names, ", ")));
+}
+
+void requireInitialized(const NetworkPlan& plan) {
+  require(!plan.empty(), "network: call init() first, or give an input shape");
+}
+
+void requireInput(const NetworkPlan& plan, std::size_t input, const Tensor& value) {
+  const auto& [name, shape, indices] = plan.inputs[input];
+  if (value.shape().rank() >= 1 && value.shape()[0] > 0 && value.shape().dropFirst() == shape) return;
+  throw InvalidArgument(fmt::format("network: expected {} {} with at least one example before it, got {}{}",
+                                    name, shape.toString(), value.toString(),
+                                    lengthAdvice(plan.inputs[input], value.shape())));
+}
+
+void findFeatures(const NetworkPlan& plan, const Batch& batch, std::vector<const Tensor*>& features) {
+  requireInitialized(plan);
+  features.resize(plan.inputs.size());
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
+    features[i] = &tensorFor(batch.features, "features", plan.inputs[i].name, plan.inputs.size() == 1);
+    requireInput(plan, i, *features[i]);
+    require(features[i]->shape()[0] == features[0]->shape()[0],
+            "network: the batch has {} examples of {}, but {} of {}", features[i]->shape()[0],
+            plan.inputs[i].name, features[0]->shape()[0], plan.inputs[0].name);
+  }
+  requireKnownMasks(plan, batch);
+}
+
+const Tensor& labelsOf(const NetworkPlan& plan, const Batch& batch, const NetworkOutput& output,
+                       const Shape& predictions) {
+  const Tensor& labels = tensorFor(batch.labels, "labels", output.name, plan.outputs.size() == 1);
+  const bool takesClasses = output.head->loss == Loss::NegativeLogLikelihood;
+  if (labels.dtype() == DType::Float32 && labels.shape() == predictions) return labels;
+  if (takesClasses && labels.dtype() == DType::Int64 && labels.shape() == predictions.dropLast())
+    return labels;
+  throw InvalidArgument(fmt::format(
+      "network: output {} takes {}float32 {}, but its labels, called {}, are {}", output.name,
+      takesClasses ? fmt::format("classes int64 {} or ", predictions.dropLast().toString()) : std::string(),
+      predictions.toString(), nameAmong(batch.labels, labels), labels.toString()));
+}
+
+Tensor lossMaskOf(const NetworkPlan& plan, const Batch& batch, const NetworkOutput& output,
+                  const Shape& predictions) {
+  Tensor mask = batch.lossMask(predictions, plan.outputs.size() == 1 ? std::string_view() : output.name);
+  const Shape rows = predictions.dropLast();
+  if (!mask.defined() || (mask.dtype() == DType::Float32 && mask.shape() == rows)) return mask;
+  throw InvalidArgument(fmt::format(
+      "network: output {} takes a mask float32 {}, a weight for each {}, but its mask, called {}, is {}{}",
+      output.name, rows.toString(), rows.rank() == 1 ? "example" : "step", nameAmong(batch.masks, mask),
+      mask.toString(),
+      rows.rank() == 1 && mask.shape().rank() == 2 ? "; the one of time steps is called features" : ""));
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "muster/core/data/batch.h"
+#include "muster/core/nn/detail/network_plan.h"
+
+namespace muster::detail {
+
+// What a network reads of a batch, looked up by name and checked. All errors are InvalidArgument and say what
+// the network wants and what the batch has.
+
+/// The first of a batch's features or labels where the network has one place for them, else that of the
+/// place's name. @param what  "features" or "labels".
+const Tensor& tensorFor(const std::vector<NamedTensor>& tensors, std::string_view what, std::string_view name,
+                        bool only);
+
+/// @throws InvalidArgument where the network has not been laid out.
+void requireInitialized(const NetworkPlan& plan);
+/// @throws InvalidArgument unless `value` is [N, ...] of what input `input` takes, N at least 1.
+void requireInput(const NetworkPlan& plan, std::size_t input, const Tensor& value);
+
+/// The features of each input, checked as the masks are. @param features  [input], overwritten.
+void findFeatures(const NetworkPlan& plan, const Batch& batch, std::vector<const Tensor*>& features);
+
+/// The labels that the loss of `output` reads, which fit its predictions.
+const Tensor& labelsOf(const NetworkPlan& plan, const Batch& batch, const NetworkOutput& output,
+                       const Shape& predictions);
+/// Likewise its mask; undefined where the batch has none.
+Tensor lossMaskOf(const NetworkPlan& plan, const Batch& batch, const NetworkOutput& output,
+                  const Shape& predictions);
+
+}  // namespace muster::detail

@@ -1,0 +1,86 @@
+#include "muster/core/nn/detail/network_loss.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/detail/network_batch.h"
+#include "muster/core/ops/elementwise.h"
+
+namespace muster::detail {
+namespace {
+
+/// What `call` gives; its errors name the output where there are several.
+template <typename Call>
+std::invoke_result_t<Call> naming(const NetworkPlan& plan, const NetworkOutput& output, Call&& call) {
+  try {
+    return call();
+  } catch (const InvalidArgument& error) {
+    if (plan.outputs.size() == 1) throw;
+    throw InvalidArgument(fmt::format("network: output {}: {}", output.name, error.what()));
+  }
+}
+
+void add(StepScore& total, const NetworkOutput& output, const LossValue& value) {
+  if (value.weight != 0) total.score += output.weight * value.sum / value.weight;
+  total.weight = std::max(total.weight, value.weight);
+}
+
+/// Calls `lossOf(index, labels, mask, gradient)` for each output, and gives its gradient the output's weight.
+/// @param derivatives  false: the gradient is undefined.
+template <typename Loss>
+void forEachLoss(const NetworkPlan& plan, NetworkProgram& program, const Batch& batch, bool derivatives,
+                 Context& context, Loss&& lossOf) {
+  Tensor none;
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    const auto& output = plan.outputs[i];
+    Tensor& gradient = derivatives ? program.outputGradient(i) : none;
+    const Shape& predictions = program.output(i).shape();
+    const Tensor& labels = labelsOf(plan, batch, output, predictions);
+    const Tensor mask = lossMaskOf(plan, batch, output, predictions);
+    naming(plan, output, [&] { lossOf(i, labels, mask, gradient); });
+    if (derivatives && output.weight != 1) scale(output.weight, gradient, gradient, context);
+  }
+}
+
+}  // namespace
+
+void requireLoss(const NetworkPlan& plan) {
+  requireInitialized(plan);
+  for (const auto& output : plan.outputs)
+    if (!output.head)
+      throw InvalidArgument(fmt::format(
+          "network: it has no loss, as {} is {}, not an output; run it by forward() and backward()",
+          plan.outputs.size() == 1 ? "its last layer" : output.name,
+          plan.nodes[output.value - plan.inputs.size()].module->type()));
+}
+
+StepScore lossOf(const NetworkPlan& plan, NetworkProgram& program, const Batch& batch, bool derivatives,
+                 Context& context) {
+  StepScore total;
+  forEachLoss(plan, program, batch, derivatives, context,
+              [&](std::size_t i, const Tensor& labels, const Tensor& mask, Tensor& gradient) {
+                const auto& output = plan.outputs[i];
+                add(total, output,
+                    loss(output.head->loss, program.output(i), labels, mask, gradient, 0, context));
+              });
+  return total;
+}
+
+void enqueueLosses(const NetworkPlan& plan, NetworkProgram& program, StepLane& lane, Context& context) {
+  forEachLoss(plan, program, lane.batch(), true, context,
+              [&](std::size_t i, const Tensor& labels, const Tensor& mask, Tensor& gradient) {
+                lossInto(plan.outputs[i].head->loss, program.output(i), labels, mask, gradient, {},
+                         lane.lossNumbers(i), context);
+              });
+}
+
+StepScore scoreOf(const NetworkPlan& plan, const NetworkProgram& program, const StepLane& lane) {
+  StepScore total;
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i)
+    naming(plan, plan.outputs[i],
+           [&] { add(total, plan.outputs[i], lossValue(lane.hostLoss(i), program.output(i).shape())); });
+  return total;
+}
+
+}  // namespace muster::detail

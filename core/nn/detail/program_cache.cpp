@@ -1,0 +1,80 @@
+#include "muster/core/nn/detail/program_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::detail {
+
+ProgramCache::Entry& ProgramCache::get(const NetworkPlan& plan, std::int64_t batch, bool training,
+                                       Context& context) {
+  const auto wanted = [&](const Entry& e) { return e.batch == batch && e.training == training; };
+  auto found = std::ranges::find_if(entries_, wanted);
+  if (found == entries_.end()) {
+    if (entries_.size() == kPrograms) {
+      const auto oldest = std::ranges::min_element(entries_, {}, &Entry::use);
+      for (auto& steps : oldest->runners) steps->finish();
+      oldest->runners.clear();  // before the program, which erasing would move away first
+      entries_.erase(oldest);
+    }
+    entries_.push_back({.batch = batch,
+                        .training = training,
+                        .program = std::make_unique<NetworkProgram>(plan, batch, training, context)});
+    found = std::prev(entries_.end());
+  }
+  found->use = ++uses_;
+  return *found;
+}
+
+NetworkProgram* ProgramCache::heldSince(std::uint64_t use) const {
+  const auto found = std::ranges::find(entries_, use, &Entry::use);
+  return found == entries_.end() ? nullptr : found->program.get();
+}
+
+StepRunner* ProgramCache::find(Entry& entry, const Batch& batch) {
+  auto& runners = entry.runners;
+  const auto found = std::ranges::find_if(runners, [&](const auto& steps) { return steps->fits(batch); });
+  if (found == runners.end()) return nullptr;
+  std::rotate(found, std::next(found), runners.end());
+  return runners.back().get();
+}
+
+StepRunner& ProgramCache::add(Entry& entry, std::unique_ptr<StepRunner> runner) {
+  auto& runners = entry.runners;
+  if (runners.size() == kForms) {
+    runners.front()->finish();
+    runners.erase(runners.begin());
+  }
+  runners.push_back(std::move(runner));
+  return *runners.back();
+}
+
+bool ProgramCache::complete(std::uint64_t number) const {
+  return std::ranges::all_of(entries_, [&](const Entry& e) {
+    return std::ranges::all_of(e.runners, [&](const auto& steps) { return steps->complete(number); });
+  });
+}
+
+void ProgramCache::finish(std::uint64_t number) {
+  for (auto& entry : entries_)
+    for (auto& steps : entry.runners) steps->finish(number);
+}
+
+void ProgramCache::finish() {
+  for (auto& entry : entries_)
+    for (auto& steps : entry.runners) steps->finish();
+}
+
+std::int64_t ProgramCache::launched() const {
+  std::int64_t steps = 0;
+  for (const auto& entry : entries_)
+    for (const auto& runner : entry.runners) steps += runner->launched();
+  return steps;
+}
+
+std::size_t ProgramCache::bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& entry : entries_) bytes += entry.program->bytes();
+  return bytes;
+}
+
+}  // namespace muster::detail
