@@ -95,7 +95,9 @@ class ParallelWrapper {
   /// Time and work of each worker since the last `fit()` began, [worker]; updated at each merge. Thread-safe.
   std::vector<WorkerTimes> workerTimes() const;
 
-  /// The effective plan in words: workers, devices, threads, pinning, merging, batches a round.
+  /// The effective plan in words: workers, devices, threads, pinning, merging, batches a round. Between GPUs
+  /// the route is the one that is used; before the first `fit()`, when nothing was tried yet, the one that it
+  /// begins with.
   std::string plan() const;
   const ParallelOptions& options() const;
 

@@ -1,6 +1,7 @@
 #include "muster/core/tensor/exchange.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "muster/built.h"
 #include "muster/core/base/error.h"
@@ -8,6 +9,8 @@
 
 namespace muster {
 namespace {
+
+std::atomic<std::optional<Route>> pretendedFailure{};
 
 /// Copies by `copy`, ordered by events between the devices' compute streams.
 class CopyingExchange : public Exchange {
@@ -111,12 +114,15 @@ bool anyGpu(std::span<Context* const> contexts) {
 }
 
 bool allReachAll(std::span<Context* const> contexts) {
+  if (!anyGpu(contexts)) return true;
   std::vector<Device> devices;
   for (const Context* context : contexts) devices.push_back(context->device());
   return linksBetween(devices).peers;
 }
 
 std::unique_ptr<Exchange> makeOne(Route route, std::vector<Context*> contexts, std::size_t stagingBytes) {
+  if (pretendedFailure.load() == route)
+    throw DeviceFailure(fmt::format("exchange: {} shall not work in this test", nameOf(route)));
   switch (route) {
     case Route::Nccl:
       if constexpr (kCudaBuilt) return cuda::makeNcclExchange(std::move(contexts));
@@ -164,6 +170,10 @@ Links linksBetween(std::span<const Device> devices) {
 Route bestRoute(const Links& links) {
   if (links.whyNoNccl.empty()) return Route::Nccl;
   return links.peers ? Route::Peers : Route::Host;
+}
+
+void detail::pretendFailure(std::optional<Route> route) {
+  pretendedFailure = route;
 }
 
 std::unique_ptr<Exchange> makeExchange(Route route, std::vector<Context*> contexts,

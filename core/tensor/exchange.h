@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,9 +69,15 @@ class Exchange {
 ///                  exchange. Contexts on the CPU, on which everything is a copy in memory, are for tests.
 /// @param stagingBytes  by Route::Host, the most that one device sends to another in one call.
 /// GPUs are tried out: where they cannot exchange by this route (NCCL finds too little shared memory, a peer
-/// refuses), a warning says so, and it is the next one.
+/// refuses), a warning says so, and it is the next one: `route()` tells which it became.
 /// @throws DeviceUnavailable for NCCL where it is not to be had, DeviceFailure where no route works.
 std::unique_ptr<Exchange> makeExchange(Route route, std::vector<Context*> contexts, std::size_t stagingBytes);
+
+namespace detail {
+/// For tests: from now on this route does not work, between contexts on the CPU either, as NCCL and peer
+/// copies between GPUs may not. Nothing, as at the start: every route works that is there.
+void pretendFailure(std::optional<Route> route);
+}  // namespace detail
 
 namespace cuda {
 std::string whyNoNccl();

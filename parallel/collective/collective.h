@@ -62,6 +62,8 @@ class Collective {
   /// Ready again after an abort, once replicas and shadows have been filled anew.
   virtual void restart() {}
   virtual std::span<const SharedBlock> blocks() const = 0;
+  /// How it merges, in words; "" where there is nothing to tell.
+  virtual std::string describe() const { return {}; }
   /// The block of this kind. @throws InvalidArgument unless there is just one.
   const SharedBlock& block(BlockKind kind) const;
 

@@ -77,6 +77,7 @@ void DeviceCollective::connect() {
     std::vector<Context*> contexts;
     for (const auto& group : groups_) contexts.push_back(group.context.get());
     exchange_ = makeExchange(plan_.route(), std::move(contexts), static_cast<std::size_t>(inboxBytes_));
+    plan_.setRoute(exchange_->route());
   }
 }
 

@@ -34,6 +34,7 @@ class DeviceCollective final : public Collective {
   void follow(int participant, Context& context) override;
   void wait() override;
   bool whole() const override { return whole_ && !broken_; }
+  std::string describe() const override { return plan_.describe(); }
   void abort() noexcept override;
   void restart() override;
 
@@ -77,7 +78,7 @@ class DeviceCollective final : public Collective {
 
   static constexpr std::array<double, 1> kWhole{1.0};
 
-  const MergePlan plan_;
+  MergePlan plan_;  // its route is that of `exchange_`
   std::vector<SharedBlock> blocks_;
   std::int64_t inboxBytes_ = 0;
   std::vector<Group> groups_;

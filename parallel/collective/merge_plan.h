@@ -46,6 +46,8 @@ class MergePlan {
   /// [worker]
   const std::vector<int>& groupOf() const { return groupOf_; }
   Route route() const { return route_; }
+  /// Where that one was found not to work.
+  void setRoute(Route route) { route_ = route; }
 
   /// Rounds of step 2 or 4: in each, every group sends one slice and receives one.
   int rounds() const { return static_cast<int>(groups_.size()) - 1; }
@@ -55,7 +57,7 @@ class MergePlan {
   void scatter(int round, std::int64_t elements, std::span<Send> sends) const;
   void gather(int round, std::int64_t elements, std::span<Send> sends) const;
 
-  /// As in "merged on one GPU", or "merged by NCCL over 2 GPUs".
+  /// As in "merged on cuda:0", or "merged over 2 devices by NCCL".
   std::string describe() const;
 
  private:

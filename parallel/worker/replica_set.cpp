@@ -19,7 +19,7 @@ std::atomic<int> pretended{0};
 MergePlan pretendedPlan(std::size_t workers) {
   std::vector<DeviceGroup> groups(std::min(workers, static_cast<std::size_t>(pretended.load())));
   for (std::size_t w = 0; w < workers; ++w) groups[w % groups.size()].workers.push_back(static_cast<int>(w));
-  return {std::move(groups), Route::Host};
+  return {std::move(groups), Route::Peers};
 }
 
 /// Who lies beside whom, and how numbers get from one device to another; nothing for workers on the CPU.
@@ -37,7 +37,7 @@ std::optional<MergePlan> planMerges(const std::vector<Placement>& placements) {
   const Links links = linksBetween(each);
   const Route route = bestRoute(links);
   if (route != Route::Nccl)
-    logInfo("replicas on {} GPUs are merged by {}: {}", each.size(), nameOf(route), links.whyNoNccl);
+    logInfo("replicas on {} GPUs are to be merged by {}: {}", each.size(), nameOf(route), links.whyNoNccl);
   return MergePlan(std::move(groups), route);
 }
 
@@ -68,6 +68,11 @@ std::vector<WorkerTimes> ReplicaSet::times() const {
   std::vector<WorkerTimes> times;
   for (const auto& worker : workers_) times.push_back(worker->times());
   return times;
+}
+
+std::string ReplicaSet::merging() const {
+  if (collective_) return collective_->describe();
+  return mergePlan_ ? mergePlan_->describe() : std::string();
 }
 
 template <typename Call>

@@ -25,8 +25,9 @@ class ReplicaSet {
   /// Thread-safe.
   std::vector<WorkerTimes> times() const;
 
-  /// How replicas on GPUs are merged, in words; "" on the CPU.
-  std::string merging() const { return mergePlan_ ? mergePlan_->describe() : std::string(); }
+  /// How replicas on GPUs are merged, in words, or how it will be tried first until they are made; "" on the
+  /// CPU.
+  std::string merging() const;
 
   /// Whether the replicas are made.
   bool made() const { return collective_ != nullptr; }

@@ -5,6 +5,7 @@
 
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/tensor/exchange.h"
 #include "muster/parallel/detail/device_groups.h"
 #include "tests/support/devices.h"
 #include "tests/support/failure.h"
@@ -107,12 +108,27 @@ TEST_CASE("replicas on several devices are equal after every merge") {
   }
 }
 
-TEST_CASE("the plan says how replicas on several devices are merged") {
-  ToyModel model;
-  const Pretended pretended(2);
-  CHECK(toyWrapper(model, 3).build().plan() ==
+TEST_CASE("the plan says how replicas on several devices are merged, by the route that was found to work") {
+  const auto planBy = [](std::string_view route) {
+    return fmt::format(
         "3 workers on cpu (1 thread each, not pinned), averaging every iteration, merged over 2 devices by "
-        "the host: 3 batches a round");
+        "{}: 3 "
+        "batches a round",
+        route);
+  };
+  const Pretended pretended(2);
+  for (const bool works : {true, false}) {
+    ToyModel model;
+    auto wrapper = toyWrapper(model, 3).build();
+    CHECK(wrapper.plan() == planBy("peer copies"));
+    if (!works) detail::pretendFailure(Route::Peers);
+    auto data = ToyIterator::ofValues({4, 4, 4});
+    wrapper.fit(data);
+    detail::pretendFailure({});
+    CHECK(wrapper.plan() == planBy(works ? "peer copies" : "the host"));
+    wrapper.fit(data);
+    CHECK(wrapper.plan() == planBy(works ? "peer copies" : "the host"));
+  }
 }
 
 TEST_CASE("a failure on one of several devices leaves the model as it was merged last") {

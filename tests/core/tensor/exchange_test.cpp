@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -68,6 +69,33 @@ TEST_CASE("more than was planned for is refused, not written behind the end") {
   CHECK(thrown<InvalidArgument>([&] {
           exchange->run({&both, 1});
         }) == "exchange: 8 bytes from cpu to cpu are more than the 4 planned for");
+}
+
+TEST_CASE("a route that does not work gives way to the next, which is the one that is named") {
+  Ring ring;
+  std::vector<std::string> warnings;
+  const auto before = setLogSink([&](LogLevel, std::string_view text) { warnings.emplace_back(text); });
+  const auto routeUsed = [&](Route first, Route broken) {
+    detail::pretendFailure(broken);
+    const auto exchange = makeExchange(first, ring.all(), 8);
+    detail::pretendFailure({});
+    exchange->run(std::vector<Transfer>{{1, 2, ring.sources[1], ring.targets[2]}});
+    CHECK(ring.targets[2].data<float>()[1] == 1.5f);
+    return exchange->route();
+  };
+  CHECK(routeUsed(Route::Nccl, Route::Nccl) == Route::Peers);
+  CHECK(routeUsed(Route::Peers, Route::Peers) == Route::Host);
+  CHECK(routeUsed(Route::Host, Route::Peers) == Route::Host);
+  detail::pretendFailure(Route::Host);
+  CHECK(thrown<DeviceFailure>([&] { makeExchange(Route::Host, ring.all(), 8); }) ==
+        "exchange: the host shall not work in this test");
+  detail::pretendFailure({});
+  setLogSink(before);
+  CHECK(warnings == std::vector<std::string>{
+                        "replicas cannot be merged by NCCL and are by peer copies: exchange: NCCL shall "
+                        "not work in this test",
+                        "replicas cannot be merged by peer copies and are by the host: exchange: peer "
+                        "copies shall not work in this test"});
 }
 
 TEST_CASE("what devices have between them, and NCCL where there is none") {
