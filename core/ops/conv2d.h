@@ -41,7 +41,9 @@ enum class Conv2dChoice {
   ChannelsLast,   ///< the library's, activations [N, H, W, C]
   ChannelBlocks,  ///< the library's, output in blocks of 16 channels (input too, unless it has few channels)
   Winograd,       ///< the library's for kernels 3x3, blocks of 16 channels, rounding a little more
-  Direct,         ///< our own kernels, activations in blocks of 16 samples; one group, stride and dilation 1
+  /// Our own kernels, of one group. On the CPU for stride and dilation 1, activations in blocks of 16
+  /// samples; on a GPU for few input channels, row-major, always in float32.
+  Direct,
 };
 
 /// A convolution planned for one shape: layouts chosen, primitives and scratch memory made. Running it

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "muster/core/backend/cuda/direct_conv2d.h"
 #include "muster/core/backend/cuda/kernels/elementwise.h"
 
 #include "muster/core/backend/cuda/state.h"
@@ -367,6 +368,9 @@ Layout layoutFor(const Conv2dShape& s, MathMode mode) {
   return mode != MathMode::Float32 && full ? Layout::ChannelsLast : Layout::RowMajor;
 }
 
+/// Images: so few channels leave tensor cores idle, and cuDNN would bring them into another order first.
+constexpr std::int64_t kMostDirectChannels = 3;
+
 /// Channels-last for its caller where cuDNN does the shape row-major alone.
 class RowMajorInside final : public Conv2dPlan {
  public:
@@ -436,8 +440,14 @@ std::unique_ptr<DnnConv2d> rowMajorPlan(const Conv2dShape& shape, Context& conte
 std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice,
                                        Layout) {
   const bool any = choice == Conv2dChoice::Auto, last = choice == Conv2dChoice::ChannelsLast;
-  require(any || last || choice == Conv2dChoice::RowMajor,
-          "conv2d: a GPU's choices are Auto, RowMajor and ChannelsLast");
+  const bool direct = choice == Conv2dChoice::Direct;
+  require(any || last || direct || choice == Conv2dChoice::RowMajor,
+          "conv2d: a GPU's choices are Auto, RowMajor, ChannelsLast and Direct");
+  require(!direct || directConv2dSupports(shape),
+          "conv2d: a GPU's direct kernels take one group and few input channels, not {} in {} groups of {}",
+          shape.inChannels, shape.groups, shape.input().toString());
+  if (direct || (any && shape.inChannels <= kMostDirectChannels && directConv2dSupports(shape)))
+    return planDirectConv2d(shape, context);
   if (last || (any && layoutFor(shape, context.mathMode()) == Layout::ChannelsLast))
     if (auto plan = channelsLastPlan(shape, context)) return plan;
   auto rows = rowMajorPlan(shape, context);

@@ -7,8 +7,10 @@
 #include <tuple>
 #include <vector>
 
+#include "muster/built.h"
 #include "muster/core/backend/cpu/direct_conv2d.h"
 #include "muster/core/backend/cpu/onednn_conv2d.h"
+#include "muster/core/backend/cuda/direct_conv2d.h"
 #include "muster/core/base/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
@@ -22,8 +24,12 @@ namespace reference = test::reference;
 
 /// Every choice that can do the shape on this machine.
 std::vector<Conv2dChoice> choicesFor(const Conv2dShape& shape, Context& context) {
-  if (!context.device().isCpu())
-    return {Conv2dChoice::Auto, Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast};
+  if (!context.device().isCpu()) {
+    std::vector<Conv2dChoice> choices{Conv2dChoice::Auto, Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast};
+    if constexpr (kCudaBuilt)
+      if (cuda::directConv2dSupports(shape)) choices.push_back(Conv2dChoice::Direct);
+    return choices;
+  }
   std::vector<Conv2dChoice> choices{Conv2dChoice::Auto, Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast,
                                     Conv2dChoice::ChannelBlocks};
   if (cpu::directConv2dSupports(shape)) choices.push_back(Conv2dChoice::Direct);
@@ -146,6 +152,16 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
        .padding = {2, 2},
        .dilation = {2, 2}},
       {.batch = 1, .inChannels = 1, .height = 1, .width = 1, .outChannels = 1},
+      {.batch = 300, .height = 6, .width = 10, .outChannels = 2, .kernel = {3, 3}},
+      {.batch = 2,
+       .inChannels = 3,
+       .height = 17,
+       .width = 18,
+       .outChannels = 6,
+       .kernel = {5, 5},
+       .stride = {2, 1},
+       .padding = {2, 3},
+       .dilation = {2, 2}},
       {.batch = 4,  // whole tiles of 4x4 outputs, and parts of them
        .inChannels = 32,
        .height = 14,
@@ -211,7 +227,9 @@ TEST_CASE_TEMPLATE("a plan that takes ReLU over gives it and lets NaN through, o
   std::mt19937_64 random(seed);
   Context context(Where::device(), Where::options());
   Case c({.batch = 2, .inChannels = 8, .height = 6, .width = 6, .outChannels = 16, .kernel = {3, 3}}, random);
-  for (auto choice : {Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast}) {
+  std::vector<Conv2dChoice> choices{Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast};
+  if (!Where::device().isCpu()) choices.push_back(Conv2dChoice::Direct);
+  for (auto choice : choices) {
     CAPTURE(static_cast<int>(choice));
     auto plan = planConv2d(c.shape, context, choice);
     CHECK(!plan->fuse(Activation::Tanh));
@@ -325,6 +343,36 @@ TEST_CASE("the choice by itself takes our kernels where channels fill vectors ba
   CHECK(direct(128, 20, 50));
   CHECK_FALSE(direct(128, 32, 64));
   CHECK_FALSE(direct(1, 20, 50));  // fifteen of sixteen samples would be padding
+}
+
+TEST_CASE("a GPU's own kernels take first layers, whose images fit a block's memory") {
+  if constexpr (kCudaBuilt) {
+    using cuda::directConv2dSupports;
+    const Conv2dShape digits{.batch = 128, .height = 28, .width = 28, .outChannels = 20, .kernel = {5, 5}};
+    const Conv2dShape photos{.batch = 64,
+                             .inChannels = 3,
+                             .height = 32,
+                             .width = 32,
+                             .outChannels = 64,
+                             .kernel = {3, 3},
+                             .padding = {1, 1}};
+    CHECK(directConv2dSupports(digits));
+    CHECK(directConv2dSupports(photos));
+    const auto refused = [&](const char* why, auto change) {
+      CAPTURE(why);
+      Conv2dShape shape = photos;
+      change(shape);
+      shape.validate();
+      CHECK_FALSE(directConv2dSupports(shape));
+    };
+    refused("groups", [](Conv2dShape& s) { s.inChannels = s.outChannels = s.groups = 2; });
+    refused("too many taps", [](Conv2dShape& s) { s.inChannels = 11; });
+    refused("too large an image", [](Conv2dShape& s) { s.height = s.width = 224; });
+    refused("too many weights", [](Conv2dShape& s) { s.outChannels = 512; });
+    refused("more elements than 32 bits count", [](Conv2dShape& s) { s.batch = 1 << 15; });
+  } else {
+    test::skip("this build has no CUDA");
+  }
 }
 
 TEST_CASE("Winograd's algorithm is chosen for whole tiles, where there are enough to pay for its weights") {
