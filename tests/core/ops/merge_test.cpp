@@ -424,6 +424,66 @@ TEST_CASE_TEMPLATE("moments, spread and an added mean are the CPU's on each devi
   CHECK(worst < 2e-7);
 }
 
+namespace {
+
+/// What a merge of replicas leaves: the shadow and the distances. `offset` elements lie before each in its
+/// memory and some behind it, which must stay as they are, as must the replicas equal the shadow.
+std::vector<Tensor> mergedAt(std::int64_t offset, const std::vector<Tensor>& replicas,
+                             const std::vector<double>& weights, Context& context) {
+  const std::int64_t n = replicas[0].elements(), around = n + offset + 5;
+  const auto padded = [&](const Tensor& values) {
+    Tensor memory = filled(around, 77);
+    Tensor inner = memory.slice(offset, {n});
+    copy(values, inner);
+    return copyTo(memory, context.device());
+  };
+  std::vector<Tensor> memories, there;
+  for (const auto& replica : replicas) memories.push_back(padded(replica));
+  memories.push_back(padded(filled(n, std::nanf(""))));
+  for (const auto& memory : memories) there.push_back(memory.slice(offset, {n}));
+  Tensor shadow = there.back();
+  there.pop_back();
+  const auto sums = static_cast<std::int64_t>(replicas.size()) + 1;
+  Tensor distances = copyTo(Tensor::zeros({sums}, DType::Float64), context.device());
+  weightedMean(there, weights, shadow, 0, n, distances, context);
+  context.synchronize();
+  const Tensor merged = copyTo(shadow, Device::cpu());
+  const Tensor whole = copyTo(padded(merged), Device::cpu());
+  for (const auto& memory : memories) CHECK(sameBits(copyTo(memory, Device::cpu()), whole));
+  return {merged, copyTo(distances, Device::cpu())};
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("weightedMean: where the replicas lie in memory changes no bit, over workers and sizes",
+                   Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device()), cpu;
+  for (const int workers : {2, 3, 5, 8, 11})
+    for (const std::int64_t n : {1, 4, 7, 1009, 1300007}) {
+      if (n > 100000 && workers == 11) continue;
+      CAPTURE(workers);
+      CAPTURE(n);
+      const auto before = randomReplicas(workers, n);
+      std::vector<double> weights(before.size(), 128);
+      weights[1] = 3;
+      if (workers > 2) weights[2] = 0;
+      const auto atOnce = mergedAt(0, before, weights, context);
+      const auto one = mergedAt(1, before, weights, context), three = mergedAt(3, before, weights, context);
+      CHECK(sameBits(one[0], atOnce[0]));
+      CHECK(sameBits(one[1], atOnce[1]));
+      CHECK(sameBits(three[0], atOnce[0]));
+      CHECK(sameBits(three[1], atOnce[1]));
+      const auto expected = mergedAt(0, before, weights, cpu);
+      double worst = 0;
+      for (std::int64_t i = 0; i < n; ++i)
+        worst = std::max(worst, std::abs(double{atOnce[0].data<float>()[i]} - expected[0].data<float>()[i]));
+      CHECK(worst < 2e-7);
+      for (std::int64_t i = 0; i <= workers; ++i)
+        CHECK(atOnce[1].data<double>()[i] == doctest::Approx(expected[1].data<double>()[i]).epsilon(1e-11));
+    }
+}
+
 TEST_CASE_TEMPLATE("one contributor is copied bit for bit on each device", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());

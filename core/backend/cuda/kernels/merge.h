@@ -21,10 +21,9 @@ struct ReplicaTable {
 /// the mean, and the mean's squared norm. Where `write` is false, only those. `scratch` has
 /// mergeScratch(count) numbers.
 template <typename T>
-cudaError_t launchMean(const ReplicaTable<T>& replicas, T* shadow, std::int64_t begin, std::int64_t end,
-                       bool write, double* distances, double* scratch, std::uint32_t* counter,
-                       cudaStream_t stream);
-inline constexpr std::int64_t kMergeBlocks = 1056;  // eight for each multiprocessor of an H100
+cudaError_t launchMean(ReplicaTable<T> replicas, T* shadow, std::int64_t begin, std::int64_t end, bool write,
+                       double* distances, double* scratch, std::uint32_t* counter, cudaStream_t stream);
+inline constexpr std::int64_t kMergeBlocks = 264;  // two for each multiprocessor of an H100
 constexpr std::int64_t mergeScratch(int replicas) {
   return kMergeBlocks * (replicas + 1);
 }
