@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 #include <vector>
 
 #include "muster/core/backend/cuda/direct_conv2d.h"
@@ -90,15 +91,17 @@ bool transforms(cudnnConvolutionBwdFilterAlgo_t algorithm) {
          algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED;
 }
 
-/// Whether an algorithm is deterministic and multiplies no less exactly than the mode asks; cuDNN's default
-/// math is exact where a GPU has nothing else.
+/// Whether an algorithm is deterministic and, where the mode asks for exact products, sums the products
+/// themselves.
 template <typename Perf>
-bool allowed(const Perf& perf, MathMode mode, bool hasTensorFloat32) {
-  const bool exact =
-      perf.mathType == CUDNN_FMA_MATH || (perf.mathType == CUDNN_DEFAULT_MATH && !hasTensorFloat32);
+bool allowed(const Perf& perf, MathMode mode) {
   return perf.status == CUDNN_STATUS_SUCCESS && perf.determinism == CUDNN_DETERMINISTIC &&
-         (mode != MathMode::Float32 || (exact && !transforms(perf.algo)));
+         (mode != MathMode::Float32 || !transforms(perf.algo));
 }
+
+/// What takes every shape without being offered, and is documented to be deterministic.
+constexpr auto kUsual = std::tuple(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
+                                   CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
 
 template <typename Perf>
 std::string listOf(const std::vector<Perf>& found) {
@@ -111,14 +114,25 @@ std::string listOf(const std::vector<Perf>& found) {
   return text.empty() ? "none" : text;
 }
 
+/// What cuDNN offers for a pass, the quickest by its own estimate first, and behind it the usual algorithm
+/// where the offer says nothing of it.
 template <typename Perf, typename Count, typename Query>
-std::vector<Perf> ask(Count count, Query query) {
+std::vector<Perf> ask(MathMode mode, Count count, Query query) {
   int most = 0;
   MUSTER_CUDA_CHECK(count(&most));
   std::vector<Perf> found(static_cast<std::size_t>(most));
   int given = 0;
   MUSTER_CUDA_CHECK(query(most, &given, found.data()));
   found.resize(static_cast<std::size_t>(given));
+  const auto usual = std::get<decltype(Perf::algo)>(kUsual);
+  if (std::ranges::find(found, usual, &Perf::algo) == found.end()) {
+    Perf perf{};
+    perf.algo = usual;
+    perf.status = CUDNN_STATUS_SUCCESS;
+    perf.determinism = CUDNN_DETERMINISTIC;
+    perf.mathType = mathTypeOf(mode);
+    found.push_back(perf);
+  }
   return found;
 }
 
@@ -154,10 +168,11 @@ class DnnConv2d final : public Conv2dPlan {
         yPlace_(s.output().elements(), false, bf16(), context.device()),
         wPlace_(s.weight().elements(), layout == Layout::ChannelsLast, bf16(), context.device()) {
     const muster::detail::VendorCall inside;
-    chooseForward(mostWorkspace);
-    chooseBackwardData(mostWorkspace);
-    chooseBackwardFilter(mostWorkspace);
-    if (workspaceBytes_ > kWorkspaceBytes) ownWorkspace_ = Buffer(workspaceBytes_, context.device());
+    const Trial trial(s, bf16() ? 2 : sizeof(float), state());
+    chooseForward(mostWorkspace, trial);
+    chooseBackwardData(mostWorkspace, trial);
+    chooseBackwardFilter(mostWorkspace, trial);
+    MUSTER_CUDA_CHECK(cudaStreamSynchronize(state().stream()));
   }
 
   Layout inputLayout() const override { return layout_; }
@@ -181,10 +196,7 @@ class DnnConv2d final : public Conv2dPlan {
     const void* const filter = filterOf(weight);
     void* const to = bf16() ? yPlace_.rounded() : y.raw();
     const muster::detail::VendorCall inside;
-    constexpr float one = 1, zero = 0;
-    MUSTER_CUDA_CHECK(dnn().cudnnConvolutionForward(handle(), &one, x_.get(), from, w_.get(), filter,
-                                                    forwardConvolution_.get(), forward_, workspace(),
-                                                    workspaceBytes_, &zero, y_.get(), to));
+    MUSTER_CUDA_CHECK(callForward(forward_, from, filter, to));
     if (bf16()) MUSTER_CUDA_CHECK(launchFromBFloat16(to, y.data<float>(), y.elements(), state().stream()));
     finish(bias, y);
   }
@@ -197,10 +209,7 @@ class DnnConv2d final : public Conv2dPlan {
     const void* const filter = filterOf(weight);
     void* const to = bf16() ? xPlace_.rounded() : gradX.raw();
     const muster::detail::VendorCall inside;
-    constexpr float one = 1, zero = 0;
-    MUSTER_CUDA_CHECK(dnn().cudnnConvolutionBackwardData(handle(), &one, w_.get(), filter, y_.get(), from,
-                                                         dataConvolution_.get(), data_, workspace(),
-                                                         workspaceBytes_, &zero, x_.get(), to));
+    MUSTER_CUDA_CHECK(callBackwardData(data_, filter, from, to));
     if (bf16())
       MUSTER_CUDA_CHECK(launchFromBFloat16(to, gradX.data<float>(), gradX.elements(), state().stream()));
   }
@@ -214,10 +223,7 @@ class DnnConv2d final : public Conv2dPlan {
     float* const ordered = lastChannels() ? wPlace_.ordered() : gradWeight.data<float>();
     void* const to = bf16() ? wPlace_.rounded() : static_cast<void*>(ordered);
     const muster::detail::VendorCall inside;
-    constexpr float one = 1, zero = 0;
-    MUSTER_CUDA_CHECK(dnn().cudnnConvolutionBackwardFilter(handle(), &one, x_.get(), from, y_.get(), grad,
-                                                           filterConvolution_.get(), filter_, workspace(),
-                                                           workspaceBytes_, &zero, w_.get(), to));
+    MUSTER_CUDA_CHECK(callBackwardFilter(filter_, from, grad, to));
     const cudaStream_t stream = state().stream();
     if (bf16()) MUSTER_CUDA_CHECK(launchFromBFloat16(to, ordered, gradWeight.elements(), stream));
     if (lastChannels())
@@ -237,70 +243,129 @@ class DnnConv2d final : public Conv2dPlan {
     muster::detail::expectTensor("conv2d", name, tensor, {shape, layout, DType::Float32, context_.device()});
   }
 
-  /// The first that is allowed and fits the context's workspace, else the first that fits `mostWorkspace`;
-  /// cuDNN sorts them by the time it expects. What one needs is asked again with its way to multiply set.
-  template <typename Perf, typename BytesOf>
-  auto firstUsable(const std::vector<Perf>& found, cudnnConvolutionDescriptor_t convolution,
-                   std::size_t mostWorkspace, const char* pass, BytesOf bytesOf) {
+  cudnnStatus_t callForward(cudnnConvolutionFwdAlgo_t algorithm, const void* x, const void* w, void* y) {
+    constexpr float one = 1, zero = 0;
+    return dnn().cudnnConvolutionForward(handle(), &one, x_.get(), x, w_.get(), w, forwardConvolution_.get(),
+                                         algorithm, workspace(), workspaceBytes_, &zero, y_.get(), y);
+  }
+
+  cudnnStatus_t callBackwardData(cudnnConvolutionBwdDataAlgo_t algorithm, const void* w, const void* dy,
+                                 void* dx) {
+    constexpr float one = 1, zero = 0;
+    return dnn().cudnnConvolutionBackwardData(handle(), &one, w_.get(), w, y_.get(), dy,
+                                              dataConvolution_.get(), algorithm, workspace(), workspaceBytes_,
+                                              &zero, x_.get(), dx);
+  }
+
+  cudnnStatus_t callBackwardFilter(cudnnConvolutionBwdFilterAlgo_t algorithm, const void* x, const void* dy,
+                                   void* dw) {
+    constexpr float one = 1, zero = 0;
+    return dnn().cudnnConvolutionBackwardFilter(handle(), &one, x_.get(), x, y_.get(), dy,
+                                                filterConvolution_.get(), algorithm, workspace(),
+                                                workspaceBytes_, &zero, w_.get(), dw);
+  }
+
+  /// Memory to try the calls on while planning.
+  struct Trial {
+    Trial(const Conv2dShape& s, std::size_t size, const State& state)
+        : x(static_cast<std::size_t>(s.input().elements()) * size, state.device()),
+          w(static_cast<std::size_t>(s.weight().elements()) * size, state.device()),
+          y(static_cast<std::size_t>(s.output().elements()) * size, state.device()) {
+      for (const Buffer* buffer : {&x, &w, &y})
+        MUSTER_CUDA_CHECK(cudaMemsetAsync(buffer->data(), 0, buffer->bytes(), state.stream()));
+    }
+    Buffer x, w, y;
+  };
+
+  void reserveWorkspace(std::size_t bytes) {
+    if (bytes <= workspaceBytes_) return;
+    ownWorkspace_ = Buffer();  // both at once would be too much
+    ownWorkspace_ = Buffer(bytes, context_.device());
+    workspaceBytes_ = bytes;
+  }
+
+  /// The first of `found` that is allowed, fits the context's workspace, else `mostWorkspace`, and runs: what
+  /// is offered may still refuse. What one needs is asked again with its way to multiply set.
+  template <typename Perf, typename BytesOf, typename Run>
+  auto firstUsable(std::vector<Perf> found, cudnnConvolutionDescriptor_t convolution,
+                   std::size_t mostWorkspace, const char* pass, BytesOf bytesOf, Run run) {
     for (const std::size_t most : {kWorkspaceBytes, mostWorkspace})
-      for (const Perf& perf : found) {
+      for (Perf& perf : found) {
+        if (!allowed(perf, mode_)) continue;
+        const auto mathType = mode_ == MathMode::Float32 ? CUDNN_FMA_MATH : perf.mathType;
+        MUSTER_CUDA_CHECK(dnn().cudnnSetConvolutionMathType(convolution, mathType));
         std::size_t bytes = 0;
-        if (!allowed(perf, mode_, state().hasTensorFloat32())) continue;
-        MUSTER_CUDA_CHECK(dnn().cudnnSetConvolutionMathType(convolution, perf.mathType));
         if (bytesOf(perf.algo, &bytes) != CUDNN_STATUS_SUCCESS || bytes > most) continue;
-        workspaceBytes_ = std::max(workspaceBytes_, bytes);
-        return perf.algo;
+        reserveWorkspace(bytes);
+        perf.status = run(perf.algo);
+        if (perf.status == CUDNN_STATUS_SUCCESS) return perf.algo;
+        static_cast<void>(cudaGetLastError());
       }
     throw DeviceFailure(fmt::format(
         "conv2d: cuDNN has no deterministic {} for this shape, {} {}, within {} bytes of workspace ({})",
         pass, nameOf(layout_), nameOf(mode_), mostWorkspace, listOf(found)));
   }
 
-  void chooseForward(std::size_t mostWorkspace) {
+  void chooseForward(std::size_t mostWorkspace, const Trial& trial) {
     forwardConvolution_ = makeConvolution(shape_, mathTypeOf(mode_));
-    const auto found = ask<cudnnConvolutionFwdAlgoPerf_t>(
-        [&](int* most) { return dnn().cudnnGetConvolutionForwardAlgorithmMaxCount(handle(), most); },
-        [&](int most, int* given, auto* out) {
-          return dnn().cudnnGetConvolutionForwardAlgorithm_v7(
-              handle(), x_.get(), w_.get(), forwardConvolution_.get(), y_.get(), most, given, out);
-        });
     forward_ = firstUsable(
-        found, forwardConvolution_.get(), mostWorkspace, "forward pass", [&](auto algorithm, auto* bytes) {
+        ask<cudnnConvolutionFwdAlgoPerf_t>(
+            mode_,
+            [&](int* most) { return dnn().cudnnGetConvolutionForwardAlgorithmMaxCount(handle(), most); },
+            [&](int most, int* given, auto* out) {
+              return dnn().cudnnGetConvolutionForwardAlgorithm_v7(
+                  handle(), x_.get(), w_.get(), forwardConvolution_.get(), y_.get(), most, given, out);
+            }),
+        forwardConvolution_.get(), mostWorkspace, "forward pass",
+        [&](auto algorithm, auto* bytes) {
           return dnn().cudnnGetConvolutionForwardWorkspaceSize(
               handle(), x_.get(), w_.get(), forwardConvolution_.get(), y_.get(), algorithm, bytes);
+        },
+        [&](auto algorithm) {
+          return callForward(algorithm, trial.x.data(), trial.w.data(), trial.y.data());
         });
   }
 
-  void chooseBackwardData(std::size_t mostWorkspace) {
+  void chooseBackwardData(std::size_t mostWorkspace, const Trial& trial) {
     dataConvolution_ = makeConvolution(shape_, mathTypeOf(mode_));
-    const auto found = ask<cudnnConvolutionBwdDataAlgoPerf_t>(
-        [&](int* most) { return dnn().cudnnGetConvolutionBackwardDataAlgorithmMaxCount(handle(), most); },
-        [&](int most, int* given, auto* out) {
-          return dnn().cudnnGetConvolutionBackwardDataAlgorithm_v7(
-              handle(), w_.get(), y_.get(), dataConvolution_.get(), x_.get(), most, given, out);
+    data_ = firstUsable(
+        ask<cudnnConvolutionBwdDataAlgoPerf_t>(
+            mode_,
+            [&](int* most) { return dnn().cudnnGetConvolutionBackwardDataAlgorithmMaxCount(handle(), most); },
+            [&](int most, int* given, auto* out) {
+              return dnn().cudnnGetConvolutionBackwardDataAlgorithm_v7(
+                  handle(), w_.get(), y_.get(), dataConvolution_.get(), x_.get(), most, given, out);
+            }),
+        dataConvolution_.get(), mostWorkspace, "gradient of the input",
+        [&](auto algorithm, auto* bytes) {
+          return dnn().cudnnGetConvolutionBackwardDataWorkspaceSize(
+              handle(), w_.get(), y_.get(), dataConvolution_.get(), x_.get(), algorithm, bytes);
+        },
+        [&](auto algorithm) {
+          return callBackwardData(algorithm, trial.w.data(), trial.y.data(), trial.x.data());
         });
-    data_ =
-        firstUsable(found, dataConvolution_.get(), mostWorkspace, "gradient of the input",
-                    [&](auto algorithm, auto* bytes) {
-                      return dnn().cudnnGetConvolutionBackwardDataWorkspaceSize(
-                          handle(), w_.get(), y_.get(), dataConvolution_.get(), x_.get(), algorithm, bytes);
-                    });
   }
 
-  void chooseBackwardFilter(std::size_t mostWorkspace) {
+  void chooseBackwardFilter(std::size_t mostWorkspace, const Trial& trial) {
     filterConvolution_ = makeConvolution(shape_, mathTypeOf(mode_));
-    const auto found = ask<cudnnConvolutionBwdFilterAlgoPerf_t>(
-        [&](int* most) { return dnn().cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(handle(), most); },
-        [&](int most, int* given, auto* out) {
-          return dnn().cudnnGetConvolutionBackwardFilterAlgorithm_v7(
-              handle(), x_.get(), y_.get(), filterConvolution_.get(), w_.get(), most, given, out);
+    filter_ = firstUsable(
+        ask<cudnnConvolutionBwdFilterAlgoPerf_t>(
+            mode_,
+            [&](int* most) {
+              return dnn().cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(handle(), most);
+            },
+            [&](int most, int* given, auto* out) {
+              return dnn().cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+                  handle(), x_.get(), y_.get(), filterConvolution_.get(), w_.get(), most, given, out);
+            }),
+        filterConvolution_.get(), mostWorkspace, "gradient of the weights",
+        [&](auto algorithm, auto* bytes) {
+          return dnn().cudnnGetConvolutionBackwardFilterWorkspaceSize(
+              handle(), x_.get(), y_.get(), filterConvolution_.get(), w_.get(), algorithm, bytes);
+        },
+        [&](auto algorithm) {
+          return callBackwardFilter(algorithm, trial.x.data(), trial.y.data(), trial.w.data());
         });
-    filter_ =
-        firstUsable(found, filterConvolution_.get(), mostWorkspace, "gradient of the weights",
-                    [&](auto algorithm, auto* bytes) {
-                      return dnn().cudnnGetConvolutionBackwardFilterWorkspaceSize(
-                          handle(), x_.get(), y_.get(), filterConvolution_.get(), w_.get(), algorithm, bytes);
-                    });
   }
 
   void finish(const Tensor& bias, Tensor& y) {

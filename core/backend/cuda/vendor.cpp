@@ -77,6 +77,11 @@ constexpr const char* kDnnName = "libcudnn.so.9";
 // Those that are used, each before the ones that need it.
 constexpr const char* kDnnParts[] = {"libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_cnn.so.9"};
 
+// Those that these open by their names when they are asked for a convolution; a version may lack some.
+constexpr const char* kDnnMore[] = {"libcudnn_heuristic.so.9", "libcudnn_engines_precompiled.so.9",
+                                    "libcudnn_engines_runtime_compiled.so.9",
+                                    "libcudnn_engines_tensor_ir.so.9", "libcudnn_ext.so.9"};
+
 /// The file `name` beside an open library, or beside what that is a link to; "" where it is in neither place.
 std::string beside(void* library, const char* name) {
   link_map* map = nullptr;
@@ -106,6 +111,9 @@ DnnLibrary loadDnn() {
       throw DeviceUnavailable(
           fmt::format("CUDA: {}, a part of cuDNN, cannot be loaded ({})", part, lastError()));
   }
+  for (const char* part : kDnnMore)
+    if (const std::string file = beside(library, part); !file.empty())
+      static_cast<void>(::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL));
   return dnnTable(last, name);
 }
 
@@ -117,7 +125,8 @@ DnnLibrary loadDnn() {
 // libcudnn.so.9 only passes calls on to its parts, which it opens by their names alone: what is open already
 // or lies where the loader looks comes first, which may be another CUDA's, and where it finds none it ends
 // the process. When it is closed, they stay open. So it only shows where the parts lie: they are opened
-// there, asked for their CUDA, and called themselves.
+// there, asked for their CUDA, and called themselves. So are those that they in turn open by name, of which
+// another version would be refused in the middle of a step.
 std::string whyNotForOurCuda(void* library) {
   for (const char* part : kDnnParts)
     if (beside(library, part).empty()) return fmt::format("{} does not lie beside it", part);
