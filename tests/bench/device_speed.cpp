@@ -6,7 +6,6 @@
 #include <boost/program_options.hpp>
 #include <cmath>
 #include <fstream>
-#include <functional>
 #include <iostream>
 #include <map>
 #include <stdexcept>
@@ -17,6 +16,7 @@
 #include "muster/core/base/random.h"
 #include "muster/core/ops/axpy.h"
 #include "muster/core/ops/merge.h"
+#include "tests/bench/device_timing.h"
 #include "tests/bench/timing.h"
 
 namespace {
@@ -28,8 +28,7 @@ struct Options {
   Device device = Device::cuda(0);
   std::vector<int> megabytes{1, 10, 100, 400};  // of one replica
   std::vector<int> replicas{2, 4, 8};
-  int rounds = 5;
-  double milliseconds = 50;  // a round
+  Repeats repeats = {};
 };
 
 /// The library's file, where this process has loaded it, by the beginning of its name.
@@ -71,29 +70,6 @@ void printAbout(Device device) {
   fmt::print("math mode: {}\n", nameOf(context.mathMode()));
 }
 
-/// Seconds that a piece of work takes: the median of rounds, in each of which a graph of many of them runs
-/// after a warm-up, so that launches do not count.
-double secondsOf(const std::function<void()>& work, Context& context, const Options& options) {
-  const auto run = [&](auto&& enqueue) {
-    context.synchronize();
-    const auto begin = Clock::now();
-    enqueue();
-    context.synchronize();
-    return secondsSince(begin);
-  };
-  run(work);
-  const double once = run(work);
-  const int repeats = static_cast<int>(std::clamp(options.milliseconds / 1000 / once, 1.0, 2000.0));
-  Graph graph(context, [&] {
-    for (int i = 0; i < repeats; ++i) work();
-  });
-  run([&] { graph.launch(); });
-  std::vector<double> seconds;
-  for (int round = 0; round < options.rounds; ++round)
-    seconds.push_back(run([&] { graph.launch(); }) / repeats);
-  return medianOf(seconds);
-}
-
 /// Random numbers from [0.5, 1.5), the same million over and over.
 Tensor randomNumbers(std::int64_t count, Device device) {
   constexpr std::int64_t kPeriod = 1'000'003;
@@ -111,7 +87,7 @@ double copyBandwidth(std::int64_t bytes, Context& context, const Options& option
   const auto elements = bytes / 4;
   const Tensor from = randomNumbers(elements, options.device);
   Tensor to = Tensor::empty({elements}, DType::Float32, options.device);
-  const double seconds = secondsOf([&] { copy(from, to, context); }, context, options);
+  const double seconds = secondsOf([&] { copy(from, to, context); }, context, options.repeats);
   const float got = copyTo(to.slice(elements - 1, {1}), Device::cpu()).data<float>()[0];
   if (got != copyTo(from.slice(elements - 1, {1}), Device::cpu()).data<float>()[0])
     throw std::runtime_error("the copy is wrong");
@@ -155,10 +131,10 @@ MergeSpeed mergeSpeed(std::int64_t bytes, int count, Context& context, const Opt
   context.synchronize();
   for (const Tensor& mean : {shadow, replicas.front(), replicas.back()}) checkMean(mean, x, count);
   const double moved = (2.0 * count + 1) * static_cast<double>(bytes);
-  return {
-      moved / secondsOf([&] { weightedMean(replicas, weights, shadow, 0, n, context); }, context, options),
-      moved / secondsOf([&] { weightedMean(replicas, weights, shadow, 0, n, distances, context); }, context,
-                        options)};
+  return {moved / secondsOf([&] { weightedMean(replicas, weights, shadow, 0, n, context); }, context,
+                            options.repeats),
+          moved / secondsOf([&] { weightedMean(replicas, weights, shadow, 0, n, distances, context); },
+                            context, options.repeats)};
 }
 
 void measureMerges(Context& context, const Options& options) {
@@ -166,7 +142,7 @@ void measureMerges(Context& context, const Options& options) {
   fmt::print("Copy of 400 MB on the device: {:.0f} GB/s, read and written\n\n", copied / 1e9);
   fmt::print(
       "Merging replicas: each is read and written once, a shadow copy written; medians of {} rounds\n\n",
-      options.rounds);
+      options.repeats.rounds);
   fmt::print("{:>8} {:>9} {:>10} {:>14} {:>22}\n", "replicas", "MB each", "GB/s", "share of copy",
              "share, with distances");
   double least = INFINITY;
@@ -239,12 +215,12 @@ void measureLaunches(Context& context, const Options& options) {
       "\nTime between graph launches: graphs of {} additions of {} numbers, {} launches back to back; "
       "medians of\n"
       "{} rounds. An operation's own time is that in a graph of {}.\n\n",
-      kOperations, kElements, kLaunches, options.rounds, kLong);
+      kOperations, kElements, kLaunches, options.repeats.rounds, kLong);
   Chain step(context, kOperations, kElements), together(context, kLong, kElements);
   step.run(kLaunches);
   together.run(1);
   std::vector<double> launch, enqueue, operation, lost;
-  for (int round = 0; round < options.rounds; ++round) {
+  for (int round = 0; round < options.repeats.rounds; ++round) {
     const auto times = step.run(kLaunches);
     launch.push_back(times.total / kLaunches);
     enqueue.push_back(times.enqueuing / kLaunches);
@@ -262,7 +238,7 @@ void measureLaunches(Context& context, const Options& options) {
 
 /// A little of everything, for tools that look on.
 void probe(Context& context, const Options& options) {
-  mergeSpeed(40'000, 2, context, {.device = options.device, .rounds = 1, .milliseconds = 0});
+  mergeSpeed(40'000, 2, context, {.device = options.device, .repeats = {.rounds = 1, .milliseconds = 0}});
 }
 
 }  // namespace
@@ -275,7 +251,7 @@ int main(int argc, char** argv) try {
   auto add = description.add_options();
   add("help", "show this text");
   add("device", po::value(&device), "which [cuda:0]");
-  add("rounds", po::value(&options.rounds), "measurements of each kind [5]");
+  add("rounds", po::value(&options.repeats.rounds), "measurements of each kind [5]");
   add("megabytes", po::value(&options.megabytes)->multitoken(), "sizes of a replica [1 10 100 400]");
   add("replicas", po::value(&options.replicas)->multitoken(), "replicas merged [2 4 8]");
   add("about", "only say what the device and its libraries are");
@@ -287,7 +263,7 @@ int main(int argc, char** argv) try {
     std::cout << description;
     return 0;
   }
-  if (options.rounds < 1) throw std::invalid_argument("rounds must be positive");
+  if (options.repeats.rounds < 1) throw std::invalid_argument("rounds must be positive");
   options.device = Device::parse(device);
   if (given.contains("about")) {
     printAbout(options.device);
