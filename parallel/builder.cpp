@@ -3,6 +3,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "muster/parallel/worker/placement.h"
 
 namespace muster {
 namespace {
@@ -55,9 +56,8 @@ void checkDevices(const ParallelOptions& o) {
                                           namesOf(available),
                                           available.size() > 1 ? "" : ", as " + whyNoCuda()));
   for (const auto& [device, workers] : workersOn) {
-    const MathMode mode = o.mathMode.value_or(MathMode::Float32);
-    const bool has = mode == MathMode::Float32 || propertiesOf(device).tensorFloat32;
-    require(has, "mathMode: {} has no {}", device.toString(), nameOf(mode));
+    if (!hasMathMode(device, o.mathMode))
+      throw InvalidArgument(fmt::format("mathMode: {} has no {}", device.toString(), nameOf(*o.mathMode)));
     require(device.isCpu() || workers <= kMostWorkersOnGpu,
             "devices: {} would have {} of the {} workers, and one GPU merges at most {}", device.toString(),
             workers, o.workers, kMostWorkersOnGpu);

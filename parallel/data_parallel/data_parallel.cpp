@@ -26,6 +26,11 @@ void checkOptions(const std::vector<Device>& devices, int dim, const DataParalle
   require(options.threadsPerReplica >= 1 && options.threadsPerReplica <= kMostThreads,
           "data parallel: threadsPerReplica must be between 1 and {}, got {}", kMostThreads,
           options.threadsPerReplica);
+  const auto there = availableDevices();  // what is not fails where a replica starts there
+  for (const Device device : devices)
+    if (std::ranges::find(there, device) != there.end() && !hasMathMode(device, options.mathMode))
+      throw InvalidArgument(
+          fmt::format("data parallel: {} has no {}", device.toString(), nameOf(*options.mathMode)));
 }
 
 /// Tasks refer to what lies on the caller's stack, so it waits for them whatever happens.
@@ -101,9 +106,10 @@ DataParallel::Impl::Impl(Model& m, const std::vector<Device>& devices, int d,
         std::make_unique<ReplicaThread>(static_cast<int>(replicas.size()), placement, exchange));
   run(replicas.size(), "could not be started", [&](ReplicaThread& replica) {
     if (options.init) options.init(replica.index);
-    replica.context = std::make_unique<Context>(
-        replica.placement.device,
-        ContextOptions{.threads = options.threadsPerReplica, .cores = replica.placement.cores});
+    replica.context = std::make_unique<Context>(replica.placement.device,
+                                                ContextOptions{.threads = options.threadsPerReplica,
+                                                               .cores = replica.placement.cores,
+                                                               .mathMode = options.mathMode});
     replica.context->setPeers(&replica.peers);
   });
 }

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "muster/core/nn/model.h"
@@ -11,6 +12,9 @@ namespace muster {
 struct DataParallelOptions {
   int threadsPerReplica = 1;  ///< that one replica's operations use on the CPU; 1 to 1024
   bool pinThreads = true;     ///< pin each replica on the CPU to cores of its own, where there are enough
+  /// How replicas on GPUs multiply float32 numbers; parameters and gradients stay float32. Nothing: TF32
+  /// where a GPU has it. The CPU has fp32 alone.
+  std::optional<MathMode> mathMode = {};
   /// Called in each replica's thread, with the replica's index, before anything else is made there.
   std::function<void(int)> init = {};
 };
@@ -63,8 +67,8 @@ class DataParallel {
   /// replicas themselves are made by the first `forward`.
   ///
   /// @param dim  along which inputs, outputs and their gradients are cut, from 0.
-  /// @throws InvalidArgument where there are no devices, or an option is out of range; TrainingError naming
-  ///         the replica and device where one cannot be started.
+  /// @throws InvalidArgument where there are no devices, an option is out of range, or a device has not the
+  ///         math mode; TrainingError naming the replica and device where one cannot be started.
   DataParallel(Model& model, const std::vector<Device>& devices, int dim = 0,
                const DataParallelOptions& options = {});
   ~DataParallel();

@@ -55,6 +55,10 @@ Placements placeWorkers(int workers, const std::vector<Device>& devices, int thr
   return placements;
 }
 
+bool hasMathMode(Device device, std::optional<MathMode> mode) {
+  return mode.value_or(MathMode::Float32) == MathMode::Float32 || propertiesOf(device).tensorFloat32;
+}
+
 std::string describe(const Placements& placements, int threadsPerWorker) {
   std::set<std::string> devices;
   for (const auto& worker : placements.workers) devices.insert(worker.device.toString());

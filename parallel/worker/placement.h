@@ -38,6 +38,9 @@ struct Placements {
 Placements placeWorkers(int workers, const std::vector<Device>& devices, int threadsPerWorker, bool pin,
                         const CpuShare& share);
 
+/// Whether `device`, which is there, multiplies so; without a mode it does in its own way.
+bool hasMathMode(Device device, std::optional<MathMode> mode);
+
 /// The plan in words, as in "2 workers on cpu (1 thread each, pinned to cores 0, 1)".
 std::string describe(const Placements& placements, int threadsPerWorker);
 

@@ -349,6 +349,34 @@ TEST_CASE("replicas on a GPU compute what the model alone does on the CPU") {
   }
 }
 
+TEST_CASE("replicas on a GPU multiply as they are told") {
+  using Where = OnGpuInBFloat16;
+  MUSTER_NEEDS_DEVICE(Where);
+  // Of sizes for which every library has products in every mode.
+  const MultiLayerConfiguration wide{
+      .seed = 5,
+      .inputShape = {64},
+      .layers = {Dense{.units = 64, .activation = Activation::Tanh}, Dense{.units = 64}}};
+  MultiLayerNetwork alone(wide);
+  alone.init();
+  const Tensor input = randomTensor<float>({32, 64}, 1);
+  Tensor expected;
+  alone.forward(input, expected);
+  const auto errorIn = [&](MathMode mode) {
+    MultiLayerNetwork model(wide);
+    model.init();
+    DataParallelOptions options = unpinned();
+    options.mathMode = mode;
+    DataParallel parallel(model, {Where::device(), Where::device()}, 0, options);
+    return distance<float>(parallel.forward(input), expected);
+  };
+  CHECK(errorIn(MathMode::Float32) < 1e-5);
+  CHECK(errorIn(MathMode::TensorFloat32) < 1e-2);
+  const double coarse = errorIn(MathMode::BFloat16);
+  CHECK(coarse < 1e-1);
+  CHECK(coarse > 1e-4);
+}
+
 TEST_CASE("inputs and gradients that do not lie on the CPU are refused") {
   auto model = smoothChain();
   DataParallel parallel(model, cpus(2), 0, unpinned());
