@@ -166,7 +166,9 @@ int run(const Options& options) {
 
   auto data = example::loadData(options.data, options.batch, options.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
-  if (!options.device.notice.empty()) say(options, "{}\n", options.device.notice);
+  const auto placed = example::placeImages(data, options.placement, options.device.devices, options.workers);
+  for (const auto& notice : {options.device.notice, placed})
+    if (!notice.empty()) say(options, "{}\n", notice);
   const auto recipe = example::recipeOf(options, data);
   MultiLayerNetwork network(convnet(options));
   network.init();

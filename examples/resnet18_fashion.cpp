@@ -128,7 +128,10 @@ int run(const Options& options) {
   example::handleInterrupts();
   auto data = example::loadData(options.data, options.batch, options.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
-  if (!options.device.notice.empty()) fmt::print("{}\n", options.device.notice);
+  const auto placed = example::placeImages(data, options.placement, options.device.devices, options.workers,
+                                           options.augment ? "--augment moves and mirrors them there" : "");
+  for (const auto& notice : {options.device.notice, placed})
+    if (!notice.empty()) fmt::print("{}\n", notice);
   TrainingImages images(*data.train, options);
   const auto network = makeNetwork(options, data);
 

@@ -66,6 +66,12 @@ DeviceProperties propertiesOf(Device device) {
   throw DeviceUnavailable(fmt::format("{} is not to be had, this build has no CUDA", device.toString()));
 }
 
+std::size_t freeMemoryOf(Device device) {
+  if (device.isCpu()) return 0;
+  if constexpr (kCudaBuilt) return cuda::freeMemoryOf(device);
+  throw DeviceUnavailable(fmt::format("{} is not to be had, this build has no CUDA", device.toString()));
+}
+
 std::string Device::toString() const {
   return isCpu() ? "cpu" : fmt::format("cuda:{}", index_);
 }

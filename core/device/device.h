@@ -61,6 +61,10 @@ struct DeviceProperties {
 /// @throws DeviceUnavailable naming the device where it is not to be had here.
 DeviceProperties propertiesOf(Device device);
 
+/// Bytes that are free on a GPU now, whoever uses the others; 0 for the CPU.
+/// @throws DeviceUnavailable naming the device where it is not to be had here, DeviceFailure.
+std::size_t freeMemoryOf(Device device);
+
 /// The CPU cores this process may use, by number, from its affinity mask.
 std::vector<int> availableCores();
 

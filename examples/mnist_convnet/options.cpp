@@ -31,6 +31,7 @@ Ctrl-C finishes the step under way, averages, saves the model and exits with 130
 struct Rest {
   DeviceOption device;
   std::string mode = "averaging";
+  std::string placement = "auto";
   std::string model, resume, checkpointDirectory, report, json;
 };
 
@@ -57,6 +58,7 @@ po::options_description describeTraining(Options& o, Rest& rest) {
       ("pin-threads", withDefault(o.pinThreads, "BOOL"), "pin each worker to cores of its own")         //
       ("prefetch", withDefault(o.prefetch, "N"), "batches read ahead, over all workers");
   rest.device.describe(training);
+  describePlacement(training, rest.placement);
   return training;
 }
 
@@ -115,6 +117,7 @@ void takeRest(Options& o, const Rest& rest, const po::variables_map& given) {
   if (given.count("lr") == 0 && (o.updater == "adam" || o.updater == "adamw" || o.updater == "rmsprop"))
     o.learningRate = 0.001;
   o.device = rest.device.choose();
+  o.placement = parsePlacement(rest.placement);
   o.mode = muster::valueNamed<muster::TrainingMode>("--mode", rest.mode);
   if (o.mode != muster::TrainingMode::Averaging) o.averagingFrequency = 1;
   o.model = rest.model;

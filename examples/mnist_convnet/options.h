@@ -8,6 +8,7 @@
 
 #include "examples/support/data_sets.h"
 #include "examples/support/device_option.h"
+#include "examples/support/image_placement.h"
 #include "muster/core/optim/updater.h"
 #include "muster/parallel/training_mode.h"
 
@@ -31,6 +32,7 @@ struct Options {
   bool pinThreads = true;
   std::int64_t prefetch = 24;
   DeviceChoice device;
+  PlacementWish placement = PlacementWish::Auto;
 
   DataChoice data;
 

@@ -34,6 +34,7 @@ void putConfiguration(JsonWriter& json, const Options& options, const DataSets& 
   json.put("threadsPerWorker", options.threadsPerWorker);
   json.put("pinThreads", options.pinThreads);
   json.put("prefetch", options.prefetch);
+  json.put("placement", data.placement == MemoryPlacement::Device ? "device" : "host");
   json.put("seed", options.seed);
   json.put("plan", plan);
   json.put("model", options.model.string());

@@ -32,7 +32,7 @@ Ctrl-C finishes the step under way, averages, writes what there is and exits wit
 
 /// Options whose meaning is only known when all have been read.
 struct Rest {
-  std::string mode = "averaging", init = "normal0.01", out, save, load;
+  std::string mode = "averaging", init = "normal0.01", placement = "auto", out, save, load;
   DeviceOption device;
 };
 
@@ -60,6 +60,7 @@ po::options_description describeTraining(Options& o, Rest& rest) {
       ("threads-per-worker", withDefault(o.threadsPerWorker, "N"), "threads that one worker uses")   //
       ("pin-threads", withDefault(o.pinThreads, "BOOL"), "pin each worker to cores of its own");
   rest.device.describe(training);
+  describePlacement(training, rest.placement);
   return training;
 }
 
@@ -94,6 +95,7 @@ void takeRest(Options& o, const Rest& rest, const po::variables_map& given) {
   if (!said(given, "augment")) o.augment = o.data.name == "cifar10";
   o.init = parseInit(rest.init);
   o.device = rest.device.choose();
+  o.placement = parsePlacement(rest.placement);
   o.out = rest.out;
   o.save = rest.save;
   o.load = rest.load;
@@ -113,6 +115,8 @@ void check(const Options& o, const po::variables_map& given) {
     require(!said(given, option) || o.load.empty(), "--{} is no use with --load, which brings its network",
             option);
   requireRange<std::int64_t>("width", o.width, 1, 1024);
+  require(!o.augment || o.placement != PlacementWish::Device,
+          "--placement device is no use with --augment, which moves and mirrors the images on the CPU");
   requireRange("threads-per-worker", o.threadsPerWorker, 1, 1024);
   checkData(o.data);
   require(!o.out.empty(), "--out needs the name of a file");

@@ -7,6 +7,7 @@
 
 #include "examples/support/data_sets.h"
 #include "examples/support/device_option.h"
+#include "examples/support/image_placement.h"
 #include "muster/core/nn/initializer.h"
 #include "muster/parallel/training_mode.h"
 
@@ -29,6 +30,7 @@ struct Options {
   int threadsPerWorker = 1;
   bool pinThreads = true;
   DeviceChoice device;
+  PlacementWish placement = PlacementWish::Auto;
 
   DataChoice data{.name = "fashion", .names = kAllImages};
 

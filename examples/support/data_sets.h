@@ -42,6 +42,8 @@ struct DataSets {
   std::span<const std::string_view> classNames = {};  ///< empty: the digits
   std::unique_ptr<muster::ImageSetIterator> train = {};
   std::unique_ptr<muster::ImageSetIterator> test = {};
+  /// Of both, while a program trains.
+  muster::MemoryPlacement placement = muster::MemoryPlacement::Host;
 };
 
 /// Reads, fetches or draws what is asked for. Without a name and a directory: MNIST, or generated digits if

@@ -14,21 +14,13 @@ namespace {
 
 using muster::Device;
 
-/// As in "cpu, cuda:0 and cuda:1".
-std::string namesOf(const std::vector<Device>& devices) {
-  std::string names;
-  for (std::size_t i = 0; i < devices.size(); ++i)
-    names += (i == 0 ? "" : i + 1 == devices.size() ? " and " : ", ") + devices[i].toString();
-  return names;
-}
-
 void requireThere(const std::string& list, Device device) {
   const auto there = muster::availableDevices();
   if (std::ranges::find(there, device) != there.end()) return;
   const auto why = muster::whyNoCuda();
   throw muster::DeviceUnavailable(fmt::format("--device {}: {} is not there; there {} {}{}{}", list,
                                               device.toString(), there.size() == 1 ? "is" : "are",
-                                              namesOf(there), why.empty() ? "" : " alone, as ", why));
+                                              listOf(there), why.empty() ? "" : " alone, as ", why));
 }
 
 /// Whether the driver of a GPU has left its mark (WSL's is another one), whatever this build makes of it.
@@ -55,6 +47,13 @@ DeviceChoice firstGpu() {
 }
 
 }  // namespace
+
+std::string listOf(const std::vector<Device>& devices) {
+  std::string names;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    names += (i == 0 ? "" : i + 1 == devices.size() ? " and " : ", ") + devices[i].toString();
+  return names;
+}
 
 void DeviceOption::describe(boost::program_options::options_description& options) {
   options.add_options()(

@@ -15,6 +15,9 @@ struct DeviceChoice {
   std::string notice = {};
 };
 
+/// As in "cpu, cuda:0 and cuda:1".
+std::string listOf(const std::vector<muster::Device>& devices);
+
 /// On which devices a program trains: what `--device` says, and without it the first GPU, where there is one.
 class DeviceOption {
  public:

@@ -59,6 +59,7 @@ TEST_CASE("options that cannot be are refused with 2 and a sentence") {
       {{"--device", "tpu"}, "--device tpu: device: expected cpu, cuda or cuda:N, got \"tpu\""},
       {{"--device", "cpu,cpu"}, "--device cpu,cpu: device: cpu is named twice in \"cpu,cpu\""},
       {{"--device", "cuda:0,cpu"}, "--device cuda:0,cpu: the CPU and GPUs cannot train together yet"},
+      {{"--placement", "gpu"}, "--placement must be auto, host or device, got gpu"},
       {{"--keep", "3"}, "--keep needs --checkpoint-dir"},
       {{"--checkpoint-dir", "c", "--checkpoint-every", "0"}, "--checkpoint-every must be at least 1, got 0"},
       {{"--model", ""}, "--model"}};

@@ -118,6 +118,34 @@ TEST_CASE("every updater trains, with threads and frequencies of all kinds") {
   }
 }
 
+TEST_CASE("the model has the same bits wherever the images are") {
+  const Convnet convnet;
+  const auto train = [&](const std::string& placement) {
+    const auto run =
+        convnet.runSmall({"--epochs", "1", "--test-every", "1", "--placement", placement, "--model",
+                          placement, "--json", placement + ".json", "--report", placement + "-report"});
+    CAPTURE(run.err);
+    REQUIRE(run.exit == 0);
+    return run.out;
+  };
+  CHECK_FALSE(contains(train("auto"), "images: "));
+  CHECK(train("host").starts_with("images: on the CPU, where the workers are\ndata: "));
+  CHECK(train("device").starts_with(
+      "images: on the CPU, where the workers are; batches name rows of them\ndata: "));
+  const auto model = readFile(convnet.directory / "auto");
+  CHECK(model == readFile(convnet.directory / "host"));
+  CHECK(model == readFile(convnet.directory / "device"));
+  const auto results = [&](const std::string& placement) {
+    return json::parse(readFile(convnet.directory / (placement + ".json"))).as_object();
+  };
+  CHECK(results("auto").at("configuration").at("placement") == "host");
+  CHECK(results("device").at("configuration").at("placement") == "device");
+  CHECK(results("auto").at("testAccuracy") == results("device").at("testAccuracy"));
+  for (const char* file : {"confusion.txt", "misclassified.png"})
+    CHECK(readFile(convnet.directory.path() / "auto-report" / file) ==
+          readFile(convnet.directory.path() / "device-report" / file));
+}
+
 TEST_CASE("the other modes train, too, and say what they do") {
   const Convnet convnet;
   const std::pair<const char*, const char*> modes[] = {

@@ -78,6 +78,18 @@ TEST_CASE("it trains with two workers, tests each epoch, draws the curve and sav
                  fmt::format("test accuracy {:.4f}", network->evaluate(digits).accuracy())));
 }
 
+TEST_CASE("the network has the same bits wherever the images are") {
+  const Resnet18Fashion program;
+  for (const std::string placement : {"host", "device"}) {
+    const auto run = program.train(1, {"--placement", placement, "--augment", "false", "--save", placement});
+    CAPTURE(run.err);
+    REQUIRE(run.exit == 0);
+    CHECK(run.out.starts_with("images: on the CPU, where the workers are"));
+    CHECK(contains(run.out, "batches name rows of them\n") == (placement == "device"));
+  }
+  CHECK(readFile(program.directory / "host") == readFile(program.directory / "device"));
+}
+
 TEST_CASE("the same command gives the same bits, in every mode") {
   for (const std::string mode : {"averaging", "synchronous", "shared"}) {
     CAPTURE(mode);
@@ -210,6 +222,9 @@ TEST_CASE("help explains every option, and what cannot be is refused with 2") {
        "--averaging-frequency is of --mode averaging; in the other modes workers meet every iteration"},
       {{"--train-examples", "0"}, "--train-examples must be at least 1, got 0"},
       {{"--width", "0"}, "--width must be between 1 and 1024, got 0"},
+      {{"--placement", "gpu"}, "--placement must be auto, host or device, got gpu"},
+      {{"--placement", "device", "--augment", "true"},
+       "--placement device is no use with --augment, which moves and mirrors the images on the CPU"},
       {{"--out", ""}, "--out needs the name of a file"}};
   for (const auto& [arguments, sentence] : refused) {
     const auto run = program.run(arguments);

@@ -99,6 +99,14 @@ DeviceProperties propertiesOf(Device device) {
   return result;
 }
 
+std::size_t freeMemoryOf(Device device) {
+  requirePresent(device);
+  const DeviceGuard guard(device.index());
+  std::size_t free = 0, total = 0;
+  MUSTER_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return free;
+}
+
 State::State(Device device, std::optional<MathMode> mode, bool layers)
     : device_(device),
       tensorFloat32_(cuda::propertiesOf(device).tensorFloat32),

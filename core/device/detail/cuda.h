@@ -28,6 +28,7 @@ struct DeviceCount {
 /// Never throws: a machine without a driver has no devices.
 DeviceCount deviceCount();
 DeviceProperties propertiesOf(Device device);
+std::size_t freeMemoryOf(Device device);
 
 /// Memory of a device, aligned to 256 bytes; `bytes` at least 1. @throws OutOfMemory, DeviceUnavailable.
 std::byte* allocate(std::size_t bytes, Device device);

@@ -44,6 +44,7 @@ TEST_CASE("the CPU is always there, GPUs come behind it, and their absence has a
   CHECK(defaultDevice() == devices[devices.size() > 1 ? 1 : 0]);
   if (!cudaBuilt()) CHECK(whyNoCuda() == "this build has no CUDA");
   CHECK(propertiesOf(Device::cpu()).name == "cpu");
+  CHECK(freeMemoryOf(Device::cpu()) == 0);
 }
 
 TEST_CASE("a GPU that is not there is DeviceUnavailable wherever it is used") {
@@ -51,7 +52,7 @@ TEST_CASE("a GPU that is not there is DeviceUnavailable wherever it is used") {
   const auto sentence = [&](auto use) { return test::thrown<DeviceUnavailable>(use); };
   for (const auto& text :
        {sentence([&] { Context context(absent); }), sentence([&] { propertiesOf(absent); }),
-        sentence([&] { Buffer buffer(16, absent); }),
+        sentence([&] { freeMemoryOf(absent); }), sentence([&] { Buffer buffer(16, absent); }),
         sentence([&] { Tensor::zeros({4}, DType::Float32, absent); }),
         sentence([&] { copyTo(Tensor::zeros({4}), absent); })})
     CHECK_MESSAGE(text.find(absent.toString()) != std::string::npos, text);
@@ -64,6 +65,8 @@ TEST_CASE("a GPU has a name, memory and multiprocessors") {
   CHECK(gpu.memoryBytes > 0);
   CHECK(gpu.multiprocessors > 0);
   CHECK(gpu.tensorFloat32 == (gpu.major >= 8));
+  CHECK(freeMemoryOf(Device::cuda()) > 0);
+  CHECK(freeMemoryOf(Device::cuda()) <= gpu.memoryBytes);
 }
 
 }  // namespace
