@@ -4,10 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/ops/accumulate.h"
+#include "muster/core/ops/activation.h"
+#include "muster/core/ops/axpy.h"
+#include "muster/core/ops/dropout.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
 
@@ -161,6 +168,119 @@ TEST_CASE_TEMPLATE("ranges of a dimension are copied, and nothing else is touche
     Tensor y = test::toTensor(before, Layout::RowMajor, device);
     copyRange(test::toTensor(x, Layout::RowMajor, device), kFrom, y, kTo, kCount, axis, context);
     copyRange(test::toTensor(x, Layout::RowMajor, device), 0, y, 0, 0, axis, context);
+    context.synchronize();
+    CHECK(test::maxError(y, expected) == 0);
+  }
+}
+
+/// The tensor's numbers `by` elements behind the beginning of an allocation.
+Tensor shifted(const Tensor& tensor, std::int64_t by) {
+  const Shape& shape = tensor.shape();
+  Tensor moved = Tensor::empty({shape.elements() + by}, DType::Float32, tensor.device()).slice(by, shape);
+  copy(tensor, moved);
+  return moved;
+}
+
+/// Operations on two tensors, each giving a third of the same shape.
+struct Operation {
+  std::string_view name;
+  std::function<void(const Tensor& a, const Tensor& b, Tensor& y, Context& context)> run;
+};
+std::vector<Operation> operations() {
+  std::vector<Operation> all{
+      {"scale", [](auto& a, auto&, auto& y, auto& context) { scale(0.3, a, y, context); }},
+      {"sum",
+       [](auto& a, auto& b, auto& y, auto& context) {
+         sum(std::vector{a, b, a}, y, context);
+       }},
+      {"axpy",
+       [](auto& a, auto& b, auto& y, auto& context) {
+         copy(b, y, context);
+         axpy(0.3, a, y, context);
+       }},
+      {"dropout", [](auto& a, auto&, auto& y, auto& context) {
+         dropout(a, y, 0.4, RandomStream(7, "dropout", 1), 5, context);
+       }}};
+  for (const auto& [combination, name] : EnumNames<Combination>::kNames) {
+    all.push_back({name, [=](auto& a, auto& b, auto& y, auto& context) {
+                     combine(combination, std::vector{a, b}, y, context);
+                   }});
+    all.push_back({name, [=](auto& a, auto& b, auto& y, auto& context) {
+                     combineBackward(combination, std::vector{a, b}, 1, a, y, context);
+                   }});
+  }
+  for (const auto& [activation, name] : EnumNames<Activation>::kNames) {
+    all.push_back({name, [=](auto& a, auto&, auto& y, auto& context) {
+                     activationForward(activation, a, y, context);
+                   }});
+    all.push_back({name, [=](auto& a, auto& b, auto& y, auto& context) {
+                     activationBackward(activation, a, a, b, y, context);
+                   }});
+  }
+  return all;
+}
+
+TEST_CASE_TEMPLATE("wherever tensors begin, the bits are the same and nothing beside the result is written",
+                   Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
+  std::mt19937_64 random(11);
+  for (const Shape& shape : {Shape{1, 1}, Shape{1, 6}, Shape{3, 8}, Shape{7, 149}}) {
+    const Tensor a = test::toTensor(test::randomArray(shape, random), Layout::RowMajor, device);
+    const Tensor b = test::toTensor(test::randomArray(shape, random), Layout::RowMajor, device);
+    for (const Operation& operation : operations()) {
+      Tensor expected = test::nanTensor(shape, Layout::RowMajor, device);
+      operation.run(a, b, expected, context);
+      context.synchronize();
+      const auto check = [&](std::int64_t ofA, std::int64_t ofB, std::int64_t ofY) {
+        CAPTURE(std::string(operation.name));
+        CAPTURE(shape.toString());
+        CAPTURE(ofA);
+        CAPTURE(ofB);
+        CAPTURE(ofY);
+        Tensor around = test::nanTensor({shape.elements() + ofY + 5}, Layout::RowMajor, device);
+        Tensor y = around.slice(ofY, shape);
+        operation.run(shifted(a, ofA), shifted(b, ofB), y, context);
+        context.synchronize();
+        CHECK(test::sameBits(y, expected));
+        const Array got = test::toArray(around);
+        for (std::int64_t i = 0; i < around.elements(); ++i)
+          if (i < ofY || i >= ofY + shape.elements()) CHECK(std::isnan(got.at(i)));
+      };
+      for (std::int64_t by = 0; by < 5; ++by) check(by, by, by);
+      check(1, 0, 0);
+      check(0, 1, 0);
+      check(0, 0, 1);
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("runs of any length are copied between rows of any length, from and to anywhere", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
+  std::mt19937_64 random(12);
+  struct Run {
+    std::int64_t widthX, from, widthY, to, count;
+  };
+  // All in fours; then each of what a run begins with or consists of is not.
+  for (const Run& run :
+       {Run{12, 4, 16, 8, 8}, Run{12, 4, 16, 8, 7}, Run{12, 3, 16, 8, 8}, Run{12, 4, 16, 7, 8},
+        Run{13, 4, 16, 8, 8}, Run{12, 4, 17, 8, 8}, Run{5, 0, 5, 0, 5}}) {
+    CAPTURE(run.widthX);
+    CAPTURE(run.from);
+    CAPTURE(run.widthY);
+    CAPTURE(run.to);
+    CAPTURE(run.count);
+    const Array x = test::randomArray({9, run.widthX}, random);
+    Array expected = test::randomArray({9, run.widthY}, random);
+    Tensor y = test::toTensor(expected, Layout::RowMajor, device);
+    for (std::int64_t row = 0; row < 9; ++row)
+      for (std::int64_t i = 0; i < run.count; ++i)
+        expected.at(row * run.widthY + run.to + i) = x.at(row * run.widthX + run.from + i);
+    copyRange(test::toTensor(x, Layout::RowMajor, device), run.from, y, run.to, run.count, 1, context);
     context.synchronize();
     CHECK(test::maxError(y, expected) == 0);
   }

@@ -3,6 +3,7 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
+#include "muster/core/backend/cuda/kernels/channels.cuh"
 #include "muster/core/backend/cuda/kernels/for_each.cuh"
 #include "muster/core/backend/cuda/kernels/reduce.cuh"
 #include "muster/core/backend/host_device.h"
@@ -41,15 +42,14 @@ __device__ float backwardOf(float kept, float grad, float slope) {
 
 template <Function function>
 cudaError_t forward(const float* x, float* y, std::int64_t n, float slope, cudaStream_t stream) {
-  return forEach(n, stream, [=] __device__(std::int64_t i) { y[i] = forwardOf<function>(x[i], slope); });
+  return map(n, x, y, stream, [=] __device__(float value) { return forwardOf<function>(value, slope); });
 }
 
 template <Function function>
 cudaError_t backward(const float* kept, const float* gradY, float* gradX, std::int64_t n, float slope,
                      cudaStream_t stream) {
-  return forEach(n, stream, [=] __device__(std::int64_t i) {
-    gradX[i] = backwardOf<function>(kept[i], gradY[i], slope);
-  });
+  return map(n, kept, gradY, gradX, stream,
+             [=] __device__(float value, float grad) { return backwardOf<function>(value, grad, slope); });
 }
 
 /// One warp a place, whose classes lie side by side.
@@ -196,13 +196,14 @@ cudaError_t launchSoftmax(const float* x, float* y, SoftmaxShape s, cudaStream_t
     softmaxRows<<<blocksFor(s.places, kBlockThreads / 32), kBlockThreads, 0, stream>>>(x, y, s);
     return cudaGetLastError();
   }
-  return forEach(s.places, stream, [=] __device__(std::int64_t place) {
-    const std::int64_t begin = place / s.pixels * s.classes * s.pixels + place % s.pixels;
-    const std::int64_t end = begin + s.classes * s.pixels;
+  const Extent classes(s.classes), pixels(s.pixels);
+  return forEachPlace(s.places, s.places * s.classes, stream, [=] __device__(auto place) {
+    const auto step = pixels.as<decltype(place)>();
+    const auto begin = place / pixels * classes * pixels + place % pixels, end = begin + step * classes;
     float top = -INFINITY, sum = 0;
-    for (std::int64_t i = begin; i < end; i += s.pixels) top = fmaxf(top, x[i]);
-    for (std::int64_t i = begin; i < end; i += s.pixels) sum += y[i] = expf(x[i] - top);
-    for (std::int64_t i = begin; i < end; i += s.pixels) y[i] /= sum;
+    for (auto i = begin; i < end; i += step) top = fmaxf(top, x[i]);
+    for (auto i = begin; i < end; i += step) sum += y[i] = expf(x[i] - top);
+    for (auto i = begin; i < end; i += step) y[i] /= sum;
   });
 }
 
@@ -214,18 +215,21 @@ cudaError_t launchSoftmaxBackward(const float* y, const float* gradY, float* gra
                                                                                                gradX, s);
     return cudaGetLastError();
   }
-  return forEach(s.places, stream, [=] __device__(std::int64_t place) {
-    const std::int64_t begin = place / s.pixels * s.classes * s.pixels + place % s.pixels;
-    const std::int64_t end = begin + s.classes * s.pixels;
+  const Extent classes(s.classes), pixels(s.pixels);
+  return forEachPlace(s.places, s.places * s.classes, stream, [=] __device__(auto place) {
+    const auto step = pixels.as<decltype(place)>();
+    const auto begin = place / pixels * classes * pixels + place % pixels, end = begin + step * classes;
     float dot = 0;
-    for (std::int64_t i = begin; i < end; i += s.pixels) dot += y[i] * gradY[i];
-    for (std::int64_t i = begin; i < end; i += s.pixels) gradX[i] = y[i] * (gradY[i] - dot);
+    for (auto i = begin; i < end; i += step) dot += y[i] * gradY[i];
+    for (auto i = begin; i < end; i += step) gradX[i] = y[i] * (gradY[i] - dot);
   });
 }
 
 cudaError_t launchDropout(const float* x, float* y, const DropoutRule& rule, cudaStream_t stream) {
-  const std::int64_t indices = (rule.features + 3) / 4;
-  return forEach(rule.rows * indices, stream, [=] __device__(std::int64_t i) {
+  const std::int64_t perRow = (rule.features + 3) / 4;
+  const Extent indices(perRow), features(rule.features);
+  const bool whole = rule.features % kPiece == 0 && holdPieces(x, y);
+  return forEachPlace(rule.rows * perRow, rule.rows * perRow * 4, stream, [=] __device__(auto i) {
     const auto epoch = static_cast<std::uint64_t>(rule.position ? rule.position[0] : rule.epoch);
     const std::int64_t first = rule.position ? rule.position[1] : rule.firstExample;
     // Row n and its index-th four elements: number (first + n) * indices + index of the stream.
@@ -233,27 +237,58 @@ cudaError_t launchDropout(const float* x, float* y, const DropoutRule& rule, cud
     const auto words = philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
                                static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(epoch >> 32)},
                               rule.key);
-    const std::int64_t e = i % indices * 4, row = i / indices * rule.features;
+    const auto kept = [&](int k, float value) {
+      return words[k] < rule.threshold ? 0.0f : value * rule.scale;
+    };
+    static_assert(kPiece == 4);  // a piece is what an index decides
+    if (whole) {
+      auto piece = read<kPiece>(x + 4 * i);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) piece.at[k] = kept(k, piece.at[k]);
+      write(y + 4 * i, piece);
+      return;
+    }
+    const auto e = i % indices * 4, row = i / indices * features;
 #pragma unroll
     for (int k = 0; k < 4; ++k)
-      if (e + k < rule.features)
-        y[row + e + k] = words[k] < rule.threshold ? 0.0f : x[row + e + k] * rule.scale;
+      if (e + k < features.as<decltype(i)>()) y[row + e + k] = kept(k, x[row + e + k]);
   });
 }
 
 template <typename T>
 cudaError_t launchAxpy(double a, const T* x, T* y, std::int64_t n, cudaStream_t stream) {
-  return forEach(n, stream, [=] __device__(std::int64_t i) { y[i] = static_cast<T>(y[i] + a * x[i]); });
+  return map(n, x, y, y, stream, [=] __device__(T from, T to) { return static_cast<T>(to + a * from); });
 }
 template cudaError_t launchAxpy<float>(double, const float*, float*, std::int64_t, cudaStream_t);
 template cudaError_t launchAxpy<double>(double, const double*, double*, std::int64_t, cudaStream_t);
 
+namespace {
+
+template <typename T>
+bool allHoldPieces(const Inputs<T>& inputs) {
+  for (int input = 0; input < inputs.count; ++input)
+    if (!holdPieces(inputs.at[input])) return false;
+  return true;
+}
+
+}  // namespace
+
 template <typename T>
 cudaError_t launchSum(const Inputs<T>& inputs, T* out, std::int64_t n, cudaStream_t stream) {
-  return forEach(n, stream, [=] __device__(std::int64_t i) {
-    double sum = inputs.at[0][i];
-    for (int input = 1; input < inputs.count; ++input) sum += inputs.at[input][i];
-    out[i] = static_cast<T>(sum);
+  const bool whole = allHoldPieces(inputs) && holdPieces(out);
+  return forEachPiece(n, whole, stream, [=] __device__(auto i, auto width) {
+    double sums[width];
+    auto piece = read<width>(inputs.at[0] + i);
+#pragma unroll
+    for (int k = 0; k < width; ++k) sums[k] = piece.at[k];
+    for (int input = 1; input < inputs.count; ++input) {
+      piece = read<width>(inputs.at[input] + i);
+#pragma unroll
+      for (int k = 0; k < width; ++k) sums[k] += piece.at[k];
+    }
+#pragma unroll
+    for (int k = 0; k < width; ++k) piece.at[k] = static_cast<T>(sums[k]);
+    write(out + i, piece);
   });
 }
 template cudaError_t launchSum<float>(const Inputs<float>&, float*, std::int64_t, cudaStream_t);
@@ -271,10 +306,17 @@ __device__ float folded(float a, float b) {
 
 template <Fold fold>
 cudaError_t foldAll(const Inputs<float>& x, float factor, float* y, std::int64_t n, cudaStream_t stream) {
-  return forEach(n, stream, [=] __device__(std::int64_t i) {
-    float value = x.at[0][i];
-    for (int input = 1; input < x.count; ++input) value = folded<fold>(value, x.at[input][i]);
-    y[i] = factor * value;
+  const bool whole = allHoldPieces(x) && holdPieces(y);
+  return forEachPiece(n, whole, stream, [=] __device__(auto i, auto width) {
+    auto values = read<width>(x.at[0] + i);
+    for (int input = 1; input < x.count; ++input) {
+      const auto next = read<width>(x.at[input] + i);
+#pragma unroll
+      for (int k = 0; k < width; ++k) values.at[k] = folded<fold>(values.at[k], next.at[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < width; ++k) values.at[k] = factor * values.at[k];
+    write(y + i, values);
   });
 }
 
@@ -297,46 +339,65 @@ cudaError_t launchFold(Fold fold, const Inputs<float>& x, float factor, float* y
 
 cudaError_t launchTimesOthers(const Inputs<float>& inputs, int skipped, const float* x, float* y,
                               std::int64_t n, cudaStream_t stream) {
-  return forEach(n, stream, [=] __device__(std::int64_t i) {
-    float value = x[i];
-    for (int input = 0; input < inputs.count; ++input)
-      if (input != skipped) value *= inputs.at[input][i];
-    y[i] = value;
+  const bool whole = allHoldPieces(inputs) && holdPieces(x, y);
+  return forEachPiece(n, whole, stream, [=] __device__(auto i, auto width) {
+    auto values = read<width>(x + i);
+    for (int input = 0; input < inputs.count; ++input) {
+      if (input == skipped) continue;
+      const auto next = read<width>(inputs.at[input] + i);
+#pragma unroll
+      for (int k = 0; k < width; ++k) values.at[k] *= next.at[k];
+    }
+    write(y + i, values);
   });
 }
 
 cudaError_t launchWhereLargest(const Inputs<float>& inputs, int own, const float* mine, const float* x,
                                float* y, std::int64_t n, cudaStream_t stream) {
-  return forEach(n, stream, [=] __device__(std::int64_t i) {
-    const float value = mine[i];
-    bool largest = true;
+  const bool whole = allHoldPieces(inputs) && holdPieces(mine, x, y);
+  return forEachPiece(n, whole, stream, [=] __device__(auto i, auto width) {
+    const auto values = read<width>(mine + i);
+    bool largest[width];
+#pragma unroll
+    for (int k = 0; k < width; ++k) largest[k] = true;
     for (int input = 0; input < inputs.count; ++input) {
-      const float other = inputs.at[input][i];
-      largest = largest && (input < own ? value > other : !(other > value));
+      const auto others = read<width>(inputs.at[input] + i);
+#pragma unroll
+      for (int k = 0; k < width; ++k)
+        largest[k] =
+            largest[k] && (input < own ? values.at[k] > others.at[k] : !(others.at[k] > values.at[k]));
     }
-    y[i] = largest ? x[i] : 0.0f;
+    auto piece = read<width>(x + i);
+#pragma unroll
+    for (int k = 0; k < width; ++k)
+      if (!largest[k]) piece.at[k] = 0.0f;
+    write(y + i, piece);
   });
 }
 
 cudaError_t launchScale(float factor, const float* x, float* y, std::int64_t n, cudaStream_t stream) {
-  return forEach(n, stream, [=] __device__(std::int64_t i) { y[i] = factor * x[i]; });
+  return map(n, x, y, stream, [=] __device__(float value) { return factor * value; });
 }
 
 cudaError_t launchCopyRuns(const float* x, std::int64_t rowX, float* y, std::int64_t rowY, std::int64_t outer,
                            std::int64_t run, cudaStream_t stream) {
-  return forEach(outer * run, stream, [=] __device__(std::int64_t i) {
-    y[i / run * rowY + i % run] = x[i / run * rowX + i % run];
+  const Extent each(run), fromX(rowX), fromY(rowY);
+  const bool whole = holdPieces(x, y) && run % kPiece == 0 && rowX % kPiece == 0 && rowY % kPiece == 0;
+  const std::int64_t most = outer * (rowX > rowY ? rowX : rowY);
+  return forEachPieceAndPlace(outer * run, most, whole, stream, [=] __device__(auto i, auto width) {
+    const auto row = i / each, place = i % each;
+    const auto piece = read<width>(x + (row * fromX + place));
+    write(y + (row * fromY + place), piece);
   });
 }
 
 cudaError_t launchWiden(const std::uint8_t* x, std::int64_t* y, std::int64_t n, cudaStream_t stream) {
-  return forEach(n, stream, [=] __device__(std::int64_t i) { y[i] = x[i]; });
+  return map(n, x, y, stream, [=] __device__(std::uint8_t value) { return value; });
 }
 
 cudaError_t launchClamp(float* x, float limit, std::int64_t n, cudaStream_t stream) {
-  return forEach(n, stream, [=] __device__(std::int64_t i) {
-    const float value = x[i];
-    x[i] = value < -limit ? -limit : value > limit ? limit : value;
+  return map(n, x, x, stream, [=] __device__(float value) {
+    return value < -limit ? -limit : value > limit ? limit : value;
   });
 }
 
@@ -353,17 +414,17 @@ template cudaError_t launchReorder<std::uint8_t>(const std::uint8_t*, float*, co
                                                  cudaStream_t);
 
 cudaError_t launchLoadBytes(const std::uint8_t* x, float* y, std::int64_t n, cudaStream_t stream) {
-  return forEach(n, stream, [=] __device__(std::int64_t i) { y[i] = valueOf(x[i]); });
+  return map(n, x, y, stream, [=] __device__(std::uint8_t value) { return valueOf(value); });
 }
 
 cudaError_t launchToBFloat16(const float* x, void* y, std::int64_t n, cudaStream_t stream) {
-  auto* const to = static_cast<__nv_bfloat16*>(y);
-  return forEach(n, stream, [=] __device__(std::int64_t i) { to[i] = __float2bfloat16_rn(x[i]); });
+  return map(n, x, static_cast<__nv_bfloat16*>(y), stream,
+             [=] __device__(float value) { return __float2bfloat16_rn(value); });
 }
 
 cudaError_t launchFromBFloat16(const void* x, float* y, std::int64_t n, cudaStream_t stream) {
-  const auto* const from = static_cast<const __nv_bfloat16*>(x);
-  return forEach(n, stream, [=] __device__(std::int64_t i) { y[i] = __bfloat162float(from[i]); });
+  return map(n, static_cast<const __nv_bfloat16*>(x), y, stream,
+             [=] __device__(__nv_bfloat16 value) { return __bfloat162float(value); });
 }
 
 cudaError_t launchColumnSums(const float* x, float* out, std::int64_t rows, std::int64_t columns,
@@ -382,10 +443,17 @@ cudaError_t launchChannelSums(const float* x, float* out, std::int64_t samples, 
 
 cudaError_t launchAddBias(const float* bias, float* y, std::int64_t n, std::int64_t channels,
                           std::int64_t pixels, bool relu, cudaStream_t stream) {
-  return forEach(n, stream, [=] __device__(std::int64_t i) {
-    const float value = bias ? y[i] + bias[i / pixels % channels] : y[i];
-    y[i] = relu && value < 0.0f ? 0.0f : value;
-  });
+  const auto finished = [=] __device__(float value) { return relu && value < 0.0f ? 0.0f : value; };
+  if (!bias) return map(n, y, y, stream, finished);
+  return forEachInChannels({n, channels, pixels}, holdPieces(y), holdPieces(bias), stream,
+                           [=] __device__(auto i, auto channel, auto width) {
+                             auto values = read<width>(y + i);
+                             const auto added = channel.of(bias);
+#pragma unroll
+                             for (int k = 0; k < width; ++k)
+                               values.at[k] = finished(values.at[k] + added.at[k]);
+                             write(y + i, values);
+                           });
 }
 
 }  // namespace muster::cuda

@@ -3,40 +3,151 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "muster/core/backend/cuda/kernels/launch.h"
+#include "muster/core/backend/extent.h"
+
+// Each element is a thread's work, or four neighbouring ones are: reads of 16 bytes by as many threads as a
+// GPU holds keep its memory busy, and blocks that begin one after the other leave no part of it idle.
 
 namespace muster::cuda {
 
-/// Calls f(i) for each i below n, over the whole grid.
-template <typename F>
-__global__ void __launch_bounds__(kBlockThreads) forEachKernel(std::int64_t n, F f) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x; i < n; i += step)
-    f(i);
+/// A grid may have 2^31 - 1 blocks, more than a GPU's memory can hold elements for.
+constexpr unsigned blocksForAll(std::int64_t elements, std::int64_t elementsPerBlock = kBlockThreads) {
+  return static_cast<unsigned>((elements + elementsPerBlock - 1) / elementsPerBlock);
+}
+
+/// Elements whose numbers are of 32 bits, those of the last block's idle threads too.
+inline constexpr std::int64_t kMostNarrow = 0x7fffffff - kBlockThreads;
+
+template <typename Index>
+__device__ Index threadInGrid() {
+  return static_cast<Index>(blockIdx.x) * kBlockThreads + static_cast<Index>(threadIdx.x);
+}
+
+/// Calls f(i) for each i below n.
+template <typename Index, typename F>
+__global__ void __launch_bounds__(kBlockThreads) forEachKernel(Index n, F f) {
+  const auto i = threadInGrid<Index>();
+  if (i < n) f(i);
+}
+
+template <typename Index, typename F>
+cudaError_t launchForEach(std::int64_t n, cudaStream_t stream, F f) {
+  if (n <= 0) return cudaSuccess;
+  forEachKernel<Index><<<blocksForAll(n), kBlockThreads, 0, stream>>>(static_cast<Index>(n), f);
+  return cudaGetLastError();
 }
 
 template <typename F>
 cudaError_t forEach(std::int64_t n, cudaStream_t stream, F f) {
+  return launchForEach<std::int64_t>(n, stream, f);
+}
+
+/// The same for an f that computes places, with `Extent`s: i has 32 bits where `most`, the number of elements
+/// of the largest tensor that f looks into, fits them, else 64. f takes both, as `auto`.
+template <typename F>
+cudaError_t forEachPlace(std::int64_t n, std::int64_t most, cudaStream_t stream, F f) {
+  if (n <= kMostNarrow && most <= kMostNarrow) return launchForEach<std::int32_t>(n, stream, f);
+  return launchForEach<std::int64_t>(n, stream, f);
+}
+
+/// Neighbouring elements, read or written at once.
+template <typename T, int width>
+struct alignas(sizeof(T) * width < 16 ? sizeof(T) * width : 16) Piece {
+  T at[width];
+};
+template <int width>
+using Width = std::integral_constant<int, width>;
+inline constexpr int kPiece = 4;  // elements: 16 bytes of floats
+
+// Of an address like `x + (row * size + place)`, whose places are added first, the compiler sees more surely
+// that it is one access.
+template <int width, typename T>
+__device__ Piece<T, width> read(const T* from) {
+  return *reinterpret_cast<const Piece<T, width>*>(from);
+}
+template <int width, typename T>
+__device__ void write(T* to, const Piece<T, width>& piece) {
+  *reinterpret_cast<Piece<T, width>*>(to) = piece;
+}
+
+/// Whether pieces of kPiece elements may be read and written from these addresses on.
+template <typename... T>
+bool holdPieces(const T*... from) {
+  return ((reinterpret_cast<std::uintptr_t>(from) % alignof(Piece<T, kPiece>) == 0) && ...);
+}
+
+/// Calls f(i, Width<kPiece>) for the first `pieces` pieces of n elements, f(i, Width<1>) for the elements
+/// behind them.
+template <typename Index, typename F>
+__global__ void __launch_bounds__(kBlockThreads) forEachPieceKernel(Index n, Index pieces, F f) {
+  const auto turn = threadInGrid<Index>();
+  if (turn < pieces) {
+    f(kPiece * turn, Width<kPiece>{});
+  } else if (const Index i = turn + (kPiece - 1) * pieces; i < n) {
+    f(i, Width<1>{});
+  }
+}
+
+template <typename Index, typename F>
+cudaError_t launchForEachPiece(std::int64_t n, bool whole, cudaStream_t stream, F f) {
   if (n <= 0) return cudaSuccess;
-  forEachKernel<<<blocksFor(n), kBlockThreads, 0, stream>>>(n, f);
+  const std::int64_t pieces = whole ? n / kPiece : 0, turns = n - (kPiece - 1) * pieces;
+  forEachPieceKernel<Index><<<blocksForAll(turns), kBlockThreads, 0, stream>>>(static_cast<Index>(n),
+                                                                               static_cast<Index>(pieces), f);
   return cudaGetLastError();
+}
+
+/// Calls f(i, width) such that all n elements are met once, from i on as many as `width` says: kPiece as far
+/// as that goes where `whole` allows it (`holdPieces`), else 1.
+template <typename F>
+cudaError_t forEachPiece(std::int64_t n, bool whole, cudaStream_t stream, F f) {
+  return launchForEachPiece<std::int64_t>(n, whole, stream, f);
+}
+/// The same for an f that computes places, as `forEachPlace` has it.
+template <typename F>
+cudaError_t forEachPieceAndPlace(std::int64_t n, std::int64_t most, bool whole, cudaStream_t stream, F f) {
+  if (n <= kMostNarrow && most <= kMostNarrow) return launchForEachPiece<std::int32_t>(n, whole, stream, f);
+  return launchForEachPiece<std::int64_t>(n, whole, stream, f);
+}
+
+/// y[i] = f(x[i]) for each i below n; x and y may be the same memory.
+template <typename X, typename Y, typename F>
+cudaError_t map(std::int64_t n, const X* x, Y* y, cudaStream_t stream, F f) {
+  return forEachPiece(n, holdPieces(x, y), stream, [=] __device__(auto i, auto width) {
+    const auto from = read<width>(x + i);
+    Piece<Y, width> to;
+#pragma unroll
+    for (int k = 0; k < width; ++k) to.at[k] = f(from.at[k]);
+    write<width>(y + i, to);
+  });
+}
+/// y[i] = f(a[i], b[i]) for each i below n; y may be the memory of a or b.
+template <typename A, typename B, typename Y, typename F>
+cudaError_t map(std::int64_t n, const A* a, const B* b, Y* y, cudaStream_t stream, F f) {
+  return forEachPiece(n, holdPieces(a, b, y), stream, [=] __device__(auto i, auto width) {
+    const auto first = read<width>(a + i);
+    const auto second = read<width>(b + i);
+    Piece<Y, width> to;
+#pragma unroll
+    for (int k = 0; k < width; ++k) to.at[k] = f(first.at[k], second.at[k]);
+    write<width>(y + i, to);
+  });
 }
 
 /// Calls f(row, lane) for each row in all threads of one warp.
 template <typename F>
 __global__ void __launch_bounds__(kBlockThreads) forEachRowKernel(std::int64_t rows, F f) {
-  constexpr int kWarps = kBlockThreads / 32;
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kWarps;
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32; row < rows;
-       row += step)
-    f(row, static_cast<int>(threadIdx.x % 32));
+  const std::int64_t row = threadInGrid<std::int64_t>() / 32;
+  if (row < rows) f(row, static_cast<int>(threadIdx.x % 32));
 }
 
 template <typename F>
 cudaError_t forEachRow(std::int64_t rows, cudaStream_t stream, F f) {
   if (rows <= 0) return cudaSuccess;
-  forEachRowKernel<<<blocksFor(rows, kBlockThreads / 32), kBlockThreads, 0, stream>>>(rows, f);
+  forEachRowKernel<<<blocksForAll(rows, kBlockThreads / 32), kBlockThreads, 0, stream>>>(rows, f);
   return cudaGetLastError();
 }
 

@@ -1,5 +1,6 @@
 #include "muster/core/backend/cuda/kernels/norm.h"
 
+#include "muster/core/backend/cuda/kernels/channels.cuh"
 #include "muster/core/backend/cuda/kernels/for_each.cuh"
 #include "muster/core/backend/cuda/kernels/reduce.cuh"
 
@@ -102,12 +103,13 @@ cudaError_t sumChannels(const ChannelShape& s, double* scratch, cudaStream_t str
 
 /// One expression for both directions, so that a ReLU lets the gradient through exactly where it let the
 /// value through.
-__device__ float normalised(const ChannelConstants& k, std::int64_t channel, float x) {
-  return __fmaf_rn(x - k.mean[channel], k.scale[channel], k.shift[channel]);
+__device__ float normalised(float x, float mean, float scale, float shift) {
+  return __fmaf_rn(x - mean, scale, shift);
 }
 
 __device__ float gradientBehind(const BatchNormCall& c, std::int64_t channel, float x, float gradY) {
-  return !c.relu || normalised(c.constants, channel, x) > 0.0f ? gradY : 0.0f;
+  const ChannelConstants& k = c.constants;
+  return !c.relu || normalised(x, k.mean[channel], k.scale[channel], k.shift[channel]) > 0.0f ? gradY : 0.0f;
 }
 
 /// From the mean and variance that are kept.
@@ -123,18 +125,13 @@ __device__ void makeConstants(const BatchNormCall& call, std::int64_t c, const f
   k.shift[c] = static_cast<float>((beta ? beta[c] : 0.0) + times * (k.mean[c] - mean));
 }
 
-/// Calls f(place, channel) for all values.
+/// Calls f(i, channels, width) for all values, as `forEachInChannels` does.
 template <typename F>
-cudaError_t forEachValue(const ChannelShape& s, cudaStream_t stream, F f) {
-  const std::int64_t n = s.samples * s.channels * s.pixels;
-  if (n <= kShort) {
-    const auto channels = static_cast<std::uint32_t>(s.channels);
-    const auto pixels = static_cast<std::uint32_t>(s.pixels);
-    return forEach(n, stream, [=] __device__(std::int64_t i) {
-      f(i, static_cast<std::int64_t>(static_cast<std::uint32_t>(i) / pixels % channels));
-    });
-  }
-  return forEach(n, stream, [=] __device__(std::int64_t i) { f(i, i / s.pixels % s.channels); });
+cudaError_t forEachValue(const BatchNormCall& call, bool whole, cudaStream_t stream, F f) {
+  const ChannelShape& s = call.shape;
+  const ChannelConstants& k = call.constants;
+  return forEachInChannels({s.samples * s.channels * s.pixels, s.channels, s.pixels}, whole,
+                           holdPieces(k.mean, k.scale, k.shift, k.a, k.b, k.c), stream, f);
 }
 
 }  // namespace
@@ -190,9 +187,17 @@ cudaError_t launchConstantsOf(const BatchNormCall& call, const float* mean, cons
 }
 
 cudaError_t launchNormalise(const BatchNormCall& call, const float* x, float* y, cudaStream_t stream) {
-  return forEachValue(call.shape, stream, [=] __device__(std::int64_t i, std::int64_t c) {
-    const float value = normalised(call.constants, c, x[i]);
-    y[i] = call.relu && value < 0.0f ? 0.0f : value;  // NaN stays
+  const ChannelConstants k = call.constants;
+  const bool relu = call.relu;
+  return forEachValue(call, holdPieces(x, y), stream, [=] __device__(auto i, auto channels, auto width) {
+    const auto mean = channels.of(k.mean), scale = channels.of(k.scale), shift = channels.of(k.shift);
+    auto values = read<width>(x + i);
+#pragma unroll
+    for (int at = 0; at < width; ++at) {
+      const float value = normalised(values.at[at], mean.at[at], scale.at[at], shift.at[at]);
+      values.at[at] = relu && value < 0.0f ? 0.0f : value;  // NaN stays
+    }
+    write(y + i, values);
   });
 }
 
@@ -237,10 +242,22 @@ cudaError_t launchBatchNormGradient(const BatchNormCall& call, const float* x, c
     k.c[c] = sums ? static_cast<float>(b * (k.mean[c] - k.meanOf[c]) - a * sums[c] / count) : 0.0f;
   });
   if (error != cudaSuccess) return error;
-  return forEachValue(call.shape, stream, [=] __device__(std::int64_t i, std::int64_t c) {
-    const float value = x[i];
-    gradX[i] = k.a[c] * gradientBehind(call, c, value, gradY[i]) + (k.b[c] * (value - k.mean[c]) + k.c[c]);
-  });
+  const bool relu = call.relu;
+  return forEachValue(
+      call, holdPieces(x, gradY, gradX), stream, [=] __device__(auto i, auto channels, auto width) {
+        const auto mean = channels.of(k.mean), scale = channels.of(k.scale), shift = channels.of(k.shift);
+        const auto a = channels.of(k.a), b = channels.of(k.b), c = channels.of(k.c);
+        const auto values = read<width>(x + i);
+        auto grads = read<width>(gradY + i);
+#pragma unroll
+        for (int at = 0; at < width; ++at) {
+          const float value = values.at[at];
+          const bool passes = !relu || normalised(value, mean.at[at], scale.at[at], shift.at[at]) > 0.0f;
+          const float grad = passes ? grads.at[at] : 0.0f;
+          grads.at[at] = a.at[at] * grad + (b.at[at] * (value - mean.at[at]) + c.at[at]);
+        }
+        write(gradX + i, grads);
+      });
 }
 
 namespace {
