@@ -95,6 +95,13 @@ Tensor nanTensor(const Shape& shape, Layout layout, Device device) {
   return device.isCpu() ? tensor : copyTo(tensor, device);
 }
 
+Tensor shifted(const Tensor& tensor, std::int64_t by) {
+  const Shape& shape = tensor.shape();
+  Tensor moved = Tensor::empty({shape.elements() + by}, DType::Float32, tensor.device()).slice(by, shape);
+  copy(tensor, moved);
+  return moved;
+}
+
 double maxError(const Array& array, const Array& expected) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (!(array.shape == expected.shape)) return infinity;

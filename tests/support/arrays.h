@@ -40,6 +40,9 @@ Tensor toTensor(const Array& array, Layout layout = Layout::RowMajor, Device dev
 /// Float32, every element and all padding NaN: what an output holds before it is written.
 Tensor nanTensor(const Shape& shape, Layout layout = Layout::RowMajor, Device device = Device::cpu());
 
+/// The tensor's numbers in memory that begins `by` elements behind an allocation; float32, RowMajor.
+Tensor shifted(const Tensor& tensor, std::int64_t by);
+
 /// The index of element (n, c, h, w) in the storage of a layout.
 std::int64_t storageIndex(const Shape& shape, Layout layout, std::int64_t n, std::int64_t c, std::int64_t h,
                           std::int64_t w);

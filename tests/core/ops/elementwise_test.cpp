@@ -173,14 +173,6 @@ TEST_CASE_TEMPLATE("ranges of a dimension are copied, and nothing else is touche
   }
 }
 
-/// The tensor's numbers `by` elements behind the beginning of an allocation.
-Tensor shifted(const Tensor& tensor, std::int64_t by) {
-  const Shape& shape = tensor.shape();
-  Tensor moved = Tensor::empty({shape.elements() + by}, DType::Float32, tensor.device()).slice(by, shape);
-  copy(tensor, moved);
-  return moved;
-}
-
 /// Operations on two tensors, each giving a third of the same shape.
 struct Operation {
   std::string_view name;
@@ -241,7 +233,7 @@ TEST_CASE_TEMPLATE("wherever tensors begin, the bits are the same and nothing be
         CAPTURE(ofY);
         Tensor around = test::nanTensor({shape.elements() + ofY + 5}, Layout::RowMajor, device);
         Tensor y = around.slice(ofY, shape);
-        operation.run(shifted(a, ofA), shifted(b, ofB), y, context);
+        operation.run(test::shifted(a, ofA), test::shifted(b, ofB), y, context);
         context.synchronize();
         CHECK(test::sameBits(y, expected));
         const Array got = test::toArray(around);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "muster/core/base/error.h"
 #include "tests/support/devices.h"
@@ -14,9 +15,6 @@ namespace {
 
 using test::Array;
 namespace reference = test::reference;
-
-constexpr Layout kLayouts[] = {Layout::RowMajor, Layout::ChannelsLast, Layout::ChannelBlocks,
-                               Layout::SampleBlocks};
 
 void checkAgainstReference(const Pool2dShape& shape, const Array& x, const Array& gradY, Layout layout,
                            Context& context) {
@@ -61,6 +59,25 @@ TEST_CASE_TEMPLATE("pooling agrees with the reference over shapes, layouts and t
        .padding = {1, 1}},
       {.batch = 2, .channels = 5, .height = 17, .width = 16, .kernel = {17, 16}, .stride = {1, 1}},
       {.batch = 1, .channels = 1, .height = 1, .width = 1, .kernel = {1, 1}, .stride = {1, 1}},
+      // Squares side by side, with rows and columns that lie in none.
+      {.batch = 3, .channels = 5, .height = 7, .width = 8},
+      {.batch = 3, .channels = 8, .height = 6, .width = 7},
+      // Channels in fours: windows that overlap, and that leave gaps; a kernel of more than 256 places.
+      {.batch = 2,
+       .channels = 8,
+       .height = 6,
+       .width = 7,
+       .kernel = {3, 3},
+       .stride = {1, 2},
+       .padding = {1, 1}},
+      {.batch = 2,
+       .channels = 4,
+       .height = 9,
+       .width = 10,
+       .kernel = {2, 2},
+       .stride = {3, 4},
+       .padding = {1, 0}},
+      {.batch = 2, .channels = 4, .height = 20, .width = 19, .kernel = {17, 16}, .stride = {1, 2}},
   };
   for (Pool2dShape shape : shapes)
     for (PoolKind kind : {PoolKind::Max, PoolKind::Average}) {
@@ -79,9 +96,12 @@ TEST_CASE_TEMPLATE("pooling agrees with the reference over shapes, layouts and t
     }
 }
 
-TEST_CASE("of equal values the first in row-major order gets the gradient") {
-  Context context;
-  for (Layout layout : kLayouts) {
+TEST_CASE_TEMPLATE("of equal values the first in row-major order gets the gradient", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
+  for (Layout layout : Where::layouts()) {
     CAPTURE(nameOf(layout));
     // Sixteen samples and channels, so that whole vectors are compared too.
     const Pool2dShape shape{.batch = 16, .channels = 16, .height = 2, .width = 2};
@@ -93,25 +113,30 @@ TEST_CASE("of equal values the first in row-major order gets the gradient") {
       expected.at(plane * 4 + 1) = static_cast<double>(plane + 1);
     }
     auto plan = planPool2d(shape, layout, context);
-    Tensor y = test::nanTensor(shape.output(), layout), gradX = test::nanTensor(shape.input(), layout);
-    plan->forward(test::toTensor(x, layout), y);
-    plan->backward(test::toTensor(gradY, layout), gradX);
+    Tensor y = test::nanTensor(shape.output(), layout, device);
+    Tensor gradX = test::nanTensor(shape.input(), layout, device);
+    plan->forward(test::toTensor(x, layout, device), y);
+    plan->backward(test::toTensor(gradY, layout, device), gradX);
+    context.synchronize();
     CHECK(test::maxError(gradX, expected) == 0);
   }
 }
 
-TEST_CASE("padding never wins, minus infinity can, and NaN always does") {
-  Context context;
+TEST_CASE_TEMPLATE("padding never wins, minus infinity can, and NaN always does", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  for (Layout layout : kLayouts) {
+  for (Layout layout : Where::layouts()) {
     CAPTURE(nameOf(layout));
     const Pool2dShape shape{.height = 1, .width = 4, .kernel = {2, 2}, .stride = {1, 1}, .padding = {1, 1}};
     // Windows of one row: {-3}, {-3, -inf}, {-inf, -inf}, {-inf, NaN}, {NaN}
     const Array x(shape.input(), {-3, -infinity, -infinity, std::nan("")});
     auto plan = planPool2d(shape, layout, context);
-    Tensor y = test::nanTensor(shape.output(), layout);
-    Tensor input = test::toTensor(x, layout);
-    plan->forward(input, y);
+    Tensor y = test::nanTensor(shape.output(), layout, device);
+    plan->forward(test::toTensor(x, layout, device), y);
+    context.synchronize();
     const Array got = test::toArray(y);
     for (std::int64_t row = 0; row < 2; ++row) {
       CHECK(got.at(row * 5 + 0) == -3);
@@ -119,6 +144,79 @@ TEST_CASE("padding never wins, minus infinity can, and NaN always does") {
       CHECK(got.at(row * 5 + 2) == -infinity);
       CHECK(std::isnan(got.at(row * 5 + 3)));
       CHECK(std::isnan(got.at(row * 5 + 4)));
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("of a square's four pixels the first NaN wins, else the first of the largest", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
+  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+  const double values[] = {-infinity, -1, 0, 2, infinity, nan};
+  // A square for each way to fill it, four to a row.
+  constexpr std::int64_t kSquares = 6 * 6 * 6 * 6;
+  const Pool2dShape shape{.batch = kSquares / 16, .channels = 4, .height = 2, .width = 8};
+  Array x(shape.input()), gradY(shape.output()), expected(shape.input());
+  std::vector<double> largest;
+  for (std::int64_t square = 0; square < kSquares; ++square) {
+    const std::int64_t place[] = {square % 6, square / 6 % 6, square / 36 % 6, square / 216};
+    int winner = 0;
+    for (int i = 1; i < 4; ++i) {
+      const double best = values[place[winner]], value = values[place[i]];
+      if (!std::isnan(best) && (std::isnan(value) || value > best)) winner = i;
+    }
+    const auto at = [&](int i) { return square / 4 * 16 + i / 2 * 8 + square % 4 * 2 + i % 2; };
+    for (int i = 0; i < 4; ++i) x.at(at(i)) = values[place[i]];
+    largest.push_back(values[place[winner]]);
+    gradY.at(square) = static_cast<double>(square + 1);
+    expected.at(at(winner)) = static_cast<double>(square + 1);
+  }
+  for (Layout layout : Where::layouts()) {
+    CAPTURE(nameOf(layout));
+    auto plan = planPool2d(shape, layout, context);
+    Tensor y = test::nanTensor(shape.output(), layout, device);
+    Tensor gradX = test::nanTensor(shape.input(), layout, device);
+    plan->forward(test::toTensor(x, layout, device), y);
+    plan->backward(test::toTensor(gradY, layout, device), gradX);
+    context.synchronize();
+    const Array got = test::toArray(y);
+    std::int64_t wrong = 0;
+    for (std::int64_t square = 0; square < kSquares; ++square) {
+      const double value = got.at(square), right = largest[static_cast<std::size_t>(square)];
+      wrong += std::isnan(right) ? !std::isnan(value) : value != right;
+    }
+    CHECK(wrong == 0);
+    CHECK(test::maxError(gradX, expected) == 0);
+  }
+}
+
+TEST_CASE_TEMPLATE("pooling gives the same bits wherever its tensors begin", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
+  std::mt19937_64 random(3);
+  for (const PoolKind kind : {PoolKind::Max, PoolKind::Average}) {
+    const Pool2dShape shape{.kind = kind, .batch = 2, .channels = 3, .height = 7, .width = 8};
+    const Tensor x = test::toTensor(test::randomArray(shape.input(), random), Layout::RowMajor, device);
+    const Tensor gradY = test::toTensor(test::randomArray(shape.output(), random), Layout::RowMajor, device);
+    const auto run = [&](std::int64_t by) {
+      auto plan = planPool2d(shape, Layout::RowMajor, context);
+      std::vector<Tensor> results{test::nanTensor(shape.output(), Layout::RowMajor, device),
+                                  test::nanTensor(shape.input(), Layout::RowMajor, device)};
+      for (Tensor& result : results) result = test::shifted(result, by);
+      plan->forward(test::shifted(x, by), results[0]);
+      plan->backward(test::shifted(gradY, by), results[1]);
+      context.synchronize();
+      return results;
+    };
+    const auto expected = run(0);
+    for (const std::int64_t by : {1, 2, 3}) {
+      CAPTURE(by);
+      const auto got = run(by);
+      CHECK(test::sameBits(got[0], expected[0]));
+      CHECK(test::sameBits(got[1], expected[1]));
     }
   }
 }
