@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
@@ -13,8 +14,10 @@ namespace {
 
 constexpr Layout kLayouts[] = {Layout::RowMajor, Layout::ChannelsLast, Layout::ChannelBlocks,
                                Layout::SampleBlocks};
-const Shape kShapes[] = {{1, 1, 1, 1},  {16, 16, 2, 3}, {17, 20, 5, 4},
-                         {3, 33, 1, 7}, {40, 1, 6, 6},  {5, 3, 9, 8}};
+// The last ones are cut into tiles on a GPU: several of them with a rest, long and narrow ones, a full one.
+const Shape kShapes[] = {{1, 1, 1, 1},   {16, 16, 2, 3}, {17, 20, 5, 4}, {3, 33, 1, 7},
+                         {40, 1, 6, 6},  {5, 3, 9, 8},   {2, 70, 9, 9},  {3, 2, 30, 41},
+                         {2, 600, 2, 1}, {1, 512, 1, 2}, {1, 31, 11, 3}, {2, 32, 8, 4}};
 
 TEST_CASE_TEMPLATE("reordering moves every element from any layout to any other, padding zero", Where,
                    MUSTER_TEST_DEVICES) {
@@ -38,6 +41,26 @@ TEST_CASE_TEMPLATE("reordering moves every element from any layout to any other,
           CHECK(test::maxError(y, x) == 0);
           CHECK(test::paddingIsZero(y));
         }
+}
+
+TEST_CASE_TEMPLATE("reordering writes nothing behind its target", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
+  std::mt19937_64 random(5);
+  constexpr std::int64_t kBehind = 5000;
+  for (const Shape& shape : kShapes) {
+    CAPTURE(shape.toString());
+    const auto x = test::randomArray(shape, random);
+    Tensor around = test::nanTensor({shape.elements() + kBehind}, Layout::RowMajor, device);
+    Tensor y = around.slice(0, shape);
+    reorder(test::toTensor(x, Layout::ChannelsLast, device), y, context);
+    context.synchronize();
+    CHECK(test::maxError(y, x) == 0);
+    const test::Array behind = test::toArray(around);
+    CHECK(std::all_of(behind.values.end() - kBehind, behind.values.end(),
+                      [](double value) { return std::isnan(value); }));
+  }
 }
 
 TEST_CASE_TEMPLATE("features are loaded as float32, bytes as value/255", Where, MUSTER_TEST_DEVICES) {
