@@ -1,5 +1,6 @@
 #include "muster/core/ops/batch_norm.h"
 
+#include "muster/core/backend/cuda/channel_shape.h"
 #include "muster/core/backend/cuda/kernels/norm.h"
 #include "muster/core/backend/cuda/state.h"
 #include "muster/core/base/error.h"
@@ -7,12 +8,6 @@
 
 namespace muster::cuda {
 namespace {
-
-ChannelShape channelShapeOf(const Shape& input, Layout layout) {
-  const std::int64_t pixels = input.elements() / (input[0] * input[1]);
-  if (layout == Layout::ChannelsLast) return {input[0] * pixels, input[1], 1};
-  return {input[0], input[1], pixels};
-}
 
 const float* orNull(const Tensor& tensor) {
   return tensor.defined() ? tensor.data<float>() : nullptr;
@@ -25,8 +20,7 @@ class KernelBatchNorm final : public BatchNormPlan {
         layout_(layout),
         context_(context),
         channelShape_(channelShapeOf(shape.input, layout)),
-        doubles_(bytes(3 * shape.channels() + channelScratch(channelShape_), sizeof(double)),
-                 context.device()),
+        doubles_(bytes(3 * shape.channels(), sizeof(double)), context.device()),
         floats_(bytes(6 * shape.channels(), sizeof(float)), context.device()) {}
 
   Layout layout() const override { return layout_; }
@@ -109,7 +103,7 @@ class KernelBatchNorm final : public BatchNormPlan {
                           .c = narrow + 5 * c},
             .epsilon = shape_.epsilon,
             .relu = shape_.activation == Activation::ReLU,
-            .scratch = wide + 3 * c};
+            .partial = stateOf(context_).partialSums()};
   }
 
   void run(const Tensor& x, Tensor& y) {
@@ -148,7 +142,7 @@ class KernelBatchNorm final : public BatchNormPlan {
   Layout layout_;
   Context& context_;
   ChannelShape channelShape_;
-  Buffer doubles_;  // [3, channels] statistics; parts of sums
+  Buffer doubles_;  // [3, channels] statistics
   Buffer floats_;   // [6, channels] constants
 };
 

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "muster/core/backend/cuda/channel_shape.h"
 #include "muster/core/backend/cuda/direct_conv2d.h"
 #include "muster/core/backend/cuda/kernels/elementwise.h"
 
@@ -377,12 +378,8 @@ class DnnConv2d final : public Conv2dPlan {
 
   void sumBias(const Tensor& gradY, Tensor& gradBias) {
     expect("gradBias", gradBias, {shape_.outChannels}, Layout::RowMajor);
-    const std::int64_t samples = shape_.batch, pixels = gradY.shape()[2] * gradY.shape()[3];
-    const float* from = gradY.data<float>();
-    float* to = gradBias.data<float>();
-    MUSTER_CUDA_CHECK(
-        lastChannels() ? launchColumnSums(from, to, samples * pixels, shape_.outChannels, state().stream())
-                       : launchChannelSums(from, to, samples, shape_.outChannels, pixels, state().stream()));
+    MUSTER_CUDA_CHECK(launchChannelSums(channelShapeOf(gradY.shape(), layout_), gradY.data<float>(),
+                                        gradBias.data<float>(), state().partialSums(), state().stream()));
   }
 
   const void* rounded(const float* from, const Staging& place, std::int64_t elements) const {

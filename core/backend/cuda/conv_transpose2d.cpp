@@ -1,5 +1,6 @@
 #include "muster/core/ops/conv_transpose2d.h"
 
+#include "muster/core/backend/cuda/channel_shape.h"
 #include "muster/core/backend/cuda/kernels/elementwise.h"
 #include "muster/core/backend/cuda/state.h"
 #include "muster/core/ops/detail/expect.h"
@@ -34,11 +35,8 @@ class TransposedPlan final : public Conv2dPlan {
     convolution_->backwardWeights(gradY, x, gradWeight, none_);
     if (!gradBias.defined()) return;
     expectBias("gradBias", gradBias);
-    const std::int64_t samples = gradY.shape()[0], pixels = gradY.shape()[2] * gradY.shape()[3];
-    const float* from = gradY.data<float>();
-    float* to = gradBias.data<float>();
-    MUSTER_CUDA_CHECK(lastChannels() ? launchColumnSums(from, to, samples * pixels, channels_, stream())
-                                     : launchChannelSums(from, to, samples, channels_, pixels, stream()));
+    MUSTER_CUDA_CHECK(launchChannelSums(channelShapeOf(gradY.shape(), outputLayout()), gradY.data<float>(),
+                                        gradBias.data<float>(), stateOf(context_).partialSums(), stream()));
   }
 
  private:

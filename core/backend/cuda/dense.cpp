@@ -1,5 +1,6 @@
 #include "muster/core/ops/dense.h"
 
+#include "muster/core/backend/cuda/kernels/channel_sums.h"
 #include "muster/core/backend/cuda/kernels/elementwise.h"
 #include "muster/core/backend/cuda/matmul.h"
 #include "muster/core/ops/detail/expect.h"
@@ -55,7 +56,8 @@ class MatmulDense final : public DensePlan {
     weights_.run(gradY_.of(gradY, stream), x_.of(x, stream), nullptr, gradWeight.data<float>());
     if (!gradBias.defined()) return;
     expect("gradBias", gradBias, {out_});
-    MUSTER_CUDA_CHECK(launchColumnSums(gradY.data<float>(), gradBias.data<float>(), batch_, out_, stream));
+    MUSTER_CUDA_CHECK(launchChannelSums({batch_, out_, 1}, gradY.data<float>(), gradBias.data<float>(),
+                                        stateOf(context_).partialSums(), stream));
   }
 
  private:

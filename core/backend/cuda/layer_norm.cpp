@@ -12,9 +12,7 @@ class KernelLayerNorm final : public LayerNormPlan {
   KernelLayerNorm(const LayerNormShape& shape, Context& context)
       : shape_(shape),
         context_(context),
-        moments_(static_cast<std::size_t>(shape.rows) * sizeof(RowMoments), context.device()),
-        scratch_(static_cast<std::size_t>(channelScratch({shape.rows, shape.features, 1})) * sizeof(double),
-                 context.device()) {}
+        moments_(static_cast<std::size_t>(shape.rows) * sizeof(RowMoments), context.device()) {}
 
   void forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, Tensor& y) override {
     expect("x", x, shape_.input());
@@ -37,7 +35,7 @@ class KernelLayerNorm final : public LayerNormPlan {
     expect("gradBeta", gradBeta, {shape_.features});
     MUSTER_CUDA_CHECK(launchLayerNormParameters(call(), x.data<float>(), gradY.data<float>(),
                                                 gradGamma.data<float>(), gradBeta.data<float>(),
-                                                reinterpret_cast<double*>(scratch_.data()), stream()));
+                                                stateOf(context_).partialSums(), stream()));
   }
 
  private:
@@ -59,7 +57,6 @@ class KernelLayerNorm final : public LayerNormPlan {
   LayerNormShape shape_;
   Context& context_;
   Buffer moments_;  // [rows] RowMoments
-  Buffer scratch_;  // parts of sums
 };
 
 }  // namespace

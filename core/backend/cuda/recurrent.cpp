@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "muster/core/backend/cuda/kernels/channel_sums.h"
 #include "muster/core/backend/cuda/kernels/elementwise.h"
 #include "muster/core/backend/cuda/kernels/sequence.h"
 #include "muster/core/backend/cuda/matmul.h"
@@ -134,8 +135,8 @@ class RecurrentLoop : public RecurrentPlan {
     const void* const gradGates = factors_.gradGates.of(gradGates_, stream());
     products_.inputWeight->run(gradGates, factors_.input.of(x_, stream()), nullptr,
                                gradients.input.data<float>());
-    MUSTER_CUDA_CHECK(launchColumnSums(gradGates_.data<float>(), gradients.bias.data<float>(),
-                                       shape_.steps * shape_.batch, columns_, stream()));
+    MUSTER_CUDA_CHECK(launchChannelSums({shape_.steps * shape_.batch, columns_, 1}, gradGates_.data<float>(),
+                                        gradients.bias.data<float>(), partialSums(), stream()));
     gradientsOfRecurrence(gradients);
     if (!gradX.defined()) return;
     products_.gradInput->run(gradGates, factors_.inputWeight.of(weights.input, stream()), nullptr,
@@ -166,6 +167,7 @@ class RecurrentLoop : public RecurrentPlan {
   virtual float* gradProducts(std::int64_t t) const { return ofStep(gradGates_, t); }
 
   cudaStream_t stream() const { return stateOf(context_).stream(); }
+  PartialSums partialSums() const { return stateOf(context_).partialSums(); }
   /// The rows of step t of a tensor [T, N, ...].
   float* ofStep(const Tensor& tensor, std::int64_t t) const {
     return tensor.data<float>() + t * shape_.batch * tensor.shape()[2];
@@ -282,8 +284,8 @@ class GruPlan final : public RecurrentLoop {
 
   void gradientsOfRecurrence(RecurrentWeights& gradients) override {
     RecurrentLoop::gradientsOfRecurrence(gradients);
-    MUSTER_CUDA_CHECK(launchColumnSums(gradProducts(0), biasSums_.data<float>(), shape_.steps * shape_.batch,
-                                       columns_, stream()));
+    MUSTER_CUDA_CHECK(launchChannelSums({shape_.steps * shape_.batch, columns_, 1}, gradProducts(0),
+                                        biasSums_.data<float>(), partialSums(), stream()));
     copy(biasSums_.rows(2 * shape_.units, columns_), gradients.recurrentBias, context_);
   }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "muster/core/backend/cuda/kernels/channel_sums.h"
 #include "muster/core/backend/cuda/kernels/elementwise.h"
 #include "muster/core/base/error.h"
 #include "muster/core/device/detail/cuda.h"
@@ -11,6 +12,7 @@ namespace muster::cuda {
 namespace {
 
 constexpr int kFirstWithTensorFloat32 = 8;  // compute capability, major
+static_assert(kMostPartialSums * sizeof(double) <= kScratchBytes);
 
 MathMode resolve(Device device, bool fast, std::optional<MathMode> mode) {
   if (!mode) return fast ? MathMode::TensorFloat32 : MathMode::Float32;
@@ -115,7 +117,7 @@ State::State(Device device, std::optional<MathMode> mode, bool layers)
       copy_(makeStream()),
       workspace_(layers ? kWorkspaceBytes : 0, device),
       scratch_(kScratchBytes, device),
-      counter_(sizeof(std::uint32_t), device),
+      counters_(kSumCounters * sizeof(std::uint32_t), device),
       deviceResult_(kResultBytes, device),
       hostResult_(Buffer::pinned(kResultBytes)) {
   if (layers) {
@@ -123,7 +125,7 @@ State::State(Device device, std::optional<MathMode> mode, bool layers)
     dnn_ = make<DnnOwner>([](auto* handle) { MUSTER_CUDA_CHECK(dnn().cudnnCreate(handle)); });
     MUSTER_CUDA_CHECK(dnn().cudnnSetStream(dnn_.get(), stream()));
   }
-  MUSTER_CUDA_CHECK(cudaMemsetAsync(counter_.data(), 0, counter_.bytes(), stream()));
+  MUSTER_CUDA_CHECK(cudaMemsetAsync(counters_.data(), 0, counters_.bytes(), stream()));
   synchronize();
   ++statesAlive;
 }

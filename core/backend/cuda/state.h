@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "muster/core/backend/cuda/kernels/launch.h"
 #include "muster/core/backend/cuda/owners.h"
 #include "muster/core/device/buffer.h"
 #include "muster/core/device/context.h"
@@ -51,8 +52,10 @@ class State final : public detail::BackendState {
   }
   /// For the partial results of one operation on the compute stream, in 8-byte numbers.
   double* scratch() const { return reinterpret_cast<double*>(scratch_.data()); }
-  /// A counter of finished blocks; zero, and zero again after each kernel that uses it.
-  std::uint32_t* counter() const { return reinterpret_cast<std::uint32_t*>(counter_.data()); }
+  /// The first of kSumCounters counters of finished blocks; zero, and zero again after each kernel that uses
+  /// them.
+  std::uint32_t* counter() const { return reinterpret_cast<std::uint32_t*>(counters_.data()); }
+  PartialSums partialSums() const { return {scratch(), counter()}; }
   /// Where an operation leaves a result on the device that its caller waits for, and where the host reads it.
   std::byte* deviceResult() const { return deviceResult_.data(); }
   /// Copies the first `bytes` of `deviceResult()` to the host and waits for them. Not while capturing.
@@ -70,7 +73,7 @@ class State final : public detail::BackendState {
   StreamOwner compute_, copy_;
   BlasOwner blas_;
   DnnOwner dnn_;
-  Buffer workspace_, scratch_, counter_, deviceResult_, hostResult_, message_;
+  Buffer workspace_, scratch_, counters_, deviceResult_, hostResult_, message_;
 };
 
 /// Of a context on a GPU, which becomes the calling thread's current device: contexts belong to a thread, so

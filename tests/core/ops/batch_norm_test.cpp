@@ -81,11 +81,11 @@ void spareKinks(const Array& normalised, Array& gradY) {
     if (std::abs(normalised.at(i)) < 1e-5) gradY.at(i) = 0;
 }
 
-/// Whole vectors and none, whole blocks and none, one position, several groups of sums; and more parts of
-/// sums than a warp has threads, for both ways in which a GPU forms them.
-const Shape kShapes[] = {{17, 20, 3, 5},   {2, 3, 7, 9}, {3, 33, 4, 4},    {1, 16, 2, 1},
-                         {16, 1, 1, 1},    {5, 7, 1, 1}, {21, 23},         {2, 1},
-                         {40, 37, 18, 11}, {300, 300},   {1, 1, 560, 500}, {8800, 32}};
+/// Whole vectors and none, whole blocks and none, one position, several groups of sums. For a GPU, which cuts
+/// the sums up by shape: several parts of many pixels, few and one, and more parts than are read at once.
+const Shape kShapes[] = {{17, 20, 3, 5},   {2, 3, 7, 9}, {3, 33, 4, 4},    {1, 16, 2, 1},  {16, 1, 1, 1},
+                         {5, 7, 1, 1},     {21, 23},     {2, 1},           {18000, 16},    {8800, 32},
+                         {40, 37, 18, 11}, {300, 300},   {1, 1, 560, 500}, {2001, 6, 2, 2}};
 
 // A value is a few roundings away from the reference: those of x - mean, the product and the sum, of numbers
 // up to about 5.

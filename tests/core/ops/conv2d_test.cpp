@@ -219,6 +219,34 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
   }
 }
 
+/// A GPU cuts these sums up by shape: several parts of many pixels, few and one, whose last has fewer values;
+/// one channel, and channels that fill no strip.
+TEST_CASE_TEMPLATE("the gradient of the bias is the sum of many values", Where, MUSTER_TEST_MATH_MODES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  const Conv2dShape shapes[] = {
+      {.batch = 130, .height = 9, .width = 9, .outChannels = 3, .kernel = {1, 1}},
+      {.batch = 3, .inChannels = 4, .height = 90, .width = 53, .outChannels = 1, .kernel = {1, 1}},
+      {.batch = 1203, .inChannels = 4, .height = 2, .width = 2, .outChannels = 12, .kernel = {1, 1}},
+      {.batch = 1030, .inChannels = 8, .height = 1, .width = 1, .outChannels = 24, .kernel = {1, 1}},
+  };
+  for (const auto& shape : shapes) {
+    const Case c(shape, random);
+    INFO(describe(shape));
+    Context context(Where::device(), Where::options());
+    for (auto choice : choicesFor(shape, context)) {
+      CAPTURE(static_cast<int>(choice));
+      auto plan = planConv2d(shape, context, choice);
+      const Results got(*plan, c, context), again(*plan, c, context);
+      // Up to 14310 values within [-1, 1], which a CPU may add one by one in float32.
+      CHECK(test::maxError(got.gradBias, c.gradBias) < 2e-3);
+      CHECK(test::sameBits(got.gradBias, again.gradBias));
+    }
+  }
+}
+
 TEST_CASE_TEMPLATE("a plan that takes ReLU over gives it and lets NaN through, or refuses", Where,
                    MUSTER_TEST_MATH_MODES) {
   MUSTER_NEEDS_DEVICE(Where);

@@ -28,7 +28,10 @@ TEST_CASE_TEMPLATE("dense layers agree with the reference over shapes and thread
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
-  const DenseShape shapes[] = {{1, 1, 1}, {7, 3, 5}, {128, 80, 50}, {33, 500, 10}, {2, 130, 257}};
+  // The last ones for the gradient of the bias on a GPU: sums in several parts, the last of them shorter,
+  // with a strip of columns that is not full, of one column, and more strips than a grid has blocks.
+  const DenseShape shapes[] = {{1, 1, 1},     {7, 3, 5},     {128, 80, 50}, {33, 500, 10},
+                               {2, 130, 257}, {2077, 2, 37}, {9001, 1, 1},  {2, 1, 32790}};
   for (const auto& s : shapes)
     for (int threads : {1, 2, 3})
       for (bool withBias : {true, false}) {

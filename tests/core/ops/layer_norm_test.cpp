@@ -44,7 +44,8 @@ TEST_CASE_TEMPLATE("layer normalisation agrees with the reference over shapes an
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
-  for (const Shape& input : {Shape{1, 1}, Shape{3, 5}, Shape{40, 16}, Shape{17, 33}, Shape{700, 300}}) {
+  for (const Shape& input :
+       {Shape{1, 1}, Shape{3, 5}, Shape{40, 16}, Shape{17, 33}, Shape{700, 300}, Shape{2100, 5}}) {
     CAPTURE(input.toString());
     const LayerNormShape shape{.rows = input[0], .features = input[1], .epsilon = 1e-3};
     const Shape features{input[1]};

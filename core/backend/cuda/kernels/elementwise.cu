@@ -214,34 +214,6 @@ cudaError_t transpose(const T* x, float* y, std::int64_t matrices, std::int64_t 
   return cudaGetLastError();
 }
 
-/// 32 columns a block, 8 threads to each.
-__global__ void __launch_bounds__(kBlockThreads)
-    columnSumsKernel(const float* x, float* out, std::int64_t rows, std::int64_t columns) {
-  __shared__ double parts[8][33];
-  const int lane = threadIdx.x % 32, group = threadIdx.x / 32;
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * 32 + lane;
-  double sum = 0;
-  if (column < columns)
-    for (std::int64_t row = group; row < rows; row += 8) sum += x[row * columns + column];
-  parts[group][lane] = sum;
-  __syncthreads();
-  if (group != 0 || column >= columns) return;
-  for (int other = 1; other < 8; ++other) sum += parts[other][lane];
-  out[column] = static_cast<float>(sum);
-}
-
-/// A block a channel.
-__global__ void __launch_bounds__(kBlockThreads)
-    channelSumsKernel(const float* x, float* out, std::int64_t samples, std::int64_t channels,
-                      std::int64_t pixels) {
-  const std::int64_t channel = blockIdx.x;
-  double sums[1] = {0};
-  for (std::int64_t i = threadIdx.x; i < samples * pixels; i += kBlockThreads)
-    sums[0] += x[(i / pixels * channels + channel) * pixels + i % pixels];
-  sumOverBlock(sums);
-  if (threadIdx.x == 0) out[channel] = static_cast<float>(sums[0]);
-}
-
 }  // namespace
 
 cudaError_t findCode() {
@@ -525,20 +497,6 @@ cudaError_t launchToBFloat16(const float* x, void* y, std::int64_t n, cudaStream
 cudaError_t launchFromBFloat16(const void* x, float* y, std::int64_t n, cudaStream_t stream) {
   return map(n, static_cast<const __nv_bfloat16*>(x), y, stream,
              [=] __device__(__nv_bfloat16 value) { return __bfloat162float(value); });
-}
-
-cudaError_t launchColumnSums(const float* x, float* out, std::int64_t rows, std::int64_t columns,
-                             cudaStream_t stream) {
-  columnSumsKernel<<<static_cast<unsigned>((columns + 31) / 32), kBlockThreads, 0, stream>>>(x, out, rows,
-                                                                                             columns);
-  return cudaGetLastError();
-}
-
-cudaError_t launchChannelSums(const float* x, float* out, std::int64_t samples, std::int64_t channels,
-                              std::int64_t pixels, cudaStream_t stream) {
-  channelSumsKernel<<<static_cast<unsigned>(channels), kBlockThreads, 0, stream>>>(x, out, samples, channels,
-                                                                                   pixels);
-  return cudaGetLastError();
 }
 
 cudaError_t launchAddBias(const float* bias, float* y, std::int64_t n, std::int64_t channels,

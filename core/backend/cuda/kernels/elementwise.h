@@ -89,12 +89,6 @@ cudaError_t launchLoadBytes(const std::uint8_t* x, float* y, std::int64_t n, cud
 cudaError_t launchToBFloat16(const float* x, void* y, std::int64_t n, cudaStream_t stream);
 cudaError_t launchFromBFloat16(const void* x, float* y, std::int64_t n, cudaStream_t stream);
 
-/// out[c] = the sum over the rows of x [rows, columns], in float64, rounded once.
-cudaError_t launchColumnSums(const float* x, float* out, std::int64_t rows, std::int64_t columns,
-                             cudaStream_t stream);
-/// The same over samples and pixels of x [samples, channels, pixels].
-cudaError_t launchChannelSums(const float* x, float* out, std::int64_t samples, std::int64_t channels,
-                              std::int64_t pixels, cudaStream_t stream);
 /// Adds bias[c] to each element of channel c, then ReLU where asked for. Element i is of channel
 /// i / pixels % channels (row-major; channels-last and dense outputs have 1 pixel).
 cudaError_t launchAddBias(const float* bias, float* y, std::int64_t n, std::int64_t channels,

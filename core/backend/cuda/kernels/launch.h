@@ -20,4 +20,12 @@ constexpr int blocksFor(std::int64_t elements, std::int64_t elementsPerBlock = k
   return static_cast<int>(blocks < 1 ? 1 : blocks < kMostBlocks ? blocks : kMostBlocks);
 }
 
+/// Where blocks leave their parts of sums, and count those that are finished: a context's, for one kernel at
+/// a time on its compute stream.
+struct PartialSums {
+  double* numbers;
+  std::uint32_t* counters;  // kSumCounters; zero, and zero again after each kernel
+};
+inline constexpr int kSumCounters = 512;
+
 }  // namespace muster::cuda

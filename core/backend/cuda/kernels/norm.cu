@@ -1,105 +1,12 @@
 #include "muster/core/backend/cuda/kernels/norm.h"
 
+#include "muster/core/backend/cuda/kernels/channel_sums.cuh"
 #include "muster/core/backend/cuda/kernels/channels.cuh"
 #include "muster/core/backend/cuda/kernels/for_each.cuh"
 #include "muster/core/backend/cuda/kernels/reduce.cuh"
 
 namespace muster::cuda {
 namespace {
-
-constexpr int kColumns = 32, kGroups = kBlockThreads / kColumns;
-constexpr std::int64_t kShort = 0x7fffffff;  // fits 32 bits
-
-/// The values of a channel that part `part` of `parts` sums, out of `all`.
-struct Range {
-  std::int64_t begin, end;
-};
-__device__ Range partOf(std::int64_t all, std::int64_t part, std::int64_t parts) {
-  return {part * all / parts, (part + 1) * all / parts};
-}
-
-/// Where value i of a channel lies.
-__device__ std::int64_t placeIn(const ChannelShape& s, std::int64_t channel, std::int64_t i) {
-  std::int64_t sample = 0, pixel = i;
-  if (i >= s.pixels && i <= kShort) {  // a division of 32 bits costs a fraction of one of 64
-    sample = static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(s.pixels);
-    pixel = i - sample * s.pixels;
-  } else if (i >= s.pixels) {
-    sample = i / s.pixels;
-    pixel = i % s.pixels;
-  }
-  return (sample * s.channels + channel) * s.pixels + pixel;
-}
-
-/// scratch[part, 2, channels] = the sums of what f(place, channel, sums) adds for each value, where a channel
-/// has its pixels side by side: a block a channel and part.
-template <typename F>
-__global__ void __launch_bounds__(kBlockThreads)
-    sumPlanes(ChannelShape s, std::int64_t parts, double* scratch, F f) {
-  for (std::int64_t block = blockIdx.x; block < s.channels * parts; block += gridDim.x) {
-    const std::int64_t channel = block % s.channels, part = block / s.channels;
-    const Range range = partOf(s.samples * s.pixels, part, parts);
-    double sums[2] = {0, 0};
-#pragma unroll 4  // several values are read before the first is added
-    for (std::int64_t i = range.begin + threadIdx.x; i < range.end; i += kBlockThreads)
-      f(placeIn(s, channel, i), channel, sums);
-    sumOverBlock(sums);
-    if (threadIdx.x != 0) continue;
-    scratch[2 * part * s.channels + channel] = sums[0];
-    scratch[(2 * part + 1) * s.channels + channel] = sums[1];
-  }
-}
-
-/// The same where the channels lie side by side: 32 of them a block, 8 threads to each.
-template <typename F>
-__global__ void __launch_bounds__(kBlockThreads)
-    sumColumns(ChannelShape s, std::int64_t parts, double* scratch, F f) {
-  __shared__ double first[kGroups][kColumns + 1], second[kGroups][kColumns + 1];
-  const int lane = threadIdx.x % kColumns, group = threadIdx.x / kColumns;
-  const std::int64_t strips = (s.channels + kColumns - 1) / kColumns;
-  for (std::int64_t block = blockIdx.x; block < strips * parts; block += gridDim.x) {
-    const std::int64_t channel = block % strips * kColumns + lane, part = block / strips;
-    const Range range = partOf(s.samples, part, parts);
-    double sums[2] = {0, 0};
-    if (channel < s.channels)
-#pragma unroll 4  // several values are read before the first is added
-      for (std::int64_t row = range.begin + group; row < range.end; row += kGroups)
-        f(row * s.channels + channel, channel, sums);
-    __syncthreads();  // the memory may still be read from the block's work before
-    first[group][lane] = sums[0];
-    second[group][lane] = sums[1];
-    __syncthreads();
-    if (group != 0 || channel >= s.channels) continue;
-    for (int other = 1; other < kGroups; ++other) {
-      sums[0] += first[other][lane];
-      sums[1] += second[other][lane];
-    }
-    scratch[2 * part * s.channels + channel] = sums[0];
-    scratch[(2 * part + 1) * s.channels + channel] = sums[1];
-  }
-}
-
-/// Calls f(place, channel, sums) for each value and then done(channel, first, second) for each channel.
-template <typename F, typename Done>
-cudaError_t sumChannels(const ChannelShape& s, double* scratch, cudaStream_t stream, F f, Done done) {
-  const std::int64_t parts = channelParts(s), strips = (s.channels + kColumns - 1) / kColumns;
-  if (s.pixels > 1)
-    sumPlanes<<<blocksFor(s.channels * parts, 1), kBlockThreads, 0, stream>>>(s, parts, scratch, f);
-  else
-    sumColumns<<<blocksFor(strips * parts, 1), kBlockThreads, 0, stream>>>(s, parts, scratch, f);
-  const cudaError_t error = cudaGetLastError();
-  if (error != cudaSuccess) return error;
-  return forEachRow(s.channels, stream, [=] __device__(std::int64_t channel, int lane) {
-    double first = 0, second = 0;
-    for (std::int64_t part = lane; part < parts; part += 32) {
-      first += scratch[2 * part * s.channels + channel];
-      second += scratch[(2 * part + 1) * s.channels + channel];
-    }
-    first = warpSum(first);
-    second = warpSum(second);
-    if (lane == 0) done(channel, first, second);
-  });
-}
 
 /// One expression for both directions, so that a ReLU lets the gradient through exactly where it let the
 /// value through.
@@ -136,33 +43,19 @@ cudaError_t forEachValue(const BatchNormCall& call, bool whole, cudaStream_t str
 
 }  // namespace
 
-std::int64_t channelParts(const ChannelShape& s) {
-  constexpr std::int64_t kValues = 8192, kMostParts = 256;  // values that are worth a block
-  const bool planes = s.pixels > 1;
-  const std::int64_t columns = planes ? 1 : s.channels < kColumns ? s.channels : kColumns;
-  const std::int64_t values = s.samples * s.pixels * columns;
-  const std::int64_t worth = values / kValues, most = planes ? kMostParts : s.samples;
-  const std::int64_t parts = worth < kMostParts ? worth : kMostParts;
-  return parts < 1 ? 1 : parts < most ? parts : most;
-}
-
-std::int64_t channelScratch(const ChannelShape& s) {
-  return 2 * channelParts(s) * s.channels;
-}
-
 cudaError_t launchChannelMoments(const BatchNormCall& call, const float* x, double* sums,
                                  cudaStream_t stream) {
   const std::int64_t channels = call.shape.channels;
-  return sumChannels(
-      call.shape, call.scratch, stream,
-      [=] __device__(std::int64_t i, std::int64_t, double(&both)[2]) {
-        const double value = x[i];
-        both[0] += value;
-        both[1] += value * value;
+  return sumChannels<2>(
+      call.shape, call.partial, stream,
+      [=] __device__(const ChannelValue& v, double(&both)[2]) {
+        const double value = x[v.place];
+        both[0] = value;
+        both[1] = value * value;
       },
-      [=] __device__(std::int64_t c, double first, double second) {
-        sums[c] = first;
-        sums[channels + c] = second;
+      [=] __device__(std::int64_t c, const double(&both)[2]) {
+        sums[c] = both[0];
+        sums[channels + c] = both[1];
       });
 }
 
@@ -214,18 +107,19 @@ cudaError_t launchMoveStatistics(const BatchNormCall& call, double momentum, flo
 cudaError_t launchGradientSums(const BatchNormCall& call, const float* x, const float* gradY, double* sums,
                                float* gradGamma, float* gradBeta, cudaStream_t stream) {
   const std::int64_t channels = call.shape.channels;
-  return sumChannels(
-      call.shape, call.scratch, stream,
-      [=] __device__(std::int64_t i, std::int64_t c, double(&both)[2]) {
-        const double g = gradientBehind(call, c, x[i], gradY[i]);
-        both[0] += g;
-        both[1] += g * (x[i] - call.constants.meanOf[c]);
+  return sumChannels<2>(
+      call.shape, call.partial, stream,
+      [=] __device__(const ChannelValue& v, double(&both)[2]) {
+        const float value = x[v.place];
+        const double g = gradientBehind(call, v.channel, value, gradY[v.place]);
+        both[0] = g;
+        both[1] = g * (value - call.constants.meanOf[v.channel]);
       },
-      [=] __device__(std::int64_t c, double first, double second) {
-        const double products = second * call.constants.inverseOf[c];
-        sums[c] = first;
+      [=] __device__(std::int64_t c, const double(&both)[2]) {
+        const double products = both[1] * call.constants.inverseOf[c];
+        sums[c] = both[0];
         sums[channels + c] = products;
-        if (gradBeta) gradBeta[c] = static_cast<float>(first);
+        if (gradBeta) gradBeta[c] = static_cast<float>(both[0]);
         if (gradGamma) gradGamma[c] = static_cast<float>(products);
       });
 }
@@ -308,18 +202,18 @@ cudaError_t launchLayerNormGradient(const LayerNormCall& call, const float* x, c
 }
 
 cudaError_t launchLayerNormParameters(const LayerNormCall& call, const float* x, const float* gradY,
-                                      float* gradGamma, float* gradBeta, double* scratch,
+                                      float* gradGamma, float* gradBeta, const PartialSums& partial,
                                       cudaStream_t stream) {
-  return sumChannels(
-      {call.rows, call.features, 1}, scratch, stream,
-      [=] __device__(std::int64_t i, std::int64_t, double(&both)[2]) {
-        const double g = gradY[i];
-        both[0] += g * normalised(call.moments[i / call.features], x[i]);
-        both[1] += g;
+  return sumChannels<2>(
+      {call.rows, call.features, 1}, partial, stream,
+      [=] __device__(const ChannelValue& v, double(&both)[2]) {
+        const double g = gradY[v.place];
+        both[0] = g * normalised(call.moments[v.sample], x[v.place]);
+        both[1] = g;
       },
-      [=] __device__(std::int64_t c, double first, double second) {
-        gradGamma[c] = static_cast<float>(first);
-        gradBeta[c] = static_cast<float>(second);
+      [=] __device__(std::int64_t c, const double(&both)[2]) {
+        gradGamma[c] = static_cast<float>(both[0]);
+        gradBeta[c] = static_cast<float>(both[1]);
       });
 }
 

@@ -2,20 +2,10 @@
 
 #include <cstdint>
 
+#include "muster/core/backend/cuda/kernels/channel_sums.h"
 #include "muster/core/backend/cuda/kernels/launch.h"
 
 namespace muster::cuda {
-
-/// Values of channels: [samples, channels, pixels], or [rows, channels] with the channels side by side.
-struct ChannelShape {
-  std::int64_t samples, channels, pixels;  // pixels: 1 where the channels lie side by side
-};
-
-/// Sums by channel are formed in parts, a block's work each, and these added in order: as many as the shape
-/// says.
-std::int64_t channelParts(const ChannelShape& shape);
-/// Numbers of memory for the parts.
-std::int64_t channelScratch(const ChannelShape& shape);
 
 /// What x becomes by channel: (x - mean) * scale + shift, then ReLU where asked for. A gradient becomes
 /// a * g + (b * (x - mean) + c).
@@ -29,7 +19,7 @@ struct BatchNormCall {
   ChannelConstants constants;
   double epsilon;
   bool relu;
-  double* scratch;
+  PartialSums partial;
 };
 
 /// sums [2, channels]: of x and of x^2, in float64.
@@ -67,9 +57,8 @@ cudaError_t launchLayerNorm(const LayerNormCall& call, const float* x, const flo
                             float* y, cudaStream_t stream);
 cudaError_t launchLayerNormGradient(const LayerNormCall& call, const float* x, const float* gamma,
                                     const float* gradY, float* gradX, cudaStream_t stream);
-/// @param scratch  channelScratch({rows, features, 1}) numbers.
 cudaError_t launchLayerNormParameters(const LayerNormCall& call, const float* x, const float* gradY,
-                                      float* gradGamma, float* gradBeta, double* scratch,
+                                      float* gradGamma, float* gradBeta, const PartialSums& partial,
                                       cudaStream_t stream);
 
 }  // namespace muster::cuda

@@ -24,33 +24,38 @@ __device__ T warpMax(T value) {  // fmax of a float is float's
   return value;
 }
 
-/// Sums each of `parts` numbers over the block; thread 0 has the result.
-template <int parts>
-__device__ void sumOverBlock(double (&sums)[parts]) {
-  __shared__ double warpSums[kBlockThreads / 32][parts];
+/// Sums each of `parts` numbers over those threads of the block whose numbers are equal modulo `width`, a
+/// power of two up to `mostWidth`; thread t has the result of its kind where t is below `width`.
+template <unsigned mostWidth = 1, int parts>
+__device__ void sumOverBlock(double (&sums)[parts], unsigned width = 1) {
+  static_assert(mostWidth <= 32);
+  __shared__ double warpSums[kBlockThreads / 32][parts][mostWidth];
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
-  for (int part = 0; part < parts; ++part)
-    for (int offset = 16; offset > 0; offset /= 2)
-      sums[part] += __shfl_down_sync(0xffffffffu, sums[part], offset);
+  for (unsigned offset = 16; offset > 0; offset /= 2)
+    if (offset >= width)
+#pragma unroll
+      for (int part = 0; part < parts; ++part)
+        sums[part] += __shfl_down_sync(0xffffffffu, sums[part], offset);
   __syncthreads();  // the memory may still be read from the sum before
-  if (lane == 0)
-    for (int part = 0; part < parts; ++part) warpSums[warp][part] = sums[part];
+  if (lane < width)
+    for (int part = 0; part < parts; ++part) warpSums[warp][part][lane] = sums[part];
   __syncthreads();
-  if (threadIdx.x == 0)
+  if (threadIdx.x < width)
     for (int part = 0; part < parts; ++part) {
-      sums[part] = warpSums[0][part];
-      for (unsigned w = 1; w < kBlockThreads / 32; ++w) sums[part] += warpSums[w][part];
+      sums[part] = warpSums[0][part][lane];
+      for (unsigned w = 1; w < kBlockThreads / 32; ++w) sums[part] += warpSums[w][part][lane];
     }
 }
 
-/// Whether this block is the last of its grid to come here, in all its threads. What every block's thread 0
-/// wrote before is then visible. Sets the counter back to 0.
-__device__ inline bool isLastBlock(std::uint32_t* counter) {
+/// Whether this block is the last of the `blocks` with this counter to come here, in all its threads. What
+/// the others wrote before is then visible. Sets the counter back to 0.
+__device__ inline bool isLastBlock(std::uint32_t* counter, unsigned blocks) {
   __shared__ bool last;
+  __syncthreads();  // all of the block have written
   if (threadIdx.x == 0) {
     __threadfence();
-    last = atomicInc(counter, gridDim.x - 1) == gridDim.x - 1;
+    last = atomicInc(counter, blocks - 1) == blocks - 1;
     __threadfence();
   }
   __syncthreads();
@@ -64,7 +69,7 @@ __device__ bool sumOverGrid(double (&sums)[parts], double* scratch, std::uint32_
   sumOverBlock(sums);
   if (threadIdx.x == 0)
     for (int part = 0; part < parts; ++part) scratch[blockIdx.x * parts + part] = sums[part];
-  if (!isLastBlock(counter)) return false;
+  if (!isLastBlock(counter, gridDim.x)) return false;
   for (int part = 0; part < parts; ++part) sums[part] = 0;
   for (unsigned block = threadIdx.x; block < gridDim.x; block += kBlockThreads)
     for (int part = 0; part < parts; ++part) sums[part] += __ldcg(scratch + block * parts + part);

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "muster/core/backend/cuda/kernels/channel_sums.h"
+#include "muster/core/base/shape.h"
+#include "muster/core/tensor/layout.h"
+
+namespace muster::cuda {
+
+/// How the channels of [N, C, ...] lie in a layout, which is row-major or channels-last.
+inline ChannelShape channelShapeOf(const Shape& shape, Layout layout) {
+  const std::int64_t pixels = shape.elements() / (shape[0] * shape[1]);
+  if (layout == Layout::ChannelsLast) return {shape[0] * pixels, shape[1], 1};
+  return {shape[0], shape[1], pixels};
+}
+
+}  // namespace muster::cuda
