@@ -20,6 +20,10 @@ std::int64_t PeriodicAveraging::iterationsUntilMeeting(const MeetingInfo& info) 
   return info.iteration < synchronousUntil_ ? 1 : frequency_;
 }
 
+bool PeriodicAveraging::stage(Collective& collective, Context& context) {
+  return !measureDivergence_ && collective.stage(context);
+}
+
 std::int64_t PeriodicAveraging::meet(int participant, const Round& round, Collective& collective,
                                      Context& context) {
   return collective.mergeState(participant, round.weights, context,

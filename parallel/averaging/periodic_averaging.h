@@ -18,6 +18,7 @@ class PeriodicAveraging final : public Strategy {
                              bool measureDivergence = false);
   void begin(const Collective& collective) override;
   std::int64_t iterationsUntilMeeting(const MeetingInfo& info) override;
+  bool stage(Collective& collective, Context& context) override;
   std::int64_t meet(int participant, const Round& round, Collective& collective, Context& context) override;
   double divergence() const override;
   std::string describe() const override;

@@ -31,6 +31,9 @@ class SharedGradients final : public Strategy {
   void begin(const Collective& collective) override;
   std::int64_t iterationsUntilMeeting(const MeetingInfo&) override { return 1; }
   void contribute(int participant, double weight, Collective& collective, Context& context) override;
+  bool stage(Collective& collective, Context& context) override {
+    return senders_.empty() && collective.stage(context);
+  }
   std::int64_t meet(int participant, const Round& round, Collective& collective, Context& context) override;
   bool pending() const override { return pending_; }
   /// The drift: |mean residual| / |parameters| at a resynchronisation, 0 between.

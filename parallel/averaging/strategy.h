@@ -45,6 +45,10 @@ class Strategy {
   /// Prepares what a participant that has trained brings to the meeting, on its own thread; waits for nobody.
   /// @param weight  its loss normaliser since the last meeting; with 0, and others above, it will not count.
   virtual void contribute(int /*participant*/, double /*weight*/, Collective&, Context&) {}
+  /// One participant trains alone, and is about to go on before the scores of its round are read: prepares
+  /// the meeting, which then is the collective's `takeStaged` alone, without `contribute` and `meet`. On its
+  /// own thread. @return false where the strategy needs these two; nothing was done then.
+  virtual bool stage(Collective&, Context&) { return false; }
   /// One participant's part in a meeting, on its own thread, while all others do theirs. Scores are finite.
   /// @return the bytes that this participant would have to send to the others, each counted once.
   virtual std::int64_t meet(int participant, const Round& round, Collective& collective,

@@ -62,6 +62,14 @@ class Collective {
   /// Ready again after an abort, once replicas and shadows have been filled anew.
   virtual void restart() {}
   virtual std::span<const SharedBlock> blocks() const = 0;
+
+  /// Of one participant, whose work is enqueued on `context`: enqueues a copy of its state, beside the
+  /// shadow, which `takeStaged` turns into what `mergeState` would have made of it here. So the replica may
+  /// train on before its scores have been read. Waits for nobody.
+  /// @return false where that cannot be had; nothing was done then.
+  virtual bool stage(Context& /*context*/) { return false; }
+  /// The shadow holds what was staged last. Enqueues nothing.
+  virtual void takeStaged() {}
   /// How it merges, in words; "" where there is nothing to tell.
   virtual std::string describe() const { return {}; }
   /// The block of this kind. @throws InvalidArgument unless there is just one.

@@ -61,6 +61,11 @@ DeviceCollective::DeviceCollective(const std::vector<std::vector<StateBlock*>>& 
   for (const auto& block : blocks_) inboxBytes_ = std::max(inboxBytes_, largestSliceBytes(block, plan_));
   for (const auto& group : plan_.groups()) groups_.emplace_back(group, plan_.groups().size(), inboxBytes_);
   for (const int g : plan_.groupOf()) arrivals_.emplace_back(*groups_[static_cast<std::size_t>(g)].context);
+  if (participants() == 1)
+    for (const auto& block : blocks_)
+      staged_.push_back(block.shadow.defined() && block.rule != MergeRule::Keep
+                            ? Tensor::zeros(block.shadow.shape(), block.shadow.dtype(), block.shadow.device())
+                            : Tensor());
   aborted_ = true;
   restart();
 }
@@ -122,6 +127,24 @@ void DeviceCollective::wait() {
   // What was enqueued behind the last `end` by a merge that failed has no event.
   if (!whole_)
     for (const auto& group : groups_) group.context->synchronize();
+}
+
+bool DeviceCollective::stage(Context& context) {
+  for (std::size_t b = 0; b < staged_.size(); ++b) {
+    if (!staged_[b].defined()) continue;
+    Tensor replica = blocks_[b].replicas.front();
+    if (blocks_[b].rule == MergeRule::Reset) setZero(replica, context);
+    copy(replica, staged_[b], context);
+  }
+  return !staged_.empty();
+}
+
+void DeviceCollective::takeStaged() {
+  for (std::size_t b = 0; b < staged_.size(); ++b) {
+    if (!staged_[b].defined()) continue;
+    std::swap(blocks_[b].shadow, staged_[b]);
+    blocks_[b].shadows.front() = blocks_[b].shadow;
+  }
 }
 
 std::int64_t DeviceCollective::merge(int participant, const SharedBlock& block,

@@ -38,6 +38,9 @@ class DeviceCollective final : public Collective {
   void abort() noexcept override;
   void restart() override;
 
+  bool stage(Context& context) override;
+  void takeStaged() override;
+
   std::int64_t merge(int participant, const SharedBlock& block, std::span<const double> weights,
                      Context& context, Spread* spread = nullptr) override;
   std::int64_t addEncoded(int participant, const SharedBlock& block,
@@ -82,6 +85,7 @@ class DeviceCollective final : public Collective {
   std::vector<SharedBlock> blocks_;
   std::int64_t inboxBytes_ = 0;
   std::vector<Group> groups_;
+  std::vector<Tensor> staged_;          // [block] of one participant: another shadow, where it has one
   std::vector<Event> arrivals_;         // [worker] recorded by its worker
   std::unique_ptr<Exchange> exchange_;  // with several groups
   std::vector<double> groupWeights_;    // [group] of the merge at hand

@@ -50,7 +50,7 @@ void FitRun::plan() {
   }
   double scoreSum = 0, weight = 0;
   std::int64_t batches = 0, iterations = 0;
-  bool allEnded = true;
+  bool allEnded = true, onItsWay = false;
   for (const auto& c : contributions_) {  // in worker order: the sums' bits depend on nothing else
     scoreSum += c.scoreSum;
     weight += c.weight;
@@ -58,6 +58,7 @@ void FitRun::plan() {
     next.examples += c.examples;
     iterations = std::max(iterations, c.epochIterations);
     allEnded = allEnded && c.ended;
+    onItsWay = onItsWay || c.staged;
   }
   require(std::isfinite(weight), "the weights of the workers' batches add up to {}", weight);
   // Steps whose examples were all masked still moved the parameters (decay, momentum): they count by batches.
@@ -70,7 +71,10 @@ void FitRun::plan() {
   next.scoreSumInEpoch += scoreSum;
   next.weightInEpoch += weight;
   next.iteration = epochFirstIteration_ + iterations;
-  next.verdict = stop_ ? Verdict::Stop : allEnded ? Verdict::EpochOver : Verdict::Continue;
+  next.verdict = onItsWay   ? Verdict::Continue
+                 : stop_    ? Verdict::Stop
+                 : allEnded ? Verdict::EpochOver
+                            : Verdict::Continue;
   if (next.verdict != Verdict::Continue) next.joinedByCoordinator = true;
   next.merging = batches > 0 || (next.verdict != Verdict::Continue && strategy_.pending());
   next.merges = meeting_.merges + (next.merging ? 1 : 0);
@@ -85,6 +89,15 @@ void FitRun::plan() {
   settled_ = !next.merging || strategy_.localWork() == LocalWork::Step;
   quota_ = strategy_.iterationsUntilMeeting(
       {.epoch = epoch_, .iteration = next.iteration, .meetings = ++meetings_, .score = next.score});
+}
+
+bool FitRun::stage(const Participant& who) {
+  if (coordinatorJoinsEveryMeeting_) return false;  // it looks at the replica as the round has left it
+  who.activity.set(Activity::Kind::Merging);
+  const auto begin = Clock::now();
+  const bool staged = strategy_.stage(who.collective, who.context);
+  who.times.own.merging += Clock::now() - begin;
+  return staged;
 }
 
 void FitRun::contribute(const Participant& who, double weight) {
@@ -108,9 +121,14 @@ bool FitRun::gather(const Participant& who, const Contribution& contribution) {
 void FitRun::reduce(const Participant& who) {
   who.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
-  who.collective.begin(who.worker);
-  bytes_[who.worker] = strategy_.meet(who.worker, round(), who.collective, who.context);
-  who.collective.end(who.worker);
+  if (contributions_[who.worker].staged) {
+    bytes_[who.worker] = 0;  // nobody is there to be sent any
+    who.collective.takeStaged();
+  } else {
+    who.collective.begin(who.worker);
+    bytes_[who.worker] = strategy_.meet(who.worker, round(), who.collective, who.context);
+    who.collective.end(who.worker);
+  }
   const auto time = Clock::now() - begin;
   who.times.own.merging += time;
   mergeTimes_[who.worker] = time + std::exchange(contributionTimes_[who.worker], std::chrono::nanoseconds(0));

@@ -29,6 +29,7 @@ struct Contribution {
   std::int64_t examples = 0;         ///< likewise
   std::int64_t epochIterations = 0;  ///< since the epoch began
   bool ended = false;                ///< it has had its last batch of the epoch
+  bool staged = false;               ///< its merge was staged, and it has gone on since
 };
 
 /// A worker as it comes to a meeting.
@@ -85,6 +86,10 @@ class FitRun {
   PeerExchange& peers() { return peers_; }
 
   LocalWork localWork() const { return strategy_.localWork(); }
+  /// Stages the merge of a worker that trains alone, so that it may go on before its round's scores are read.
+  /// Its next `meet` is with a contribution that says so, and leads to Continue: the worker is on its way.
+  /// @return false where the meeting has to come first.
+  bool stage(const Participant& who);
   /// Prepares what a worker brings, once it has trained.
   void contribute(const Participant& who, double weight);
 

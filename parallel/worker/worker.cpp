@@ -83,6 +83,7 @@ TaskEnd Worker::train(FitRun& run, std::int64_t epochs, Collective& collective, 
     const IdleAtEnd idle{activity_};
     current_ = {.epoch = run.firstEpoch()};
     begun_.reset();  // of a run that failed
+    staged_ = false;
     const Peer peer(*this, run.peers(), collective.participants() == 1);
     try {
       trainEpochs(run, epochs, collective, listeners);
@@ -109,7 +110,8 @@ void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Collective& collectiv
     contribution_ = {};
     const Participant me{index_, collective, *context_, times_, activity_};
     for (Verdict verdict = Verdict::Continue; verdict != Verdict::EpochOver;) {
-      if (!runRound(run, listeners)) return;
+      if (!runRound(run, me, listeners)) return;
+      if (staged_) continue;  // its meeting is held while the next round's first step runs
       if (contribution_.batches > 0) run.contribute(me, contribution_.weight);
       verdict = run.meet(me, contribution_,
                          [&](const FitRun::Meeting& meeting) { return settle(meeting, listeners); });
@@ -122,12 +124,9 @@ void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Collective& collectiv
   }
 }
 
-bool Worker::runRound(FitRun& run, WorkerListeners& listeners) {
+bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& listeners) {
   for (std::int64_t done = 0; done < run.quota() && !contribution_.ended && !run.stopping(); ++done) {
-    activity_.set(Activity::Kind::WaitingForData);
-    const auto begin = Clock::now();
-    const auto batch = run.queue(index_).pop();
-    times_.own.waitingForData += Clock::now() - begin;
+    const auto batch = nextBatch(run, me, listeners);
     if (!batch) return false;
     if (*batch == nullptr) {
       contribution_.ended = true;
@@ -135,10 +134,15 @@ bool Worker::runRound(FitRun& run, WorkerListeners& listeners) {
       break;
     }
     // A stop while it waited: no other batch is begun.
-    if (!run.stopping()) work(**batch, run, listeners);
+    if (!run.stopping()) work(**batch, run, me, listeners);
     if (!run.freeBatches().push(*batch)) return false;
   }
-  if (begun_) finishStep(run, listeners);  // a merge is of steps that are done and known to be good
+  const bool goesOn = begun_ && !staged_ && !contribution_.ended && !run.stopping();
+  if (goesOn && run.stage(me)) {
+    staged_ = true;
+    return true;
+  }
+  finishBegun(run, me, listeners);  // a merge is of steps that are done and known to be good
   if (run.stopping()) {
     run.peers().leave(index_);  // others may have begun a step before the stop
     giveBackBatches(run);
@@ -146,12 +150,26 @@ bool Worker::runRound(FitRun& run, WorkerListeners& listeners) {
   return true;
 }
 
+std::optional<Batch*> Worker::nextBatch(FitRun& run, const Participant& me, WorkerListeners& listeners) {
+  if (staged_) {  // it goes on only where there is something to go on with
+    const auto batch = run.queue(index_).tryPop();
+    if (batch && *batch) return batch;
+    finishBegun(run, me, listeners);
+    if (batch) return batch;
+  }
+  activity_.set(Activity::Kind::WaitingForData);
+  const auto begin = Clock::now();
+  const auto batch = run.queue(index_).pop();
+  times_.own.waitingForData += Clock::now() - begin;
+  return batch;
+}
+
 void Worker::giveBackBatches(FitRun& run) {
   while (const auto batch = run.queue(index_).tryPop())
     if (*batch) run.freeBatches().push(*batch);
 }
 
-void Worker::work(Batch& batch, FitRun& run, WorkerListeners& listeners) {
+void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners) {
   const bool gradientAlone = run.localWork() == LocalWork::Gradient;
   current_ = batch.stamp;
   activity_.set(Activity::Kind::Computing, batch.stamp.sequence);
@@ -161,13 +179,13 @@ void Worker::work(Batch& batch, FitRun& run, WorkerListeners& listeners) {
     try {
       return gradientAlone ? replica_->gradient(batch, {}) : replica_->step(batch);
     } catch (...) {
-      if (begun_) finishStep(run, listeners);  // the first step that failed is told of
+      finishBegun(run, me, listeners);  // the first step that failed is told of
       throw;
     }
   }();
   times_.own.computing += Clock::now() - begin - waitedInStep_;
   times_.own.waitingForWorkers += waitedInStep_;
-  if (begun_) finishStep(run, listeners);
+  finishBegun(run, me, listeners);
   begun_ = Step{ticket, batch.stamp, batch.examples()};
   if (gradientAlone || ticket.ready() || !listeners.listeners.empty()) finishStep(run, listeners);
 }
@@ -193,6 +211,18 @@ void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
   ++contribution_.batches;
   ++contribution_.epochIterations;
   if (run.localWork() != LocalWork::Gradient) tell(listeners, currentScore_);
+  current_ = latest;
+}
+
+void Worker::finishBegun(FitRun& run, const Participant& me, WorkerListeners& listeners) {
+  if (!begun_) return;
+  const BatchStamp stamp = begun_->stamp;
+  finishStep(run, listeners);
+  if (!std::exchange(staged_, false)) return;
+  const BatchStamp latest = std::exchange(current_, stamp);
+  contribution_.staged = true;
+  run.meet(me, contribution_, [](const FitRun::Meeting&) { return 0.0; });
+  contribution_ = {.epochIterations = contribution_.epochIterations};
   current_ = latest;
 }
 

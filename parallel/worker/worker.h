@@ -56,12 +56,16 @@ class Worker {
  private:
   void trainEpochs(FitRun& run, std::int64_t epochs, Collective& collective, WorkerListeners& listeners);
   /// Steps until the quota is done, the epoch ends or the run stops. @return false if the run was aborted.
-  bool runRound(FitRun& run, WorkerListeners& listeners);
+  bool runRound(FitRun& run, const Participant& me, WorkerListeners& listeners);
+  /// @return nothing if the run was aborted.
+  std::optional<Batch*> nextBatch(FitRun& run, const Participant& me, WorkerListeners& listeners);
   /// The worker's work with a batch: a step, or the gradient alone. Where the device goes on with a step, its
   /// score is read while the next one runs, unless a listener wants to see the replica as the step left it.
-  void work(Batch& batch, FitRun& run, WorkerListeners& listeners);
+  void work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners);
   /// Waits for the step that was begun last, and counts it.
   void finishStep(FitRun& run, WorkerListeners& listeners);
+  /// The same, if one was begun, and then holds the meeting of its round where that was staged.
+  void finishBegun(FitRun& run, const Participant& me, WorkerListeners& listeners);
   /// The update that follows a meeting about gradients. @return the penalty.
   double settle(const FitRun::Meeting& meeting, WorkerListeners& listeners);
   void tell(WorkerListeners& listeners, double score);
@@ -85,6 +89,7 @@ class Worker {
     std::int64_t examples;
   };
   std::optional<Step> begun_;                 // likewise: its score is not read yet
+  bool staged_ = false;                       // likewise: it ends a round, whose meeting is still to come
   double currentScore_ = 0;                   // likewise: its score, and its examples
   std::int64_t currentExamples_ = 0;          // likewise
   std::chrono::nanoseconds waitedInStep_{0};  // likewise: for other workers, since the step began

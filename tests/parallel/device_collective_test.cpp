@@ -215,6 +215,45 @@ TEST_CASE("the spread is that of all replicas from the mean of all, on however m
   }
 }
 
+TEST_CASE("what was staged becomes the shadow once it is taken, whatever the replica does meanwhile") {
+  Replicas replicas(1, 34);
+  DeviceCollective collective(replicas.states, true, planOf(1, 1, Route::Host));
+  Context context;
+  const auto fill = [&](float value) {
+    for (auto& block : replicas.owned[0]) std::ranges::fill(block.values.span<float>(), value);
+  };
+  const auto shadowsHold = [&](float value) {
+    bool hold = true;
+    for (const auto& block : collective.blocks()) {
+      if (!block.shadow.defined() || block.rule == MergeRule::Keep) continue;
+      const float wanted = block.rule == MergeRule::Reset ? 0 : value;
+      for (const auto& shadow : {block.shadow, block.shadows[0]})
+        hold = hold && std::ranges::all_of(shadow.span<float>(), [&](float x) { return x == wanted; });
+    }
+    return hold;
+  };
+  for (const float value : {1.0f, 2.0f, 3.0f}) {
+    fill(value);
+    CHECK(collective.stage(context));
+    for (const auto& block : collective.blocks())
+      CHECK(block.replicas[0].data<float>()[33] == (block.rule == MergeRule::Reset ? 0 : value));
+    fill(-1);
+    CHECK(shadowsHold(value - 1));
+    collective.takeStaged();
+    CHECK(shadowsHold(value));
+  }
+  fill(7);  // a meeting that was not staged
+  meet(collective, {1});
+  CHECK(shadowsHold(7));
+}
+
+TEST_CASE("several participants have nothing to stage, nor has the host") {
+  Replicas two(2, 10), one(1, 10);
+  Context context;
+  CHECK_FALSE(DeviceCollective(two.states, true, planOf(2, 1, Route::Host)).stage(context));
+  CHECK_FALSE(HostCollective(one.states, true).stage(context));
+}
+
 TEST_CASE("whole between meetings, not in the middle of one") {
   Replicas replicas(2, 10);
   DeviceCollective collective(replicas.states, true, planOf(2, 2, Route::Peers));

@@ -238,6 +238,28 @@ TEST_CASE("workers on one GPU train what workers on the CPU do, in every mode, t
     }
 }
 
+TEST_CASE("one worker on a GPU gives the bits of model.fit() there, at any frequency") {
+  MUSTER_NEEDS_DEVICE(OnGpu);
+  const auto parametersOf = [](MultiLayerNetwork& network) {
+    const Tensor values = copyTo(network.block(BlockKind::Parameters).values, Device::cpu());
+    return std::vector<float>(values.span<float>().begin(), values.span<float>().end());
+  };
+  Context gpu(Device::cuda(0));
+  const auto alone = smallNetwork(&gpu);
+  auto data = points(20);
+  alone->fit(data, 4);
+  // Nobody looks at the merges, so the worker goes on over them.
+  for (const std::int64_t frequency : {1, 2, 3, 100}) {
+    CAPTURE(frequency);
+    const auto network = smallNetwork(&gpu);
+    auto builder = ParallelWrapper::Builder(*network);
+    builder.workers(1).devices({Device::cuda(0)}).averagingFrequency(frequency).pinThreads(false);
+    builder.build().fit(data, 4);
+    CHECK(parametersOf(*network) == parametersOf(*alone));
+    CHECK(network->iteration() == alone->iteration());
+  }
+}
+
 TEST_CASE("workers on the CPU train and evaluate a model that lies on a GPU") {
   MUSTER_NEEDS_DEVICE(OnGpu);
   const auto train = [](MultiLayerNetwork& network) {

@@ -1,9 +1,14 @@
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <functional>
+#include <thread>
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/detail/device_groups.h"
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
 
@@ -15,25 +20,30 @@ using namespace muster::test;
 namespace {
 
 /// A model whose steps go on in the background until somebody waits for them. Its score is the batch's
-/// number.
+/// number, and so is its parameter after the step, whatever the score.
 class LateModel final : public Model, PendingScores {
  public:
+  using OnStep = std::function<void(const Batch&)>;
+
   explicit LateModel(std::shared_ptr<std::string> order = std::make_shared<std::string>(),
-                     Context* context = nullptr)
-      : Model({}, context), order_(std::move(order)) {
+                     std::shared_ptr<OnStep> onStep = std::make_shared<OnStep>(), Context* context = nullptr)
+      : Model({}, context), order_(std::move(order)), onStep_(std::move(onStep)) {
     auto table = std::make_shared<SegmentTable>();
     table->add({.name = "w", .shape = {1}});
     blocks_.push_back(StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table));
     blocks_.push_back(StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table));
   }
   std::unique_ptr<Model> replicate(Context& context) const override {
-    return std::make_unique<LateModel>(order_, &context);
+    return std::make_unique<LateModel>(order_, onStep_, &context);
   }
   StepTicket gradient(const Batch& batch, const GradientReady&) override { return step(batch); }
   std::span<StateBlock> blocks() override { return blocks_; }
   StepTicket step(const Batch& batch) override {
     if (batch.features[0].value.data<float>()[0] == kRefused) throw DeviceFailure("the step was refused");
-    scores_.push_back(batch.features[0].value.data<float>()[0]);
+    const float value = batch.features[0].value.data<float>()[0];
+    if (*onStep_) (*onStep_)(batch);
+    scores_.push_back(value);
+    blocks_[0].values.data<float>()[0] = value;
     *order_ += fmt::format("step{} ", scores_.size());
     return {*this, scores_.size()};
   }
@@ -44,12 +54,39 @@ class LateModel final : public Model, PendingScores {
   }
   static constexpr float kRefused = -1;
   std::string takeOrder() { return std::exchange(*order_, {}); }
+  void onStep(OnStep call) { *onStep_ = std::move(call); }
+  float parameter() { return blocks_[0].values.data<float>()[0]; }
 
  private:
   std::shared_ptr<std::string> order_;  // of the one worker's
+  std::shared_ptr<OnStep> onStep_;      // likewise
   std::vector<StateBlock> blocks_;
   std::vector<double> scores_;
 };
+
+/// While it lives, wrappers treat the CPU as a device on which work is enqueued.
+struct PretendedDevice {
+  PretendedDevice() { detail::pretendDevices(1); }
+  ~PretendedDevice() { detail::pretendDevices(0); }
+};
+
+/// Steps wait until all batches of their epoch are there: a worker goes on only where there is one to go on
+/// with.
+void readAhead(ToyIterator& data, LateModel& model, std::int64_t batches) {
+  auto epochsRead = std::make_shared<std::atomic<std::int64_t>>(0);
+  data.onNext = [=](std::int64_t epoch, std::int64_t batch) {
+    if (batch == batches) *epochsRead = epoch + 1;
+  };
+  model.onStep([=](const Batch& batch) {
+    while (*epochsRead <= batch.stamp.epoch) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+}
+
+auto aloneOnDevice(LateModel& model, std::int64_t frequency) {
+  auto builder = toyWrapper(model, 1, frequency);
+  builder.prefetchBuffer(16);
+  return builder;
+}
 
 }  // namespace
 
@@ -90,4 +127,82 @@ TEST_CASE("of a bad score and a step behind it that fails the score is told") {
   auto one = ToyIterator::ofValues({1, 2, LateModel::kRefused, 4});
   CHECK(contains(failureOf(wrapper, one).text, "batch 3 of epoch 1"));
   CHECK(model.takeOrder() == "step3 step4 wait3 wait4 ");
+}
+
+TEST_CASE("alone on a device, a worker goes on before its round's scores are read") {
+  const PretendedDevice pretended;
+  LateModel model;
+  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
+  readAhead(data, model, 5);
+  auto wrapper = aloneOnDevice(model, 2).build();
+  wrapper.fit(data, 2);
+  CHECK(model.takeOrder() ==
+        "step1 step2 wait1 step3 wait2 step4 wait3 step5 wait4 wait5 "
+        "step6 step7 wait6 step8 wait7 step9 wait8 step10 wait9 wait10 ");
+  CHECK(model.parameter() == 5);
+  CHECK(model.score() == 5);
+  CHECK(model.iteration() == 10);
+  CHECK(model.epoch() == 2);
+
+  // Not where somebody looks at what was merged, or measures it.
+  auto seen = aloneOnDevice(model, 2).listeners({std::make_shared<RecordingListener>()}).build();
+  seen.fit(data);
+  CHECK(model.takeOrder() == "step1 step2 wait1 wait2 step3 step4 wait3 wait4 step5 wait5 ");
+  auto measured = aloneOnDevice(model, 2).measureDivergence(true).build();
+  measured.fit(data);
+  CHECK(model.takeOrder() == "step1 step2 wait1 wait2 step3 step4 wait3 wait4 step5 wait5 ");
+}
+
+TEST_CASE("a worker that goes on is merged to what it was at its round's end, in every mode") {
+  const PretendedDevice pretended;
+  for (const auto mode : {TrainingMode::Averaging, TrainingMode::SharedGradients}) {
+    LateModel model;
+    auto wrapper = aloneOnDevice(model, 1).trainingMode(mode).build();
+    auto data = ToyIterator::ofValues({1, 2, 3, LateModel::kRefused, 5});
+    readAhead(data, model, 5);
+    const auto failure = failureOf(wrapper, data);
+    CHECK(contains(failure.text, "batch 4 of epoch 1"));
+    CHECK(model.takeOrder() == "step1 step2 wait1 step3 wait2 wait3 ");
+    CHECK(model.parameter() == 3);
+    CHECK(model.iteration() == 3);
+    auto good = ToyIterator::ofValues({6, 7});
+    readAhead(good, model, 2);
+    wrapper.fit(good);
+    CHECK(model.parameter() == 7);
+  }
+}
+
+TEST_CASE("a bad score that is read when the worker has gone on is merged nowhere") {
+  const PretendedDevice pretended;
+  LateModel model;
+  auto wrapper = aloneOnDevice(model, 2).build();
+  auto data = ToyIterator::ofValues({1, 2, 3, std::nanf(""), 5, 6});
+  readAhead(data, model, 6);
+  const auto failure = failureOf(wrapper, data);
+  CHECK(contains(failure.text, "batch 4 of epoch 1"));
+  CHECK(model.takeOrder() == "step1 step2 wait1 step3 wait2 step4 wait3 step5 wait4 ");
+  CHECK(model.parameter() == 2);
+  CHECK(model.iteration() == 2);
+  auto good = ToyIterator::ofValues({6, 7, 8});
+  readAhead(good, model, 3);
+  wrapper.fit(good);
+  CHECK(model.parameter() == 8);
+  CHECK(model.iteration() == 5);
+}
+
+TEST_CASE("a stop finds a worker that has gone on: all that it has trained is merged") {
+  const PretendedDevice pretended;
+  for (const float last : {2.0f, 3.0f, 4.0f}) {
+    CAPTURE(last);
+    LateModel model;
+    auto wrapper = aloneOnDevice(model, 2).build();
+    model.onStep([&](const Batch& batch) {
+      if (batch.features[0].value.data<float>()[0] == last) wrapper.stopFit();
+    });
+    auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6});
+    wrapper.fit(data, 3);
+    CHECK(model.parameter() == last);
+    CHECK(model.iteration() == static_cast<std::int64_t>(last));
+    CHECK(model.epoch() == 0);
+  }
 }
