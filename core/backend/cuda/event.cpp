@@ -49,10 +49,11 @@ class CudaEvent final : public detail::BackendEvent {
 
  private:
   /// Who waits looks at the event over and over, which is the quickest, and sleeps where there are more
-  /// contexts to wait for than cores to do so.
+  /// contexts with steps to wait for than cores to do so.
   static EventOwner makeOn(Device device) {
     const DeviceGuard guard(device.index());
-    const unsigned how = State::alive() > availableParallelism() ? cudaEventBlockingSync : cudaEventDefault;
+    const unsigned how =
+        State::withLayers() > availableParallelism() ? cudaEventBlockingSync : cudaEventDefault;
     return make<EventOwner>([how](auto* event) {
       MUSTER_CUDA_CHECK(cudaEventCreateWithFlags(event, cudaEventDisableTiming | how));
     });

@@ -63,7 +63,7 @@ void askForConnections() {
   static_cast<void>(done);
 }
 
-std::atomic<int> statesAlive{0};
+std::atomic<int> statesWithLayers{0};
 
 }  // namespace
 
@@ -127,11 +127,11 @@ State::State(Device device, std::optional<MathMode> mode, bool layers)
   }
   MUSTER_CUDA_CHECK(cudaMemsetAsync(counters_.data(), 0, counters_.bytes(), stream()));
   synchronize();
-  ++statesAlive;
+  if (layers) ++statesWithLayers;
 }
 
 State::~State() {
-  --statesAlive;
+  if (dnn_) --statesWithLayers;
   // Handles and memory go only when nothing uses them any more, and on their own device.
   MUSTER_CUDA_LOG(cudaSetDevice(device_.index()));
   MUSTER_CUDA_LOG(cudaStreamSynchronize(compute_.get()));
@@ -165,8 +165,8 @@ void State::requireLayers() const {
                                       device_.toString()));
 }
 
-int State::alive() {
-  return statesAlive;
+int State::withLayers() {
+  return statesWithLayers;
 }
 
 State& stateOf(Context& context) {

@@ -32,8 +32,8 @@ class State final : public detail::BackendState {
   Device device() const { return device_; }
   /// Whether the GPU can round factors to TensorFloat32, whatever the mode.
   bool hasTensorFloat32() const { return tensorFloat32_; }
-  /// How many there are in the process.
-  static int alive();
+  /// How many there are in the process with layers: those whose threads wait for steps.
+  static int withLayers();
   cudaStream_t stream(Stream stream) const { return (stream == Stream::Compute ? compute_ : copy_).get(); }
   cudaStream_t stream() const { return compute_.get(); }
   cublasLtHandle_t blasHandle() const {
