@@ -19,6 +19,9 @@
 namespace muster {
 namespace {
 
+/// About as long as a step of a small network takes on a GPU: what workers that share one come apart by.
+constexpr std::chrono::microseconds kPatience{200};
+
 /// What `reportScoreAfterAveraging(true)` adds.
 class ReportListener final : public Listener {
  public:
@@ -236,7 +239,8 @@ void ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data) {
 
 void ParallelWrapper::Impl::run(DataSetIterator& data, std::int64_t epochs) {
   FitRun run(options_.workers, batches_, *strategy_, stop_, !listenersOf(ListenerScope::Merged).empty(),
-             model_.iteration(), model_.epoch(), replicas_.made() ? &replicas_.collective() : nullptr);
+             model_.iteration(), model_.epoch(), replicas_.made() ? &replicas_.collective() : nullptr,
+             placements_.coresToSpare ? kPatience : std::chrono::nanoseconds(0));
   filledMeetings_ = 0;
   const FitEvent start{*this, model_.epoch(), epochs, batchesPerEpoch(data)};
   const EpochEvent firstEpoch{*this, model_.epoch(), model_.iteration(), 0, 0};

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -10,7 +12,10 @@ namespace muster {
 /// A reusable barrier that can be aborted. All members are thread-safe.
 class Barrier {
  public:
-  explicit Barrier(int parties) : parties_(parties) {}
+  /// @param patience  for so long a party that waits looks again and again whether all have come, before it
+  ///                  sleeps: being woken takes longer than a short wait. Only for parties with a core each.
+  explicit Barrier(int parties, std::chrono::nanoseconds patience = {})
+      : patience_(patience), parties_(parties) {}
 
   /// Waits until all parties have arrived. The last one runs `last`, if given, before anybody goes on.
   /// @return false, at once, if the barrier was aborted.
@@ -20,12 +25,13 @@ class Barrier {
   void abort();
 
  private:
+  const std::chrono::nanoseconds patience_;
   std::mutex mutex_;
   std::condition_variable changed_;
   const int parties_;
-  int arrived_ = 0;               // guarded by mutex_
-  std::uint64_t generation_ = 0;  // guarded by mutex_
-  bool aborted_ = false;          // guarded by mutex_
+  int arrived_ = 0;                           // guarded by mutex_
+  std::atomic<std::uint64_t> generation_{0};  // written under mutex_, and never once aborted_ is set
+  std::atomic<bool> aborted_{false};          // likewise written
 };
 
 }  // namespace muster

@@ -10,7 +10,7 @@ using Clock = std::chrono::steady_clock;
 
 FitRun::FitRun(int workers, std::span<const std::unique_ptr<Batch>> batches, Strategy& strategy,
                std::atomic<bool>& stop, bool coordinatorJoinsEveryMeeting, std::int64_t firstIteration,
-               std::int64_t firstEpoch, Collective* collective)
+               std::int64_t firstEpoch, Collective* collective, std::chrono::nanoseconds patience)
     : strategy_(strategy),
       collective_(collective),
       stop_(stop),
@@ -19,9 +19,9 @@ FitRun::FitRun(int workers, std::span<const std::unique_ptr<Batch>> batches, Str
       firstEpoch_(firstEpoch),
       free_(batches.size()),
       peers_(workers),
-      gather_(workers),
-      reduced_(workers),
-      mergedAlone_(workers),
+      gather_(workers, patience),
+      reduced_(workers, patience),
+      mergedAlone_(workers, patience),
       merged_(workers + 1),
       resumed_(workers + 1),
       contributions_(workers),

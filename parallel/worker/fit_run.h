@@ -49,9 +49,10 @@ class FitRun {
  public:
   /// @param batches  that circulate between the free queue and the workers' queues.
   /// @param collective  the participants', which a failure aborts; nullptr: none.
+  /// @param patience  of workers that wait for each other, before they sleep; see Barrier.
   FitRun(int workers, std::span<const std::unique_ptr<Batch>> batches, Strategy& strategy,
          std::atomic<bool>& stop, bool coordinatorJoinsEveryMeeting, std::int64_t firstIteration,
-         std::int64_t firstEpoch, Collective* collective);
+         std::int64_t firstEpoch, Collective* collective, std::chrono::nanoseconds patience);
 
   // Data. A null batch ends an epoch.
   BoundedQueue<Batch*>& queue(int worker) { return *queues_[worker]; }

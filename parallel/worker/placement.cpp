@@ -44,6 +44,7 @@ Placements placeWorkers(int workers, const std::vector<Device>& devices, int thr
     placements.workers[i].device = devices[i % devices.size()];
     if (placements.workers[i].device.isCpu()) threads += threadsPerWorker;
   }
+  placements.coresToSpare = threads == 0 && workers < share.parallelism;
   if (!pin || threads == 0) return placements;
   if (const auto reason = reasonNotToPin(threads, share); !reason.empty()) {
     placements.pinning += ": " + reason;

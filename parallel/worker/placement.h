@@ -28,6 +28,8 @@ struct CpuShare {
 struct Placements {
   std::vector<Placement> workers;  ///< [worker]
   std::string pinning;             ///< in words: "pinned to cores 0, 1", or "not pinned" and why
+  /// Workers on GPUs that have a core each, and the reader one: who waits for others may look for them.
+  bool coresToSpare = false;
 };
 
 /// Worker i runs on device i mod D. Where the workers on the CPU need no more cores than there are, worker i

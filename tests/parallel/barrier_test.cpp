@@ -3,30 +3,41 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 using namespace muster;
 
+namespace {
+
+/// Sleeping at once; mostly looking, then sleeping; looking for ever.
+constexpr std::chrono::nanoseconds kPatiences[] = {std::chrono::nanoseconds(0), std::chrono::microseconds(3),
+                                                   std::chrono::hours(1)};
+
+}  // namespace
+
 TEST_CASE("everyone waits for the last, who runs the action before anybody goes on") {
   constexpr int kParties = 4, kRounds = 500;
-  Barrier barrier(kParties);
-  int counter = 0;  // unguarded: only the last one touches it, while the others wait
-  std::atomic<int> wrong{0};
-  {
-    std::vector<std::jthread> threads;
-    for (int t = 0; t < kParties; ++t)
-      threads.emplace_back([&] {
-        for (int round = 1; round <= kRounds; ++round) {
-          if (!barrier.arrive([&] { ++counter; })) ++wrong;
-          if (counter != round) ++wrong;
-          if (!barrier.arrive()) ++wrong;
-        }
-      });
+  for (const auto patience : kPatiences) {
+    Barrier barrier(kParties, patience);
+    int counter = 0;  // unguarded: only the last one touches it, while the others wait
+    std::atomic<int> wrong{0};
+    {
+      std::vector<std::jthread> threads;
+      for (int t = 0; t < kParties; ++t)
+        threads.emplace_back([&] {
+          for (int round = 1; round <= kRounds; ++round) {
+            if (!barrier.arrive([&] { ++counter; })) ++wrong;
+            if (counter != round) ++wrong;
+            if (!barrier.arrive()) ++wrong;
+          }
+        });
+    }
+    CHECK(wrong == 0);
+    CHECK(counter == kRounds);
   }
-  CHECK(wrong == 0);
-  CHECK(counter == kRounds);
 }
 
 TEST_CASE("one party never waits") {
@@ -38,24 +49,26 @@ TEST_CASE("one party never waits") {
 }
 
 TEST_CASE("abort wakes those who wait, and nobody waits any more") {
-  Barrier barrier(3);
-  std::atomic<int> refused{0};
-  {
-    std::vector<std::jthread> threads;
-    for (int t = 0; t < 2; ++t) threads.emplace_back([&] { refused += barrier.arrive() ? 0 : 1; });
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    barrier.abort();
+  for (const auto patience : kPatiences) {
+    Barrier barrier(3, patience);
+    std::atomic<int> refused{0};
+    {
+      std::vector<std::jthread> threads;
+      for (int t = 0; t < 2; ++t) threads.emplace_back([&] { refused += barrier.arrive() ? 0 : 1; });
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      barrier.abort();
+    }
+    CHECK(refused == 2);
+    CHECK_FALSE(barrier.arrive());
+    int ran = 0;
+    CHECK_FALSE(barrier.arrive([&] { ++ran; }));
+    CHECK(ran == 0);
   }
-  CHECK(refused == 2);
-  CHECK_FALSE(barrier.arrive());
-  int ran = 0;
-  CHECK_FALSE(barrier.arrive([&] { ++ran; }));
-  CHECK(ran == 0);
 }
 
 TEST_CASE("who was let through before the abort learns so: all of a round pass it, or none") {
   for (int attempt = 0; attempt < 300; ++attempt) {
-    Barrier barrier(3);
+    Barrier barrier(3, kPatiences[attempt % 3]);
     std::atomic<int> passed{0};
     {
       std::vector<std::jthread> threads;
@@ -67,17 +80,19 @@ TEST_CASE("who was let through before the abort learns so: all of a round pass i
 }
 
 TEST_CASE("an action that throws does so to the last one only; an abort frees the others") {
-  Barrier barrier(2);
-  std::atomic<int> threw{0}, refused{0};
-  const auto arrive = [&] {
-    try {
-      refused += barrier.arrive([] { throw std::runtime_error("action"); }) ? 0 : 1;
-    } catch (const std::runtime_error&) {
-      ++threw;
-      barrier.abort();
-    }
-  };
-  { std::jthread one(arrive), other(arrive); }
-  CHECK(threw == 1);
-  CHECK(refused == 1);
+  for (const auto patience : kPatiences) {
+    Barrier barrier(2, patience);
+    std::atomic<int> threw{0}, refused{0};
+    const auto arrive = [&] {
+      try {
+        refused += barrier.arrive([] { throw std::runtime_error("action"); }) ? 0 : 1;
+      } catch (const std::runtime_error&) {
+        ++threw;
+        barrier.abort();
+      }
+    };
+    { std::jthread one(arrive), other(arrive); }
+    CHECK(threw == 1);
+    CHECK(refused == 1);
+  }
 }

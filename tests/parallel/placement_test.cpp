@@ -44,6 +44,17 @@ TEST_CASE("where a quota leaves less time than the workers' threads need, nobody
         std::vector<Cores>{{0}, {}, {1}, {}});
 }
 
+TEST_CASE("workers on GPUs have cores to spare where there is one for each and one for the reader") {
+  const auto spare = [](int workers, Device device, const CpuShare& share) {
+    return placeWorkers(workers, {device}, 1, true, share).coresToSpare;
+  };
+  CHECK(spare(3, Device::cuda(0), all({0, 1, 2, 3})));
+  CHECK_FALSE(spare(4, Device::cuda(0), all({0, 1, 2, 3})));
+  CHECK_FALSE(spare(2, Device::cuda(0), {{0, 1, 2, 3}, 2}));
+  CHECK(spare(1, Device::cuda(0), {{0, 1, 2, 3}, 2}));
+  CHECK_FALSE(spare(1, Device::cpu(), all({0, 1, 2, 3})));
+}
+
 TEST_CASE("this process's share: its cores, and no more time than they have") {
   const auto share = CpuShare::ofProcess();
   CHECK(share.cores == availableCores());
