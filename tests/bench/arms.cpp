@@ -61,8 +61,8 @@ std::optional<double> Arm::median(const char* field) const {
   return values[values.size() / 2];
 }
 
-void measureInTurns(std::vector<Arm>& arms, int rounds) {
-  for (int round = 0; round < rounds; ++round)
+void measureInTurns(std::vector<Arm>& arms, int rounds, const std::function<bool()>& goOn) {
+  for (int round = 0; round < rounds; ++round) {
     for (auto& arm : arms) {
       if (!arm.failure.empty()) continue;
       measure(arm);
@@ -72,6 +72,8 @@ void measureInTurns(std::vector<Arm>& arms, int rounds) {
                                    arm.results.back().at("samplesPerSecond").to_number<double>())
                      : arm.failure);
     }
+    if (goOn && !goOn()) return;
+  }
 }
 
 void requireAll(const std::vector<Arm>& arms) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/json.hpp>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,7 +27,8 @@ struct Arm {
 };
 
 /// Measures `rounds` times each. One that fails, or that says {"skipped": "why"}, is not measured again.
-void measureInTurns(std::vector<Arm>& arms, int rounds);
+/// @param goOn  called after each round, says whether there shall be another; empty: always.
+void measureInTurns(std::vector<Arm>& arms, int rounds, const std::function<bool()>& goOn = {});
 
 /// @throws std::runtime_error naming the first arm that failed, and how.
 void requireAll(const std::vector<Arm>& arms);

@@ -5,6 +5,7 @@
 
 #include <boost/program_options.hpp>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -241,6 +242,17 @@ void probe(Context& context, const Options& options) {
   mergeSpeed(40'000, 2, context, {.device = options.device, .repeats = {.rounds = 1, .milliseconds = 0}});
 }
 
+/// Writes 64 bytes behind the end of an allocation of 400, by a kernel of ours: for tools that shall find it.
+/// On a GPU nothing else lies there, as allocations begin at multiples of 256 bytes.
+void plantError(Context& context, const Options& options) {
+  constexpr std::int64_t kThere = 100, kTaken = 116;
+  const Tensor x = Tensor::zeros({kTaken}, DType::Float32, options.device);
+  const Tensor y = Tensor::zeros({kThere}, DType::Float32, options.device);
+  Tensor tooLong = Tensor::view(y.raw(), {kTaken}, DType::Float32, options.device);
+  axpy(1, x, tooLong, context);
+  context.synchronize();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -256,6 +268,7 @@ int main(int argc, char** argv) try {
   add("replicas", po::value(&options.replicas)->multitoken(), "replicas merged [2 4 8]");
   add("about", "only say what the device and its libraries are");
   add("probe", "only one small merge");
+  add("planted-error", "only write a little behind the end of an allocation on a GPU");
   po::variables_map given;
   po::store(po::parse_command_line(argc, argv, description), given);
   po::notify(given);
@@ -274,6 +287,12 @@ int main(int argc, char** argv) try {
     probe(context, options);
     return 0;
   }
+  if (given.contains("planted-error")) {
+    if (options.device.isCpu()) throw std::invalid_argument("planted-error is for a GPU");
+    plantError(context, options);
+    return 0;
+  }
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what is measured stays where this is ended
   measureMerges(context, options);
   measureLaunches(context, options);
   return 0;

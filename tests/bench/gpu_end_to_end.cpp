@@ -6,15 +6,18 @@
 
 #include <boost/program_options.hpp>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/bench/arms.h"
+#include "tests/bench/kernel_trace.h"
 #include "tests/bench/networks.h"
 #include "tests/bench/timing.h"
 
@@ -31,8 +34,9 @@ struct Options {
   std::int64_t batch = 0, averagingFrequency = 3;
   double seconds = 2;
   int rounds = 5, timeLimit = 300;
+  double budget = 0;  // seconds; 0: none
   int arm = 0;
-  std::string jsonFile;
+  std::string jsonFile, tableFile;
 };
 
 /// `fit(epochs)` over and over for so many seconds, after a warm-up. @return epochs a second.
@@ -53,22 +57,36 @@ void printResult(double samplesPerSecond, double score, MathMode mode) {
   fmt::print("{{\"samplesPerSecond\": {:.1f}, \"mathMode\": \"{}\"}}\n", samplesPerSecond, nameOf(mode));
 }
 
-/// Images as MNIST's files have them, a byte a pixel, that lie on the GPU as PyTorch's do.
+/// The convnet and its workers, all on one device, with images as MNIST's files have them, a byte a pixel,
+/// that lie on the GPU as PyTorch's do.
+struct ConvnetTraining {
+  ConvnetTraining(const Options& options, int workers)
+      : model(convnet()),
+        data(randomImages(kBatches * options.batch, options.batch, DType::UInt8, MemoryPlacement::Device)),
+        wrapper(build(options, workers)) {}
+
+  MultiLayerNetwork model;
+  InMemoryDataSetIterator data;
+  ParallelWrapper wrapper;
+
+ private:
+  ParallelWrapper build(const Options& options, int workers) {
+    model.init();
+    return ParallelWrapper::Builder(model)
+        .workers(workers)
+        .devices({Device::parse(options.device)})
+        .averagingFrequency(options.averagingFrequency)
+        .prefetchBuffer(24)
+        .build();
+  }
+};
+
 void measureConvnet(const Options& options) {
-  const Device device = Device::parse(options.device);
-  MultiLayerNetwork model(convnet());
-  model.init();
-  auto data = randomImages(kBatches * options.batch, options.batch, DType::UInt8, MemoryPlacement::Device);
-  auto wrapper = ParallelWrapper::Builder(model)
-                     .workers(options.arm)
-                     .devices({device})
-                     .averagingFrequency(options.averagingFrequency)
-                     .prefetchBuffer(24)
-                     .build();
-  const double epochs =
-      epochsPerSecond(options.seconds, [&](std::int64_t count) { wrapper.fit(data, count); });
-  printResult(epochs * static_cast<double>(kBatches * options.batch), model.score(),
-              Context(device).mathMode());
+  ConvnetTraining training(options, options.arm);
+  const double epochs = epochsPerSecond(
+      options.seconds, [&](std::int64_t count) { training.wrapper.fit(training.data, count); });
+  printResult(epochs * static_cast<double>(kBatches * options.batch), training.model.score(),
+              Context(Device::parse(options.device)).mathMode());
 }
 
 void measureResnet18(const Options& options) {
@@ -84,102 +102,158 @@ void measureResnet18(const Options& options) {
               context.mathMode());
 }
 
+/// As a context on the device has it, without making one: a GPU may let in one process at a time.
+MathMode defaultMathMode(Device device) {
+  return !device.isCpu() && propertiesOf(device).tensorFloat32 ? MathMode::TensorFloat32 : MathMode::Float32;
+}
+
 constexpr const char *kEager = "PyTorch, eager", *kCompiled = "PyTorch, torch.compile",
-                     *kCaptured = "PyTorch, captured graph";
+                     *kCaptured = "PyTorch, captured graph", *kBoth = "PyTorch, captured, compiled";
 
 std::string workersName(int workers) {
   return fmt::format("muster, {} worker{}", workers, workers == 1 ? "" : "s");
 }
 
+std::string commonOptions(const Options& options) {
+  return fmt::format("--network {} --device {} --batch {} --seconds {}", options.network, options.device,
+                     options.batch, options.seconds);
+}
+
+Arm musterArm(const Options& options, int workers) {
+  return {workersName(workers),
+          fmt::format("timeout -k 10 {} '{}' --arm {} --averaging-frequency {} {}", options.timeLimit,
+                      std::filesystem::canonical("/proc/self/exe").string(), workers,
+                      options.averagingFrequency, commonOptions(options))};
+}
+
 std::vector<Arm> makeArms(const Options& options) {
-  const auto self = std::filesystem::canonical("/proc/self/exe");
-  const MathMode mode = Context(Device::parse(options.device)).mathMode();
-  const auto common = fmt::format("--network {} --device {} --batch {} --seconds {}", options.network,
-                                  options.device, options.batch, options.seconds);
+  const auto script = std::filesystem::canonical("/proc/self/exe").parent_path() / "torch_training.py";
   const auto torch = [&](const char* variant) {
     return fmt::format("timeout -k 10 {} {} '{}' --variant {} --math-mode {} {}", options.timeLimit,
-                       options.python, (self.parent_path() / "torch_training.py").string(), variant,
-                       nameOf(mode), common);
+                       options.python, script.string(), variant,
+                       nameOf(defaultMathMode(Device::parse(options.device))), commonOptions(options));
   };
-  std::vector<Arm> arms{{kEager, torch("eager")}, {kCompiled, torch("compile")}, {kCaptured, torch("graph")}};
-  for (const int workers : {1, 2, 4, 8}) {
-    if (workers > 1 && options.network != "convnet") break;
-    arms.push_back(
-        {workersName(workers),
-         fmt::format("timeout -k 10 {} '{}' --arm {} --averaging-frequency {} {}", options.timeLimit,
-                     self.string(), workers, options.averagingFrequency, common)});
-  }
+  std::vector<Arm> arms{{kEager, torch("eager")},
+                        {kCompiled, torch("compile")},
+                        {kCaptured, torch("graph")},
+                        {kBoth, torch("compiled-graph")}};
+  for (const int workers : {1, 2, 4, 8})
+    if (workers == 1 || options.network == "convnet") arms.push_back(musterArm(options, workers));
   return arms;
 }
 
+/// Of PyTorch's variants with graphs, by their medians.
 const Arm& bestGraphed(const std::vector<Arm>& arms) {
-  const Arm &compiled = find(arms, kCompiled), &captured = find(arms, kCaptured);
-  return captured.median("samplesPerSecond").value_or(0) > compiled.median("samplesPerSecond").value_or(0)
-             ? captured
-             : compiled;
+  const Arm* best = &find(arms, kCompiled);
+  for (const char* name : {kCaptured, kBoth})
+    if (const Arm& arm = find(arms, name);
+        arm.median("samplesPerSecond").value_or(0) > best->median("samplesPerSecond").value_or(0))
+      best = &arm;
+  return *best;
 }
 
 std::string timesText(std::optional<double> times) {
   return times ? fmt::format("{:.2f} x", *times) : "-";
 }
 
-void printRow(const Arm& arm, const std::vector<Arm>& arms, bool isConvnet) {
+void printRow(std::FILE* out, const Arm& arm, const std::vector<Arm>& arms, bool isConvnet) {
   const auto samples = arm.sorted("samplesPerSecond");
   if (samples.empty()) {
-    fmt::print("{:<26} {}\n", arm.name, arm.failure);
+    fmt::print(out, "{:<28} {}\n", arm.name, arm.failure);
     return;
   }
   const double median = *arm.median("samplesPerSecond");
-  fmt::print("{:<26} {:>10.0f} {:>21}", arm.name, median,
+  fmt::print(out, "{:<28} {:>10.0f} {:>21}", arm.name, median,
              fmt::format("{:.0f} - {:.0f}", samples.front(), samples.back()));
-  fmt::print(" {:>10} {:>9} {:>15}", isConvnet ? fmt::format("{:.3f}", 60000 / median) : "-",
+  fmt::print(out, " {:>10} {:>9} {:>15}", isConvnet ? fmt::format("{:.3f}", 60000 / median) : "-",
              timesText(ratio(arm, find(arms, kEager))), timesText(ratio(arm, bestGraphed(arms))));
-  if (isConvnet) fmt::print(" {:>11}", timesText(ratio(arm, find(arms, workersName(1)))));
-  fmt::print("{}\n", arm.failure.empty() ? "" : "  then: " + arm.failure);
+  if (isConvnet) fmt::print(out, " {:>11}", timesText(ratio(arm, find(arms, workersName(1)))));
+  if (const auto* layout = arm.results.front().if_contains("layout"))
+    fmt::print(out, "  {}", layout->as_string().c_str());
+  fmt::print(out, "{}\n", arm.failure.empty() ? "" : "  then: " + arm.failure);
 }
 
-void printGoal(const char* text, std::optional<double> times, double goal) {
-  fmt::print("{:<56} goal {:.1f} x, measured {}: {}\n", text, goal, timesText(times),
+void printGoal(std::FILE* out, const char* text, std::optional<double> times, double goal) {
+  fmt::print(out, "{:<56} goal {:.1f} x, measured {}: {}\n", text, goal, timesText(times),
              !times           ? "no figure"
              : *times >= goal ? "reached"
                               : "missed");
 }
 
-void printTable(const std::vector<Arm>& arms, const Options& options) {
+/// @param rounds  that were measured.
+void printTable(std::FILE* out, const std::vector<Arm>& arms, int rounds, const Options& options) {
   const bool isConvnet = options.network == "convnet";
-  const Context context(Device::parse(options.device));
-  const auto device = propertiesOf(context.device());
-  fmt::print("{}, batch {}, on {}, products in {}; medians of {} rounds of {} s after warm-up\n",
+  const Device device = Device::parse(options.device);
+  fmt::print(out, "{}, batch {}, on {}, products in {}; medians of {} round{} of {} s after warm-up\n",
              isConvnet ? "MNIST convnet, Nesterovs, L2" : "ResNet-18 on images 1x28x28, plain SGD",
-             options.batch, device.name, nameOf(context.mathMode()), options.rounds, options.seconds);
+             options.batch, propertiesOf(device).name, nameOf(defaultMathMode(device)), rounds,
+             rounds == 1 ? "" : "s", options.seconds);
   if (isConvnet)
-    fmt::print("muster: all workers on this device, averaging every {} iterations, images on it as bytes\n",
+    fmt::print(out,
+               "muster: all workers on this device, averaging every {} iterations, images on it as bytes\n",
                options.averagingFrequency);
   for (const auto& arm : arms)
     if (!arm.results.empty() && arm.results.front().contains("about")) {
-      fmt::print("{}\n", arm.results.front().at("about").as_string().c_str());
+      fmt::print(out, "{}\n", arm.results.front().at("about").as_string().c_str());
       break;
     }
-  fmt::print("\n{:<26} {:>10} {:>21} {:>10} {:>9} {:>15}", "", "samples/s", "least - most", "s an epoch",
+  fmt::print(out, "\n{:<28} {:>10} {:>21} {:>10} {:>9} {:>15}", "", "samples/s", "least - most", "s an epoch",
              "vs eager", "vs best graphed");
-  fmt::print("{}\n", isConvnet ? " vs 1 worker" : "");
-  for (const auto& arm : arms) printRow(arm, arms, isConvnet);
+  fmt::print(out, "{}\n", isConvnet ? " vs 1 worker" : "");
+  for (const auto& arm : arms) printRow(out, arm, arms, isConvnet);
   if (!isConvnet) return;
-  fmt::print("An epoch has 60000 images.\n\n");
+  fmt::print(out, "An epoch has 60000 images.\n\n");
   const Arm& one = find(arms, workersName(1));
-  printGoal("one worker against PyTorch eager", ratio(one, find(arms, kEager)), 5);
-  printGoal("one worker against PyTorch's best graphed variant", ratio(one, bestGraphed(arms)), 1.3);
-  printGoal("8 workers against one", ratio(find(arms, workersName(8)), one), 3);
+  printGoal(out, "one worker against PyTorch eager", ratio(one, find(arms, kEager)), 5);
+  printGoal(out, "one worker against PyTorch's best graphed variant", ratio(one, bestGraphed(arms)), 1.3);
+  printGoal(out, "8 workers against one", ratio(find(arms, workersName(8)), one), 3);
+}
+
+/// The table so far, whole at any time.
+void keepTable(const std::vector<Arm>& arms, int rounds, const Options& options) {
+  const std::string unfinished = options.tableFile + ".new";
+  std::FILE* const out = std::fopen(unfinished.c_str(), "w");
+  if (!out) throw std::runtime_error("cannot write " + unfinished);
+  printTable(out, arms, rounds, options);
+  std::fclose(out);
+  std::filesystem::rename(unfinished, options.tableFile);
 }
 
 /// @return whether every measurement of our own succeeded.
 bool compareAll(const Options& options) {
   auto arms = makeArms(options);
-  measureInTurns(arms, options.rounds);
-  printTable(arms, options);
+  const auto begin = Clock::now();
+  int rounds = 0;
+  double before = 0;  // seconds until the last round began
+  measureInTurns(arms, options.rounds, [&] {
+    ++rounds;
+    if (!options.tableFile.empty()) keepTable(arms, rounds, options);
+    const double now = secondsSince(begin), last = now - std::exchange(before, now);
+    return options.budget == 0 || now + last <= options.budget;
+  });
+  printTable(stdout, arms, rounds, options);
   if (!options.jsonFile.empty()) writeJson({{options.network, arms}}, options.jsonFile);
   return std::ranges::all_of(
       arms, [](const Arm& arm) { return !arm.name.starts_with("muster") || arm.failure.empty(); });
+}
+
+/// Where the time of the convnet's steps goes, of one worker and of 8.
+void traceConvnet(const Options& options) {
+  std::vector<Arm> untraced{musterArm(options, 1), musterArm(options, 8)};
+  measureInTurns(untraced, 1);  // before this process uses the GPU
+  requireAll(untraced);
+  KernelTrace trace;
+  for (const int workers : {1, 8}) {
+    ConvnetTraining training(options, workers);
+    training.wrapper.fit(training.data, 2);
+    trace.take();
+    training.wrapper.fit(training.data, 1);
+    const auto summary = summarise(trace.take());
+    if (summary.rows.empty()) throw std::runtime_error("CUPTI has seen nothing");
+    const double samples = *find(untraced, workersName(workers)).median("samplesPerSecond");
+    fmt::print("{}{}, batch {}, a step of any of them:\n{}", workers == 1 ? "" : "\n", workersName(workers),
+               options.batch, describe(summary, kBatches, static_cast<double>(options.batch) / samples));
+  }
 }
 
 }  // namespace
@@ -198,7 +272,10 @@ int main(int argc, char** argv) try {
   add("rounds", po::value(&options.rounds), "measurements of each arm, in turns [5]");
   add("time-limit", po::value(&options.timeLimit), "seconds after which a measurement has failed [300]");
   add("python", po::value(&options.python), "runs the PyTorch variants [python3]");
+  add("budget", po::value(&options.budget), "seconds after which no other round is begun [none]");
   add("json", po::value(&options.jsonFile), "write all measurements to this file");
+  add("table", po::value(&options.tableFile), "write the table to this file, too, after each round");
+  add("trace", "only show where the time of the convnet's steps goes, kernel by kernel");
   add("arm", po::value(&options.arm), "measure this many workers, and print JSON");
   po::variables_map given;
   po::store(po::parse_command_line(argc, argv, description), given);
@@ -209,9 +286,14 @@ int main(int argc, char** argv) try {
   }
   if (options.network != "convnet" && options.network != "resnet18")
     throw std::invalid_argument("network: expected convnet or resnet18, got " + options.network);
-  if (options.rounds < 1 || options.seconds <= 0 || options.timeLimit < 1)
-    throw std::invalid_argument("rounds, seconds and time-limit must be positive");
+  if (options.rounds < 1 || options.seconds <= 0 || options.timeLimit < 1 || options.budget < 0)
+    throw std::invalid_argument("rounds, seconds, time-limit and budget must be positive");
   if (options.batch == 0) options.batch = options.network == "convnet" ? 128 : 256;
+  if (given.contains("trace")) {
+    if (options.network != "convnet") throw std::invalid_argument("trace: only the convnet can be traced");
+    traceConvnet(options);
+    return 0;
+  }
   if (options.arm == 0) return compareAll(options) ? 0 : 1;
   if (options.network == "convnet")
     measureConvnet(options);

@@ -30,6 +30,7 @@ TEST_CASE("ends badly<gpu>") {
   if (is("killed")) std::raise(SIGKILL);
   if (is("hang")) std::this_thread::sleep_for(std::chrono::hours(1));
   if (is("exit")) std::_Exit(5);
+  if (is("slow")) std::this_thread::sleep_for(std::chrono::seconds(1));
   if (is("fail")) CHECK_MESSAGE(false, "two and two are five");
 }
 

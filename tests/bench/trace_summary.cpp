@@ -1,0 +1,96 @@
+#include "tests/bench/trace_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace muster::bench {
+namespace {
+
+constexpr std::size_t kLongestName = 90, kMostRows = 25;
+constexpr double kWorking = 0.85;  // of the time: more than this is said to be bound by what the GPU does
+
+std::vector<TraceSummary::Row> rowsOf(const std::vector<Activity>& activities) {
+  std::map<std::string, TraceSummary::Row> byName;
+  for (const auto& a : activities) {
+    auto& row = byName[a.name];
+    row.name = a.name;
+    ++row.count;
+    row.seconds += 1e-9 * static_cast<double>(a.end - a.begin);
+  }
+  std::vector<TraceSummary::Row> rows;
+  for (auto& [name, row] : byName) rows.push_back(std::move(row));
+  std::ranges::stable_sort(rows, std::greater(), &TraceSummary::Row::seconds);
+  return rows;
+}
+
+std::string shortened(const std::string& name) {
+  return name.size() <= kLongestName ? name : name.substr(0, kLongestName - 3) + "...";
+}
+
+double total(const TraceSummary& summary) {
+  double seconds = 0;
+  for (const auto& row : summary.rows) seconds += row.seconds;
+  return seconds;
+}
+
+std::string whatBounds(const TraceSummary& summary, double share) {
+  if (share < kWorking)
+    return summary.betweenLaunches > summary.withinLaunches
+               ? "the time between launches: the host has not enqueued the next step in time, or it waits "
+                 "for another "
+                 "worker or a copy"
+               : "the time from kernel to kernel inside a launch: they are too short to keep the GPU busy";
+  std::string text = "what the GPU does, above all ";
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, summary.rows.size()); ++i)
+    text += fmt::format("{}{} ({:.0f} %)", i == 0 ? "" : ", ", shortened(summary.rows[i].name),
+                        100 * summary.rows[i].seconds / total(summary));
+  return text;
+}
+
+}  // namespace
+
+TraceSummary summarise(std::vector<Activity> activities) {
+  TraceSummary summary;
+  if (activities.empty()) return summary;
+  std::ranges::stable_sort(activities, {}, &Activity::begin);
+  const Activity* last = &activities.front();  // the one that ends last so far
+  std::uint64_t busy = last->end - last->begin, within = 0, between = 0;
+  for (const auto& a : activities) {
+    if (a.begin > last->end) (a.launch == last->launch ? within : between) += a.begin - last->end;
+    if (a.end <= last->end) continue;
+    busy += a.end - std::max(a.begin, last->end);
+    last = &a;
+  }
+  summary.span = 1e-9 * static_cast<double>(last->end - activities.front().begin);
+  summary.busy = 1e-9 * static_cast<double>(busy);
+  summary.withinLaunches = 1e-9 * static_cast<double>(within);
+  summary.betweenLaunches = 1e-9 * static_cast<double>(between);
+  summary.rows = rowsOf(activities);
+  return summary;
+}
+
+std::string describe(const TraceSummary& summary, std::int64_t steps, double secondsAStep) {
+  const auto aStep = [steps](double seconds) { return 1e6 * seconds / static_cast<double>(steps); };
+  const double share = summary.busy / static_cast<double>(steps) / secondsAStep;
+  std::string text = fmt::format(
+      "A step takes {:.1f} us. In {:.1f} us of them the GPU is at work ({:.0f} %).\n"
+      "While it was traced, a step took {:.1f} us, and the GPU had nothing to do for {:.1f} us between the "
+      "kernels of\n"
+      "a launch and {:.1f} us between launches.\n"
+      "What bounds it: {}.\n\n",
+      1e6 * secondsAStep, aStep(summary.busy), 100 * share, aStep(summary.span),
+      aStep(summary.withinLaunches), aStep(summary.betweenLaunches), whatBounds(summary, share));
+  text += fmt::format("{:>10} {:>9} {:>10} {:>7}  {}\n", "us a step", "a step", "us each", "share", "");
+  for (std::size_t i = 0; i < std::min(kMostRows, summary.rows.size()); ++i) {
+    const auto& row = summary.rows[i];
+    text += fmt::format("{:>10.2f} {:>9.2f} {:>10.2f} {:>5.1f} %  {}\n", aStep(row.seconds),
+                        static_cast<double>(row.count) / static_cast<double>(steps),
+                        1e6 * row.seconds / static_cast<double>(row.count),
+                        100 * row.seconds / total(summary), shortened(row.name));
+  }
+  return text;
+}
+
+}  // namespace muster::bench
