@@ -3,10 +3,11 @@
 #include "muster/core/backend/cuda/kernels/loss.h"
 
 #include "muster/core/backend/cuda/state.h"
-#include "muster/core/base/error.h"
 
 namespace muster::cuda {
 namespace {
+
+static_assert(kMostLossSums * sizeof(double) <= kScratchBytes);
 
 LossKind kindOf(Loss kind, const Tensor& labels) {
   if (labels.dtype() == DType::Int64) return LossKind::Classes;
@@ -37,10 +38,7 @@ void run(Loss kind, const Tensor& predictions, const Tensor& labels, const Tenso
   call.value = value;
   call.features = predictions.shape()[-1];
   call.rows = predictions.elements() / call.features;
-  const auto needed = static_cast<std::size_t>(lossScratch(call.rows)) * sizeof(double);
-  require(needed <= kWorkspaceBytes, "loss: {} rows are more than the {} that a GPU takes at once", call.rows,
-          kWorkspaceBytes / sizeof(double) / 2);
-  MUSTER_CUDA_CHECK(launchLoss(call, static_cast<double*>(state.workspace()), state.stream()));
+  MUSTER_CUDA_CHECK(launchLoss(call, state.partialSums(), state.stream()));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -71,7 +72,7 @@ TEST_CASE_TEMPLATE("losses and gradients agree with the reference", Where, MUSTE
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
   for (const auto& [kind, name] : EnumNames<Loss>::kNames)
-    for (const Shape& shape : {Shape{1, 1}, Shape{7, 10}, Shape{130, 3}})
+    for (const Shape& shape : {Shape{1, 1}, Shape{7, 10}, Shape{130, 3}, Shape{3001, 2}})
       for (double normaliser : {0.0, 256.0})
         for (bool masked : {false, true}) {
           CAPTURE(name);
@@ -220,6 +221,17 @@ TEST_CASE_TEMPLATE("a class out of range is told with its row, also where it is 
   CHECK(sentence({{3}, {0, 4, -7}}) == "loss: the label of row 1 is 4, expected 0 to 3");
   CHECK(sentence({{3}, {3, 0, -7}}) == "loss: the label of row 2 is -7, expected 0 to 3");
   CHECK(sentence({{3}, {3, 0, 2}}) == "");
+  // Of several among many rows, which a GPU shares out among blocks, the first; none of weight 0.
+  Array many({20000});
+  for (const std::size_t row : {700, 9123, 17000}) many.values[row] = -1.0 - static_cast<double>(row);
+  Tensor mask = Tensor::empty({20000});
+  std::ranges::fill(mask.span<float>(), 1.0f);
+  mask.data<float>()[700] = 0;
+  const Tensor zeros = Tensor::zeros({20000, 2}, DType::Float32, Where::device());
+  CHECK(test::thrown<InvalidArgument>([&] {
+          loss(Loss::NegativeLogLikelihood, zeros, copyTo(classTensor(many), Where::device()),
+               copyTo(mask, Where::device()), none, 0, context);
+        }) == "loss: the label of row 9123 is -9124, expected 0 to 1");
   const double late[] = {std::nan(""), 6, 4, 9};
   CHECK_THROWS_WITH_AS(lossValue(late, {2, 3, 5}),
                        "loss: the label of example 1, step 1 is 9, expected 0 to 4", InvalidArgument);

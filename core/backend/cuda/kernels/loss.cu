@@ -101,24 +101,45 @@ __device__ double rowLoss(const LossCall& call, std::int64_t row, double factor,
   return 0;
 }
 
-/// What the gradient is divided by, in all threads. Every block adds the mask itself, all in the same order.
-__device__ double divisorOf(const LossCall& call) {
-  __shared__ double shared;
-  const double given = call.normaliserAt ? *call.normaliserAt : call.normaliser;
-  if (given != 0) return given;
-  if (!call.mask) return static_cast<double>(call.rows);
-  double sums[1] = {0};
-  for (std::int64_t row = threadIdx.x; row < call.rows; row += kBlockThreads) sums[0] += call.mask[row];
-  sumOverBlock(sums);
-  if (threadIdx.x == 0) shared = sums[0];
-  __syncthreads();
-  return shared;
+// What a call leaves in its `PartialSums`: the mask's sum, then {weight * loss, weight} of each block, then
+// the first bad row of each.
+constexpr std::int64_t kMaskSum = 0, kBlockSums = 1, kBadRows = kBlockSums + 2 * kMostBlocks;
+static_assert(kBadRows + kMostBlocks == kMostLossSums);
+
+__device__ double givenNormaliser(const LossCall& call) {
+  return call.normaliserAt ? *call.normaliserAt : call.normaliser;
 }
 
-/// rowSums[row] = {weight * loss, weight}.
-__global__ void __launch_bounds__(kBlockThreads) lossRows(LossCall call, double* rowSums) {
+/// The sum of the mask, where the gradient is divided by it.
+__global__ void __launch_bounds__(kBlockThreads) maskSumKernel(LossCall call, PartialSums partial) {
+  if (givenNormaliser(call) != 0) return;  // in all blocks alike
+  double sums[1] = {0};
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
+#pragma unroll 4  // several values are read before the first is added
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x;
+       row < call.rows; row += step)
+    sums[0] += call.mask[row];
+  if (sumOverGrid(sums, partial.numbers + kBlockSums, partial.counters) && threadIdx.x == 0)
+    partial.numbers[kMaskSum] = sums[0];
+}
+
+/// Whether the row's class is out of range. A row of weight 0 may hold any.
+__device__ bool isBad(const LossCall& call, std::int64_t row, double weight) {
+  return call.kind == LossKind::Classes && weight != 0 &&
+         (call.classes[row] < 0 || call.classes[row] >= call.features);
+}
+
+/// A warp a row. The block that finishes last adds what the blocks have, in their order.
+__global__ void __launch_bounds__(kBlockThreads) lossKernel(LossCall call, PartialSums partial) {
+  __shared__ long long firstBad;
+  if (threadIdx.x == 0) firstBad = call.rows;
+  __syncthreads();
   const int lane = threadIdx.x % 32;
-  const double divisor = divisorOf(call);
+  const double given = givenNormaliser(call);
+  const double divisor = given != 0  ? given
+                         : call.mask ? partial.numbers[kMaskSum]
+                                     : static_cast<double>(call.rows);
+  double sums[2] = {0, 0};
   const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * (kBlockThreads / 32);
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * (kBlockThreads / 32) + threadIdx.x / 32;
        row < call.rows; row += warps) {
@@ -128,51 +149,35 @@ __global__ void __launch_bounds__(kBlockThreads) lossRows(LossCall call, double*
       value = weight * rowLoss(call, row, weight / divisor, lane);
     else if (call.gradient)  // whatever the row holds
       for (std::int64_t f = lane; f < call.features; f += 32) call.gradient[row * call.features + f] = 0;
-    if (lane == 0) {
-      rowSums[2 * row] = value;
-      // What the host reads must show a weight that cannot be: of -1 and 1 the sum would not.
-      rowSums[2 * row + 1] = weight >= 0 && weight < INFINITY ? weight : NAN;
-    }
+    if (lane != 0) continue;
+    sums[0] += value;
+    // What the host reads must show a weight that cannot be: of -1 and 1 the sum would not.
+    sums[1] += weight >= 0 && weight < INFINITY ? weight : NAN;
+    if (isBad(call, row, weight)) atomicMin(&firstBad, static_cast<long long>(row));
   }
-}
-
-/// The first row whose class is out of range, or -1. A row of weight 0 may hold any.
-__device__ std::int64_t firstBadRow(const LossCall& call) {
-  __shared__ long long first;
-  if (threadIdx.x == 0) first = call.rows;
   __syncthreads();
-  if (call.kind == LossKind::Classes)
-    for (std::int64_t row = threadIdx.x; row < call.rows; row += kBlockThreads)
-      if ((call.classes[row] < 0 || call.classes[row] >= call.features) &&
-          !(call.mask && call.mask[row] == 0)) {
-        atomicMin(&first, static_cast<long long>(row));
-        break;
-      }
+  auto* const badRows = reinterpret_cast<long long*>(partial.numbers + kBadRows);
+  if (threadIdx.x == 0) badRows[blockIdx.x] = firstBad;
+  if (!sumOverGrid(sums, partial.numbers + kBlockSums, partial.counters)) return;
+  for (unsigned block = threadIdx.x; block < gridDim.x; block += kBlockThreads)
+    atomicMin(&firstBad, __ldcg(badRows + block));
   __syncthreads();
-  return first < call.rows ? first : -1;
-}
-
-__global__ void __launch_bounds__(kBlockThreads) lossTotal(LossCall call, const double* rowSums) {
-  double sums[2] = {0, 0};
-  for (std::int64_t row = threadIdx.x; row < call.rows; row += kBlockThreads) {
-    sums[0] += rowSums[2 * row];
-    sums[1] += rowSums[2 * row + 1];
-  }
-  sumOverBlock(sums);
-  const std::int64_t bad = firstBadRow(call);
   if (threadIdx.x != 0) return;
+  const bool allGood = firstBad >= call.rows;
   call.value[0] = sums[0];
   call.value[1] = sums[1];
-  call.value[2] = static_cast<double>(bad);
-  call.value[3] = bad < 0 ? 0.0 : static_cast<double>(call.classes[bad]);
+  call.value[2] = allGood ? -1.0 : static_cast<double>(firstBad);
+  call.value[3] = allGood ? 0.0 : static_cast<double>(call.classes[firstBad]);
 }
 
 }  // namespace
 
-cudaError_t launchLoss(const LossCall& call, double* scratch, cudaStream_t stream) {
-  lossRows<<<blocksFor(call.rows, kBlockThreads / 32), kBlockThreads, 0, stream>>>(call, scratch);
-  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
-  lossTotal<<<1, kBlockThreads, 0, stream>>>(call, scratch);
+cudaError_t launchLoss(const LossCall& call, const PartialSums& partial, cudaStream_t stream) {
+  if (call.mask && (call.normaliserAt || call.normaliser == 0)) {
+    maskSumKernel<<<blocksFor(call.rows, 4 * kBlockThreads), kBlockThreads, 0, stream>>>(call, partial);
+    if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
+  }
+  lossKernel<<<blocksFor(call.rows, kBlockThreads / 32), kBlockThreads, 0, stream>>>(call, partial);
   return cudaGetLastError();
 }
 

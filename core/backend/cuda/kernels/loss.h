@@ -21,12 +21,10 @@ struct LossCall {
   std::int64_t rows, features;
 };
 
-/// Numbers of scratch that a call needs: two for each row.
-constexpr std::int64_t lossScratch(std::int64_t rows) {
-  return 2 * rows;
-}
+/// What a call needs of `PartialSums`, however many rows it has.
+inline constexpr std::int64_t kMostLossSums = 1 + 3 * kMostBlocks;
 
-/// One warp a row, then one block that adds the rows in a fixed order.
-cudaError_t launchLoss(const LossCall& call, double* scratch, cudaStream_t stream);
+/// One kernel, a warp a row; where the gradient is divided by the sum of a mask, one for that before it.
+cudaError_t launchLoss(const LossCall& call, const PartialSums& partial, cudaStream_t stream);
 
 }  // namespace muster::cuda
