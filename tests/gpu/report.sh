@@ -29,7 +29,7 @@ H100 may need for each (estimates: nobody has timed them on one), and with --fil
   --only tests                    7 minutes   all cases for a GPU (--filter core/ops: 4, core/nn: 1, parallel: 1)
   --only benchmarks              14 minutes   merges and launches 1, MNIST convnet beside PyTorch 7, ResNet-18 6
                                               (with --bench-rounds 2: 6 minutes)
-  --only profile                  3 minutes   where a step's time goes, kernel by kernel
+  --only profile                  5 minutes   where the time of steps and merges goes, kernel by kernel
   --only sanitizer               20 minutes   memcheck and racecheck; what is left out then, the report names
 
 It ends with 0 where the report is whole and nothing in it failed, 1 where something failed, 2 where it was called wrongly,
@@ -532,13 +532,31 @@ run_benchmarks() {
   done
 }
 
-metrics='gpu__time_duration.sum dram__throughput.avg.pct_of_peak_sustained_elapsed'
-metrics+=' sm__throughput.avg.pct_of_peak_sustained_elapsed'
+metrics=gpu__time_duration.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed
+metrics+=,sm__throughput.avg.pct_of_peak_sustained_elapsed,sm__warps_active.avg.pct_of_peak_sustained_active
+# Nsight Compute looks at some kernels of a program; clocks and caches are left as they are.
+look_at() {  # a name for the files, what is to be looked at, the tool's options, --, the program and its arguments
+  local base=$work/profile/$1 what=$2 options=() status
+  shift 2
+  while [[ $1 != -- ]]; do
+    options+=("$1")
+    shift
+  done
+  limited "$((cap < 300 ? cap : 300))" "$tool" --clock-control none --cache-control none --print-summary per-kernel \
+    --metrics "$metrics" "${options[@]}" "${@:2}" >"$base.all" 2>"$base.log"
+  status=$?
+  printf '%s\n' "$what" >"$base.txt"
+  cut -c 1-160 "$base.all" | grep -av '^==' | head -n 300 >>"$base.txt"
+  ((status == 0)) || echo "ncu ended with status $status: $(tail -n 3 "$base.log")" >>"$base.txt"
+  echo "$status" | put "$base.status"
+  write_report
+}
+
 # Where the time of a step goes: first by CUDA's own tracing, then, where Nsight Compute is there, how much of the GPU each
-# kernel uses.
+# kernel uses, and how much those that merge replicas.
 run_profile() {
   renew profile
-  local folder=$work/profile status
+  local folder=$work/profile status replicas name
   if is_due "$folder/steps.status" 120; then
     say "Tracing steps ..."
     limited "$((cap < 300 ? cap : 300))" "$bench/gpu_end_to_end" --device cuda:0 --network convnet --trace \
@@ -548,21 +566,21 @@ run_profile() {
     echo "$status" | put "$folder/steps.status"
     write_report
   fi
-  is_due "$folder/kernels.status" 180 || return
   if ! find_tool ncu /opt/nvidia/nsight-compute/*/ncu; then
     echo "Nsight Compute (ncu) was not found on this machine." >"$folder/kernels.txt"
-    echo 0 | put "$folder/kernels.status"
+    for name in kernels merges_of_2 merges_of_8; do echo 0 | put "$folder/$name.status"; done
     return
   fi
   say "Profiling ..."
-  # Clocks and caches are left as they are.
-  limited "$((cap < 400 ? cap : 400))" "$tool" --clock-control none --cache-control none --launch-skip 2000 \
-    --launch-count 200 --print-summary per-kernel --metrics "$(tr ' ' , <<<"$metrics")" \
-    "$bench/gpu_end_to_end" --device cuda:0 --network convnet --arm 1 --batch 128 --seconds 0.1 \
-    >"$folder/kernels.txt" 2>"$folder/kernels.log"
-  status=$?
-  ((status == 0)) || echo "ncu ended with status $status: $(tail -n 3 "$folder/kernels.log")" >>"$folder/kernels.txt"
-  echo "$status" | put "$folder/kernels.status"
+  if is_due "$folder/kernels.status" 180; then
+    look_at kernels "200 kernels of the convnet's training by one worker" --launch-skip 2000 --launch-count 200 -- \
+      "$bench/gpu_end_to_end" --device cuda:0 --network convnet --arm 1 --batch 128 --seconds 0.1
+  fi
+  for replicas in 2 8; do
+    is_due "$folder/merges_of_$replicas.status" 120 || continue
+    look_at "merges_of_$replicas" "Merges of $replicas replicas of 100 MB" --kernel-name 'regex:[mM]ean' --launch-count 6 -- \
+      "$bench/device_speed" --device cuda:0 --megabytes 100 --replicas "$replicas" --rounds 1
+  done
 }
 
 bullets() { sed 's/^/- /'; }
@@ -588,7 +606,12 @@ missing() {
   for name in merge_and_launches convnet resnet18; do
     [[ -e $work/benchmarks/$name.status ]] || echo "the benchmark $name"
   done
-  [[ -e $work/profile/steps.status && -e $work/profile/kernels.status ]] || echo "the profile"
+  for name in steps kernels merges_of_2 merges_of_8; do
+    if [[ ! -e $work/profile/$name.status ]]; then
+      echo "the profile"
+      break
+    fi
+  done
   if [[ ! -e $work/sanitizer/chosen ]]; then
     echo "compute-sanitizer"
   elif [[ ! -e $work/sanitizer/refused ]] && (($(sanitizer_spent) < 60 * sanitizer_minutes)) && [[ -n $(unchecked) ]]; then
@@ -718,17 +741,18 @@ write_benchmarks() {
 }
 
 write_profile() {
-  printf '## Where a step of the MNIST convnet goes\n\n'
+  printf '## Where the time goes: steps of the MNIST convnet, and merges\n\n'
   if [[ -z $(files_in profile .status) ]]; then
     printf 'It was not profiled.\n\n'
     return
   fi
   [[ ! -e $work/profile/steps.txt ]] || fenced "$work/profile/steps.txt"
-  [[ -e $work/profile/kernels.status ]] || return
-  printf 'Nsight Compute, one worker, 200 kernels one by one: their time, and their share of what memory and'
-  printf ' multiprocessors give.\n\n'
-  cut -c 1-160 "$work/profile/kernels.txt" | grep -av '^==' | head -n 300 | put "$work/profile/shown"
-  fenced "$work/profile/shown"
+  printf '### By Nsight Compute\n\nKernels one by one: their time, and their share of what memory, multiprocessors and'
+  printf ' places for warps give.\n\n'
+  local name
+  for name in kernels merges_of_2 merges_of_8; do
+    [[ ! -e $work/profile/$name.txt ]] || fenced "$work/profile/$name.txt"
+  done
 }
 
 write_report() {

@@ -122,6 +122,7 @@ like '^resnet18 ended with status 9: out of luck'
 lacks 'not for the report'
 has 'most of it in conv_kernel'
 has '  conv_kernel Invocations 20'
+has 'Merges of 8 replicas of 100 MB'
 lacks 'This report is not whole'
 
 # A part alone leaves the others' results, and cases chosen by name those of the other cases.
