@@ -39,6 +39,8 @@ class StepTicket {
   /// @param pending  outlives the ticket's use.
   StepTicket(PendingScores& pending, std::uint64_t step) : pending_(&pending), step_(step) {}
 
+  /// Whether the score was there when the ticket was made: the step was computed at once. Asks no device.
+  bool known() const { return !pending_; }
   /// Whether `wait` would return at once.
   bool ready() const { return !pending_ || pending_->ready(step_); }
   /// Waits for the step where it still runs; as often as wanted, but before 60 steps more. @throws what the

@@ -72,7 +72,7 @@ class Fit final : public Trainer {
       if (before) settle(*before);
       before = now;
       // Listeners see the model as the step left it.
-      if (listeners_.empty() && !now.ticket.ready()) continue;
+      if (listeners_.empty() && !now.ticket.known()) continue;
       settle(now);
       before.reset();
     }

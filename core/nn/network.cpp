@@ -108,7 +108,7 @@ const Batch& Network::Impl::there(const Batch& batch, Context& context) {
   }
   auto& owner = programs.get(plan, examplesOf(batch), false, context);
   StepLane& lane = runner(owner, batch, context).begin(batch);
-  lane.fetch();
+  lane.fetchAlone();
   return lane.batch();
 }
 

@@ -187,7 +187,7 @@ void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListen
   times_.own.waitingForWorkers += waitedInStep_;
   finishBegun(run, me, listeners);
   begun_ = Step{ticket, batch.stamp, batch.examples()};
-  if (gradientAlone || ticket.ready() || !listeners.listeners.empty()) finishStep(run, listeners);
+  if (gradientAlone || ticket.known() || !listeners.listeners.empty()) finishStep(run, listeners);
 }
 
 void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {

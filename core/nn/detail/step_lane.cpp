@@ -1,6 +1,7 @@
 #include "muster/core/nn/detail/step_lane.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/gather.h"
@@ -36,6 +37,15 @@ void requireRows(const NamedTensor& named) {
                                         named.source->onCpu().toString()));
 }
 
+/// How many rows the batch names in all its lists.
+std::int64_t rowsNamed(const Batch& batch) {
+  std::int64_t rows = 0;
+  for (const auto* list : {&batch.features, &batch.labels, &batch.masks})
+    for (const auto& named : *list)
+      if (named.source) rows += named.value.elements();
+  return rows;
+}
+
 Tensor updateNumbersIn(const Tensor& numbers) {
   return Tensor::view(numbers.data<std::int64_t>() + kPosition, {static_cast<std::int64_t>(kUpdateNumbers)},
                       DType::Float64, numbers.device());
@@ -46,8 +56,9 @@ Tensor updateNumbersIn(const Tensor& numbers) {
 StepLane::StepLane(const Batch& like, std::size_t outputs, Context& context)
     : context_(context),
       sent_(context),
-      hostNumbers_(Tensor::pinned({kNumbers}, DType::Int64)),
-      numbers_(Tensor::zeros({kNumbers}, DType::Int64, context.device())),
+      read_(context),
+      hostNumbers_(Tensor::pinned({kNumbers + rowsNamed(like)}, DType::Int64)),
+      numbers_(Tensor::zeros(hostNumbers_.shape(), DType::Int64, context.device())),
       hostUpdateNumbers_(updateNumbersIn(hostNumbers_)),
       position_(numbers_.slice(0, {kPosition})),
       updateNumbers_(updateNumbersIn(numbers_)),
@@ -66,15 +77,19 @@ StepLane::StepLane(const Batch& like, std::size_t outputs, Context& context)
 void StepLane::add(const std::vector<NamedTensor>& like, std::vector<NamedTensor>& pinned,
                    std::vector<NamedTensor>& there) {
   for (const auto& [name, value, source] : like) {
-    pinned.push_back({name, Tensor::pinned(value.shape(), value.dtype())});
     sources_.push_back(source);
-    const Tensor sent = Tensor::zeros(value.shape(), value.dtype(), context_.device());
-    there.push_back({name, sent});
-    if (!source) continue;
+    if (!source) {
+      pinned.push_back({name, Tensor::pinned(value.shape(), value.dtype())});
+      there.push_back({name, Tensor::zeros(value.shape(), value.dtype(), context_.device())});
+      continue;
+    }
+    std::int64_t place = kNumbers;
+    for (const auto& gathering : gatherings_) place += gathering.rows.elements();
+    pinned.push_back({name, hostNumbers_.slice(place, value.shape())});
     const Tensor& all = source->on(context_.device());
-    there.back().value =
-        Tensor::zeros(all.shape().dropFirst().prepend(value.elements()), all.dtype(), context_.device());
-    gatherings_.push_back({&all, sent, there.back().value});
+    there.push_back({name, Tensor::zeros(all.shape().dropFirst().prepend(value.elements()), all.dtype(),
+                                         context_.device())});
+    gatherings_.push_back({&all, numbers_.slice(place, value.shape()), there.back().value});
   }
 }
 
@@ -90,23 +105,28 @@ bool StepLane::fits(const Batch& batch) const {
 }
 
 void StepLane::fill(const std::vector<NamedTensor>& from, std::vector<NamedTensor>& pinned,
-                    std::vector<NamedTensor>& there, std::size_t& gathering) {
+                    std::vector<NamedTensor>& there) {
   for (std::size_t i = 0; i < from.size(); ++i) {
     copy(from[i].value, pinned[i].value);
-    if (from[i].source) requireRows(from[i]);
-    Tensor& target = from[i].source ? gatherings_[gathering++].rows : there[i].value;
-    copy(pinned[i].value, target, context_, Stream::Copy);
+    if (from[i].source) {  // which `fetch` brings with the numbers
+      requireRows(from[i]);
+      continue;
+    }
+    copy(pinned[i].value, there[i].value, context_, Stream::Copy);
+    copied_ = true;
   }
 }
 
 void StepLane::send(const Batch& batch) {
-  sent_.wait();  // one that no step followed may still be read
-  std::size_t gathering = 0;
-  fill(batch.features, pinned_.features, onDevice_.features, gathering);
-  fill(batch.labels, pinned_.labels, onDevice_.labels, gathering);
-  fill(batch.masks, pinned_.masks, onDevice_.masks, gathering);
-  sent_.record(context_, Stream::Copy);
-  sent_.waitOn(context_);
+  if (std::exchange(copied_, false)) sent_.wait();   // one that no step followed may still be read
+  if (std::exchange(fetched_, false)) read_.wait();  // likewise
+  fill(batch.features, pinned_.features, onDevice_.features);
+  fill(batch.labels, pinned_.labels, onDevice_.labels);
+  fill(batch.masks, pinned_.masks, onDevice_.masks);
+  if (copied_) {
+    sent_.record(context_, Stream::Copy);
+    sent_.waitOn(context_);
+  }
   onDevice_.stamp = batch.stamp;
   auto* const numbers = hostNumbers_.data<std::int64_t>();
   numbers[0] = batch.stamp.epoch;
@@ -116,6 +136,12 @@ void StepLane::send(const Batch& batch) {
 void StepLane::fetch() {
   copy(hostNumbers_, numbers_, context_);
   for (auto& [source, rows, target] : gatherings_) gatherRows(*source, rows, target, context_);
+}
+
+void StepLane::fetchAlone() {
+  fetch();
+  read_.record(context_);
+  fetched_ = true;
 }
 
 void StepLane::fetchResults() {

@@ -22,18 +22,20 @@ class StepLane {
   /// Whether `batch` is of the form.
   bool fits(const Batch& batch) const;
 
-  /// Enqueues the batch on the copy stream, behind nothing, and makes the compute stream wait for it. The
-  /// step before must be done; `batch` may be refilled on return. @throws InvalidArgument for rows that are
-  /// not there.
+  /// Enqueues the batch on the copy stream, behind nothing, and makes the compute stream wait for it; lists
+  /// of rows are left to `fetch`. The step before must be done; `batch` may be refilled on return.
+  /// @throws InvalidArgument for rows that are not there.
   void send(const Batch& batch);
   /// The last batch sent, on the device, with its stamp; whole behind `fetch`.
   const Batch& batch() const { return onDevice_; }
 
   /// The update's numbers, to be written before `fetch`: float64 [kUpdateNumbers] on the CPU.
   Tensor& hostUpdateNumbers() { return hostUpdateNumbers_; }
-  /// Enqueues the copy of the step's numbers to the device, and the gathering of what the batch names rows
-  /// of; may be recorded.
+  /// Enqueues the copy of the step's numbers and of the batch's lists of rows to the device, which is one,
+  /// and the gathering of what the batch names rows of; may be recorded.
   void fetch();
+  /// The same for a batch that no step follows; may not be recorded.
+  void fetchAlone();
   /// On the device: int64 [2], see `StepInfo::position`.
   const Tensor& position() const { return position_; }
   /// On the device.
@@ -55,7 +57,7 @@ class StepLane {
   void add(const std::vector<NamedTensor>& like, std::vector<NamedTensor>& pinned,
            std::vector<NamedTensor>& there);
   void fill(const std::vector<NamedTensor>& from, std::vector<NamedTensor>& pinned,
-            std::vector<NamedTensor>& there, std::size_t& gathering);
+            std::vector<NamedTensor>& there);
 
   Context& context_;
   Batch pinned_;
@@ -68,8 +70,12 @@ class StepLane {
     Tensor rows, target;
   };
   std::vector<Gathering> gatherings_;  // on the device
-  Event sent_;
-  Tensor hostNumbers_, numbers_;  // int64: the position, and the update's numbers in the others' bits
+  Event sent_, read_;
+  bool copied_ = false;   // `sent_` is of a batch
+  bool fetched_ = false;  // `read_` is of a batch that no step followed
+  // int64: the position, the update's numbers in the others' bits, and the rows of one gathering after
+  // another
+  Tensor hostNumbers_, numbers_;
   Tensor hostUpdateNumbers_, position_, updateNumbers_;  // views
   Tensor hostResults_, results_;                         // float64 [outputs * kLossNumbers + 1]
   std::vector<Tensor> losses_;                           // views, likewise

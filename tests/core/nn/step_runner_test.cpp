@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -29,6 +30,10 @@ Batch batchOf(float value, std::int64_t examples = 2) {
   Tensor& features = Batch::ensure(batch.features, "features", {examples, 3});
   std::ranges::fill(features.span<float>(), value);
   return batch;
+}
+
+Tensor onCpu(const Tensor& tensor) {
+  return copyTo(tensor, Device::cpu());
 }
 
 struct Steps {
@@ -169,6 +174,48 @@ TEST_CASE("a lane takes batches of its form: names, element types, shapes, and w
   batch.masks.clear();
   batch.features[0].name = "other";
   CHECK_FALSE(lane.fits(batch));
+}
+
+TEST_CASE_TEMPLATE("a lane gathers each tensor by its own rows, and brings the numbers beside them", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  Tensor images = Tensor::empty({5, 2}), classes = Tensor::empty({5}, DType::Int64);
+  for (std::int64_t i = 0; i < 5; ++i) {
+    images.data<float>()[2 * i] = static_cast<float>(10 * i);
+    images.data<float>()[2 * i + 1] = static_cast<float>(10 * i + 1);
+    classes.data<std::int64_t>()[i] = 100 + i;
+  }
+  Batch batch;
+  Tensor& features = Batch::ensure(batch.features, "features", {2}, DType::Int64);
+  batch.features[0].source = std::make_shared<const ResidentTensor>(images);
+  Tensor& labels = Batch::ensure(batch.labels, "labels", {2}, DType::Int64);
+  batch.labels[0].source = std::make_shared<const ResidentTensor>(classes);
+  Tensor& mask = Batch::ensure(batch.masks, "labels", {2});
+  StepLane lane(batch, 1, context);
+  for (std::int64_t turn = 0; turn < 3; ++turn) {
+    CAPTURE(turn);
+    features.data<std::int64_t>()[0] = turn;
+    features.data<std::int64_t>()[1] = 4;
+    labels.data<std::int64_t>()[0] = 3;
+    labels.data<std::int64_t>()[1] = 2 - turn;
+    std::ranges::fill(mask.span<float>(), static_cast<float>(turn));
+    batch.stamp = {.epoch = 7 + turn, .firstExample = 20 * turn};
+    lane.send(batch);
+    lane.hostUpdateNumbers().data<double>()[0] = 0.5;
+    lane.fetchAlone();
+    context.synchronize();
+    const Batch& got = lane.batch();
+    const auto row = static_cast<float>(10 * turn);
+    CHECK(std::ranges::equal(onCpu(got.features[0].value).span<float>(),
+                             std::vector<float>{row, row + 1, 40, 41}));
+    CHECK(std::ranges::equal(onCpu(got.labels[0].value).span<std::int64_t>(),
+                             std::vector<std::int64_t>{103, 102 - turn}));
+    CHECK(onCpu(got.masks[0].value).data<float>()[1] == static_cast<float>(turn));
+    CHECK(std::ranges::equal(onCpu(lane.position()).span<std::int64_t>(),
+                             std::vector<std::int64_t>{7 + turn, 20 * turn}));
+    CHECK(onCpu(lane.updateNumbers()).data<double>()[0] == 0.5);
+  }
 }
 
 TEST_CASE("a lane does not keep what rows are named of, and takes no other data set for it") {
