@@ -1,10 +1,14 @@
 #include "muster/core/ops/embedding.h"
 
+#include "muster/core/backend/cuda/kernels/embedding.h"
 #include "muster/core/backend/cuda/kernels/sequence.h"
 #include "muster/core/backend/cuda/state.h"
+#include "muster/core/base/error.h"
 
 namespace muster::cuda {
 namespace {
+
+static_assert(kSortBytes <= kWorkspaceBytes);
 
 EmbeddingCall callFor(const Tensor& indices, const Tensor& table, const Tensor& mask) {
   return {indices.elements(), table.shape()[0], table.shape()[1], indices.data<std::int64_t>(),
@@ -21,8 +25,12 @@ void embeddingForward(const Tensor& indices, const Tensor& table, const Tensor& 
 
 void embeddingBackward(const Tensor& indices, const Tensor& gradY, const Tensor& mask, Tensor& gradTable,
                        Context& context) {
-  MUSTER_CUDA_CHECK(launchEmbeddingBackward(callFor(indices, gradTable, mask), gradY.data<float>(),
-                                            gradTable.data<float>(), stateOf(context).stream()));
+  const State& state = stateOf(context);
+  const EmbeddingCall call = callFor(indices, gradTable, mask);
+  require(call.vocabulary <= kMostVocabulary, "embedding: a vocabulary of {} is more than a GPU's {}",
+          call.vocabulary, kMostVocabulary);
+  MUSTER_CUDA_CHECK(launchEmbeddingBackward(call, gradY.data<float>(), gradTable.data<float>(),
+                                            state.workspace(), state.stream()));
 }
 
 }  // namespace muster::cuda

@@ -65,6 +65,46 @@ TEST_CASE_TEMPLATE(
     }
 }
 
+TEST_CASE_TEMPLATE("gradients of large vocabularies and of many places have the bits of sums in their order",
+                   Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  struct Sizes {
+    std::int64_t vocabulary, count, features;
+  };
+  // A GPU sorts the places by one byte of their rows after the other, 2048 a block, 2^18 at a time.
+  for (const auto& [vocabulary, count, features] :
+       {Sizes{255, 2048, 3}, Sizes{256, 5003, 2}, Sizes{70000, 3001, 5}, Sizes{40, 262144 + 777, 1}}) {
+    CAPTURE(vocabulary);
+    CAPTURE(count);
+    std::vector<std::int64_t> values(static_cast<std::size_t>(count));
+    Tensor mask = Tensor::empty({count});
+    const auto gradY = test::randomArray({count, features}, random);
+    Tensor expected = Tensor::zeros({vocabulary, features});
+    for (std::int64_t i = 0; i < count; ++i) {
+      auto& index = values[static_cast<std::size_t>(i)];
+      // Every third place is of one row, the last; some are of none.
+      index = i % 3 == 0
+                  ? vocabulary - 1
+                  : static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(vocabulary + 2)) - 1;
+      mask.data<float>()[i] = random() % 8 == 0 ? 0.0f : 1.0f;
+      if (index < 0 || index >= vocabulary || mask.data<float>()[i] == 0) continue;
+      for (std::int64_t f = 0; f < features; ++f)
+        expected.data<float>()[index * features + f] += static_cast<float>(gradY.at(i * features + f));
+    }
+    Context context(device);
+    Tensor gradient = test::nanTensor({vocabulary, features}, Layout::RowMajor, device);
+    embeddingBackward(copyTo(indexTensor(values, {count}), device),
+                      test::toTensor(gradY, Layout::RowMajor, device), copyTo(mask, device), gradient,
+                      context);
+    context.synchronize();
+    CHECK(test::sameBits(copyTo(gradient, Device::cpu()), expected));
+  }
+}
+
 TEST_CASE_TEMPLATE("masked places hold zeros, whatever their index, and teach nothing", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);

@@ -100,52 +100,6 @@ cudaError_t launchEmbedding(const EmbeddingCall& c, const float* table, float* y
   });
 }
 
-namespace {
-
-/// A block a row of the table. It looks at as many indices at a time as it has threads, brings the places
-/// of its own into their order, and adds what lies there.
-__global__ void __launch_bounds__(kBlockThreads)
-    embeddingBackwardKernel(EmbeddingCall c, const float* gradY, float* gradTable) {
-  constexpr int kWarps = kBlockThreads / 32;
-  __shared__ std::int64_t places[kBlockThreads];
-  __shared__ int found[kWarps];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  for (std::int64_t row = blockIdx.x; row < c.vocabulary; row += gridDim.x) {
-    float* const to = gradTable + row * c.features;
-    for (std::int64_t f = threadIdx.x; f < c.features; f += kBlockThreads) to[f] = 0;
-    for (std::int64_t begin = 0; begin < c.count; begin += kBlockThreads) {
-      const std::int64_t place = begin + threadIdx.x;
-      const bool mine = place < c.count && c.indices[place] == row && isReal(c.mask, place);
-      const unsigned votes = __ballot_sync(0xffffffffu, mine);
-      __syncthreads();  // the memory may still be read from the indices before
-      if (lane == 0) found[warp] = __popc(votes);
-      __syncthreads();
-      int before = 0, all = 0;
-      for (int w = 0; w < kWarps; ++w) {
-        if (w < warp) before += found[w];
-        all += found[w];
-      }
-      if (all == 0) continue;  // in all threads alike
-      if (mine) places[before + __popc(votes & ((1u << lane) - 1))] = place;
-      __syncthreads();
-      for (std::int64_t f = threadIdx.x; f < c.features; f += kBlockThreads) {
-        float sum = to[f];
-        for (int i = 0; i < all; ++i) sum += gradY[places[i] * c.features + f];
-        to[f] = sum;
-      }
-    }
-  }
-}
-
-}  // namespace
-
-cudaError_t launchEmbeddingBackward(const EmbeddingCall& c, const float* gradY, float* gradTable,
-                                    cudaStream_t stream) {
-  if (c.vocabulary == 0) return cudaSuccess;
-  embeddingBackwardKernel<<<blocksFor(c.vocabulary, 1), kBlockThreads, 0, stream>>>(c, gradY, gradTable);
-  return cudaGetLastError();
-}
-
 cudaError_t launchLstmStep(const StepCall& c, float* gates, const float* cellBefore, float* cell,
                            const float* stateBefore, float* state, cudaStream_t stream) {
   return forEach(c.batch * c.units, stream, [=] __device__(std::int64_t at) {

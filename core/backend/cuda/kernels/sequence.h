@@ -31,9 +31,6 @@ struct EmbeddingCall {
 };
 /// An index that is not in the table gives a row of NaN.
 cudaError_t launchEmbedding(const EmbeddingCall& call, const float* table, float* y, cudaStream_t stream);
-/// Each row of the table adds what belongs to it, in the order of the indices.
-cudaError_t launchEmbeddingBackward(const EmbeddingCall& call, const float* gradY, float* gradTable,
-                                    cudaStream_t stream);
 
 /// One step of a recurrent layer: rows [batch, units] of states, [batch, gates * units] of gates. Padded
 /// examples pass their states on.

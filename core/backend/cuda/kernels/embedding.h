@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "muster/core/backend/cuda/kernels/sequence.h"
+
+namespace muster::cuda {
+
+/// Indices that are sorted at a time.
+inline constexpr std::int64_t kMostSorted = std::int64_t{1} << 18;
+/// Bytes of memory that this takes: rows and places twice, and how often each digit occurs in a tile.
+inline constexpr std::int64_t kSortTile = 8 * kBlockThreads, kSortDigits = kBlockThreads;
+inline constexpr std::size_t kSortBytes = (4 * kMostSorted + kMostSorted / kSortTile * kSortDigits) * 4;
+
+inline constexpr std::int64_t kMostVocabulary = 0x7fffffff;  // rows, and one behind them, of 32 bits
+
+/// Each row of the table adds what belongs to it, in the order of the indices. The vocabulary is at most
+/// kMostVocabulary.
+/// @param memory  kSortBytes, at an address for 4-byte numbers.
+cudaError_t launchEmbeddingBackward(const EmbeddingCall& call, const float* gradY, float* gradTable,
+                                    void* memory, cudaStream_t stream);
+
+}  // namespace muster::cuda
