@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <random>
 
 #include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
@@ -40,6 +41,29 @@ TEST_CASE_TEMPLATE("steps are masked, also in place", Where, MUSTER_TEST_DEVICES
   maskSteps(y, {}, whole, context);
   context.synchronize();
   CHECK(test::sameBits(whole, y));
+}
+
+TEST_CASE_TEMPLATE("steps of any number of features are masked", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
+  std::mt19937_64 random(8);
+  for (const std::int64_t features : {1, 3, 4, 12, 37, 64}) {
+    CAPTURE(features);
+    const Shape shape{5, 7, features};
+    const Array x = test::randomArray(shape, random);
+    Array mask({5, 7}), expected(shape);
+    for (std::int64_t step = 0; step < 35; ++step) {
+      mask.at(step) = random() % 2 == 0 ? 0.0 : 1.0;
+      for (std::int64_t f = step * features; f < (step + 1) * features; ++f)
+        expected.at(f) = mask.at(step) == 0 ? 0.0 : x.at(f);
+    }
+    Tensor y = test::nanTensor(shape, Layout::RowMajor, device);
+    maskSteps(test::toTensor(x, Layout::RowMajor, device), test::toTensor(mask, Layout::RowMajor, device), y,
+              context);
+    context.synchronize();
+    CHECK(test::maxError(y, expected) == 0);
+  }
 }
 
 TEST_CASE_TEMPLATE("the last real step and the mean of the real ones, with their gradients", Where,

@@ -1,6 +1,6 @@
 #include "muster/core/backend/cuda/kernels/gather.h"
 
-#include <cuda_runtime.h>
+#include "muster/core/backend/cuda/kernels/for_each.cuh"
 
 namespace muster::cuda {
 namespace {
@@ -15,24 +15,6 @@ __device__ void setOnes(uint4& piece) {
   piece = {0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu};
 }
 
-/// @param pieces  of type T in a row.
-template <typename T>
-__global__ void __launch_bounds__(kBlockThreads)
-    gatherKernel(const T* source, std::int64_t sourceRows, const std::int64_t* rows, std::int64_t count,
-                 std::int64_t pieces, T* target) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x;
-       i < count * pieces; i += step) {
-    const std::int64_t row = rows[i / pieces];
-    T piece;
-    if (row >= 0 && row < sourceRows)
-      piece = source[row * pieces + i % pieces];
-    else
-      setOnes(piece);
-    target[i] = piece;
-  }
-}
-
 template <typename T>
 bool divides(const void* source, const void* target, std::int64_t rowBytes) {
   constexpr auto kSize = sizeof(T);
@@ -41,13 +23,24 @@ bool divides(const void* source, const void* target, std::int64_t rowBytes) {
          rowBytes % static_cast<std::int64_t>(kSize) == 0;
 }
 
+/// In pieces of type T.
 template <typename T>
 cudaError_t launch(const void* source, std::int64_t sourceRows, const std::int64_t* rows, std::int64_t count,
                    std::int64_t rowBytes, void* target, cudaStream_t stream) {
-  const std::int64_t pieces = rowBytes / static_cast<std::int64_t>(sizeof(T));
-  gatherKernel<T><<<blocksFor(count * pieces), kBlockThreads, 0, stream>>>(
-      static_cast<const T*>(source), sourceRows, rows, count, pieces, static_cast<T*>(target));
-  return cudaGetLastError();
+  const std::int64_t perRow = rowBytes / static_cast<std::int64_t>(sizeof(T));
+  const Extent pieces(perRow);
+  const auto* const from = static_cast<const T*>(source);
+  auto* const to = static_cast<T*>(target);
+  return forEachPlace(count * perRow, count * perRow, stream, [=] __device__(auto i) {
+    const auto place = i / pieces;
+    const std::int64_t row = rows[place];
+    T piece;
+    if (row >= 0 && row < sourceRows)
+      piece = from[row * perRow + (i - place * pieces)];  // a resident data set may be large
+    else
+      setOnes(piece);
+    to[i] = piece;
+  });
 }
 
 }  // namespace

@@ -19,6 +19,18 @@ __device__ std::int64_t lastReal(const SequenceCall& c, std::int64_t example) {
   return t;
 }
 
+std::int64_t elementsOf(const SequenceCall& c) {
+  return c.batch * c.steps * c.features;
+}
+
+/// Calls f(i, width) for the elements of `rows` rows, as `forEachPiece` does; no piece is of two rows.
+template <typename F>
+cudaError_t forEachOfRows(std::int64_t rows, std::int64_t features, const float* x, const float* y,
+                          cudaStream_t stream, F f) {
+  const bool whole = features % kPiece == 0 && holdPieces(x, y);
+  return forEachPieceAndPlace(rows * features, rows * features, whole, stream, f);
+}
+
 __device__ float realCount(const SequenceCall& c, std::int64_t example) {
   std::int64_t count = c.steps;
   if (c.mask) {
@@ -31,85 +43,111 @@ __device__ float realCount(const SequenceCall& c, std::int64_t example) {
 }  // namespace
 
 cudaError_t launchMaskSteps(const SequenceCall& c, const float* x, float* y, cudaStream_t stream) {
-  return forEach(c.batch * c.steps * c.features, stream,
-                 [=] __device__(std::int64_t i) { y[i] = isReal(c.mask, i / c.features) ? x[i] : 0.0f; });
+  const Extent features(c.features);
+  const float* const mask = c.mask;
+  return forEachOfRows(c.batch * c.steps, c.features, x, y, stream, [=] __device__(auto i, auto width) {
+    Piece<float, width> values{};
+    if (isReal(mask, i / features)) values = read<width>(x + i);
+    write(y + i, values);
+  });
 }
 
 cudaError_t launchLastStep(const SequenceCall& c, const float* x, float* y, cudaStream_t stream) {
-  return forEach(c.batch * c.features, stream, [=] __device__(std::int64_t i) {
-    const std::int64_t n = i / c.features, t = lastReal(c, n);
-    y[i] = t < 0 ? 0.0f : x[(n * c.steps + t) * c.features + i % c.features];
+  const Extent features(c.features), steps(c.steps);
+  return forEachPlace(c.batch * c.features, elementsOf(c), stream, [=] __device__(auto i) {
+    const auto n = i / features;
+    const auto t = static_cast<decltype(i)>(lastReal(c, n));
+    y[i] = t < 0 ? 0.0f : x[(n * steps + t) * features + i % features];
   });
 }
 
 cudaError_t launchLastStepBackward(const SequenceCall& c, const float* gradY, float* gradX,
                                    cudaStream_t stream) {
-  return forEach(c.batch * c.features, stream, [=] __device__(std::int64_t i) {
-    const std::int64_t n = i / c.features, last = lastReal(c, n);
-    for (std::int64_t t = 0; t < c.steps; ++t)
-      gradX[(n * c.steps + t) * c.features + i % c.features] = t == last ? gradY[i] : 0.0f;
+  const Extent features(c.features), steps(c.steps);
+  return forEachPlace(c.batch * c.features, elementsOf(c), stream, [=] __device__(auto i) {
+    using Index = decltype(i);
+    const Index n = i / features, last = static_cast<Index>(lastReal(c, n));
+    for (Index t = 0; t < steps.as<Index>(); ++t)
+      gradX[(n * steps + t) * features + i % features] = t == last ? gradY[i] : 0.0f;
   });
 }
 
 cudaError_t launchMeanOverTime(const SequenceCall& c, const float* x, float* y, cudaStream_t stream) {
-  return forEach(c.batch * c.features, stream, [=] __device__(std::int64_t i) {
-    const std::int64_t n = i / c.features;
+  const Extent features(c.features), steps(c.steps);
+  return forEachPlace(c.batch * c.features, elementsOf(c), stream, [=] __device__(auto i) {
+    using Index = decltype(i);
+    const Index n = i / features;
     const float count = realCount(c, n);
     float sum = 0;
-    for (std::int64_t t = 0; t < c.steps; ++t)
-      if (isReal(c.mask, n * c.steps + t)) sum += x[(n * c.steps + t) * c.features + i % c.features];
+    for (Index t = 0; t < steps.as<Index>(); ++t)
+      if (isReal(c.mask, n * steps + t)) sum += x[(n * steps + t) * features + i % features];
     y[i] = count > 0 ? sum / count : 0.0f;
   });
 }
 
 cudaError_t launchMeanOverTimeBackward(const SequenceCall& c, const float* gradY, float* gradX,
                                        cudaStream_t stream) {
-  return forEach(c.batch * c.features, stream, [=] __device__(std::int64_t i) {
-    const std::int64_t n = i / c.features;
+  const Extent features(c.features), steps(c.steps);
+  return forEachPlace(c.batch * c.features, elementsOf(c), stream, [=] __device__(auto i) {
+    using Index = decltype(i);
+    const Index n = i / features;
     const float share = gradY[i] / realCount(c, n);  // not used where no step is real
-    for (std::int64_t t = 0; t < c.steps; ++t)
-      gradX[(n * c.steps + t) * c.features + i % c.features] = isReal(c.mask, n * c.steps + t) ? share : 0.0f;
+    for (Index t = 0; t < steps.as<Index>(); ++t)
+      gradX[(n * steps + t) * features + i % features] = isReal(c.mask, n * steps + t) ? share : 0.0f;
   });
 }
 
 cudaError_t launchTimeFirst(const SequenceCall& c, const float* x, float* y, cudaStream_t stream) {
-  return forEach(c.batch * c.steps * c.features, stream, [=] __device__(std::int64_t i) {
-    const std::int64_t n = i / c.features % c.batch, t = i / c.features / c.batch;
-    const std::int64_t row = n * c.steps + t;
-    y[i] = isReal(c.mask, row) ? x[row * c.features + i % c.features] : 0.0f;
+  const Extent features(c.features), steps(c.steps), batch(c.batch);
+  const float* const mask = c.mask;
+  return forEachOfRows(c.batch * c.steps, c.features, x, y, stream, [=] __device__(auto i, auto width) {
+    const auto to = i / features, row = to % batch * steps + to / batch;
+    Piece<float, width> values{};
+    if (isReal(mask, row)) values = read<width>(x + (row * features + i % features));
+    write(y + i, values);
   });
 }
 
 cudaError_t launchBatchFirst(const SequenceCall& c, const float* x, float* y, cudaStream_t stream) {
-  return forEach(c.batch * c.steps * c.features, stream, [=] __device__(std::int64_t i) {
-    const std::int64_t row = i / c.features, n = row / c.steps, t = row % c.steps;
-    y[i] = isReal(c.mask, row) ? x[(t * c.batch + n) * c.features + i % c.features] : 0.0f;
+  const Extent features(c.features), steps(c.steps), batch(c.batch);
+  const float* const mask = c.mask;
+  return forEachOfRows(c.batch * c.steps, c.features, x, y, stream, [=] __device__(auto i, auto width) {
+    const auto row = i / features, from = row % steps * batch + row / steps;
+    Piece<float, width> values{};
+    if (isReal(mask, row)) values = read<width>(x + (from * features + i % features));
+    write(y + i, values);
   });
 }
 
 cudaError_t launchEmbedding(const EmbeddingCall& c, const float* table, float* y, cudaStream_t stream) {
-  return forEach(c.count * c.features, stream, [=] __device__(std::int64_t i) {
-    const std::int64_t place = i / c.features;
-    if (!isReal(c.mask, place)) {
-      y[i] = 0;
-      return;
+  const Extent features(c.features);
+  return forEachOfRows(c.count, c.features, table, y, stream, [=] __device__(auto i, auto width) {
+    const auto place = i / features;
+    Piece<float, width> values{};
+    if (isReal(c.mask, place)) {
+      const std::int64_t index = c.indices[place];
+      if (index >= 0 && index < c.vocabulary) {
+        values = read<width>(table + (index * c.features + i % features));  // a table may be large
+      } else {
+#pragma unroll
+        for (int k = 0; k < width; ++k) values.at[k] = nanf("");
+      }
     }
-    const std::int64_t index = c.indices[place];
-    const bool known = index >= 0 && index < c.vocabulary;
-    y[i] = known ? table[index * c.features + i % c.features] : nanf("");
+    write(y + i, values);
   });
 }
 
 cudaError_t launchLstmStep(const StepCall& c, float* gates, const float* cellBefore, float* cell,
                            const float* stateBefore, float* state, cudaStream_t stream) {
-  return forEach(c.batch * c.units, stream, [=] __device__(std::int64_t at) {
-    const std::int64_t n = at / c.units;
+  const Extent units(c.units);
+  return forEachPlace(c.batch * c.units, c.batch * c.units, stream, [=] __device__(auto at) {
+    const std::int64_t n = at / units, u = at % units;
     if (!isReal(c.mask, n * c.steps + c.step)) {
       cell[at] = cellBefore[at];
       state[at] = stateBefore[at];
       return;
     }
-    float* const mine = gates + n * 4 * c.units + at % c.units;
+    float* const mine = gates + n * 4 * c.units + u;
     const float i = sigmoid(mine[0]), f = sigmoid(mine[c.units]);
     const float g = tanhf(mine[2 * c.units]), o = sigmoid(mine[3 * c.units]);
     const float value = f * cellBefore[at] + i * g;
@@ -124,8 +162,9 @@ cudaError_t launchLstmStep(const StepCall& c, float* gates, const float* cellBef
 
 cudaError_t launchGruStep(const StepCall& c, float* gates, const float* products, const float* bias,
                           float* candidate, const float* stateBefore, float* state, cudaStream_t stream) {
-  return forEach(c.batch * c.units, stream, [=] __device__(std::int64_t at) {
-    const std::int64_t n = at / c.units, u = at % c.units;
+  const Extent units(c.units);
+  return forEachPlace(c.batch * c.units, c.batch * c.units, stream, [=] __device__(auto at) {
+    const std::int64_t n = at / units, u = at % units;
     if (!isReal(c.mask, n * c.steps + c.step)) {
       state[at] = stateBefore[at];
       return;
@@ -147,8 +186,9 @@ cudaError_t launchGruStep(const StepCall& c, float* gates, const float* products
 cudaError_t launchLstmStepBackward(const StepCall& c, const float* gates, const float* cellBefore,
                                    const float* cell, const float* gradY, float* gradState, float* gradCell,
                                    float* gradGates, cudaStream_t stream) {
-  return forEach(c.batch * c.units, stream, [=] __device__(std::int64_t at) {
-    const std::int64_t n = at / c.units, u = at % c.units, row = n * c.steps + c.step;
+  const Extent units(c.units);
+  return forEachPlace(c.batch * c.units, c.batch * c.units, stream, [=] __device__(auto at) {
+    const std::int64_t n = at / units, u = at % units, row = n * c.steps + c.step;
     float* const grad = gradGates + n * 4 * c.units + u;
     if (!isReal(c.mask, row)) {  // its output was zero, whatever the state
       for (int gate = 0; gate < 4; ++gate) grad[gate * c.units] = 0;
@@ -171,8 +211,9 @@ cudaError_t launchLstmStepBackward(const StepCall& c, const float* gates, const 
 cudaError_t launchGruStepBackward(const StepCall& c, const float* gates, const float* candidate,
                                   const float* stateBefore, const float* gradY, float* gradState,
                                   float* gradGates, float* gradProducts, cudaStream_t stream) {
-  return forEach(c.batch * c.units, stream, [=] __device__(std::int64_t at) {
-    const std::int64_t n = at / c.units, u = at % c.units, row = n * c.steps + c.step;
+  const Extent units(c.units);
+  return forEachPlace(c.batch * c.units, c.batch * c.units, stream, [=] __device__(auto at) {
+    const std::int64_t n = at / units, u = at % units, row = n * c.steps + c.step;
     float* const grad = gradGates + n * 3 * c.units + u;
     float* const product = gradProducts + n * 3 * c.units + u;
     if (!isReal(c.mask, row)) {  // its output was zero, whatever the state
@@ -193,12 +234,19 @@ cudaError_t launchGruStepBackward(const StepCall& c, const float* gates, const f
 
 namespace {
 
+struct HeadSizes {
+  Extent batch, steps, heads, width, parts;
+  HeadSizes(const AttentionCall& c, std::int64_t p)
+      : batch(c.batch), steps(c.steps), heads(c.heads), width(c.width), parts(p) {}
+};
+
 /// Where element i of [parts, batch * heads, steps, width] lies in [batch, steps, parts, heads, width].
-__device__ std::int64_t joinedPlace(const AttentionCall& c, std::int64_t parts, std::int64_t i) {
-  const std::int64_t feature = i % c.width, row = i / c.width;
-  const std::int64_t t = row % c.steps, head = row / c.steps % c.heads;
-  const std::int64_t n = row / c.steps / c.heads % c.batch, part = row / c.steps / c.heads / c.batch;
-  return (((n * c.steps + t) * parts + part) * c.heads + head) * c.width + feature;
+template <typename Index>
+__device__ Index joinedPlace(const HeadSizes& s, Index i) {
+  const Index row = i / s.width, heads = row / s.steps, samples = heads / s.heads;
+  const Index t = row % s.steps, head = heads % s.heads;
+  const Index n = samples % s.batch, part = samples / s.batch;
+  return (((n * s.steps + t) * s.parts + part) * s.heads + head) * s.width + i % s.width;
 }
 
 __device__ const float* maskOf(const AttentionCall& c, std::int64_t row) {
@@ -209,14 +257,22 @@ __device__ const float* maskOf(const AttentionCall& c, std::int64_t row) {
 
 cudaError_t launchSplitHeads(const AttentionCall& c, std::int64_t parts, const float* x, float* y,
                              cudaStream_t stream) {
-  return forEach(parts * c.batch * c.heads * c.steps * c.width, stream,
-                 [=] __device__(std::int64_t i) { y[i] = x[joinedPlace(c, parts, i)]; });
+  const HeadSizes sizes(c, parts);
+  return forEachOfRows(parts * c.batch * c.heads * c.steps, c.width, x, y, stream,
+                       [=] __device__(auto i, auto width) {
+                         const auto values = read<width>(x + joinedPlace(sizes, i));
+                         write(y + i, values);
+                       });
 }
 
 cudaError_t launchJoinHeads(const AttentionCall& c, std::int64_t parts, const float* x, float* y,
                             cudaStream_t stream) {
-  return forEach(parts * c.batch * c.heads * c.steps * c.width, stream,
-                 [=] __device__(std::int64_t i) { y[joinedPlace(c, parts, i)] = x[i]; });
+  const HeadSizes sizes(c, parts);
+  return forEachOfRows(parts * c.batch * c.heads * c.steps, c.width, x, y, stream,
+                       [=] __device__(auto i, auto width) {
+                         const auto values = read<width>(x + i);
+                         write(y + joinedPlace(sizes, i), values);
+                       });
 }
 
 cudaError_t launchAttentionWeights(const AttentionCall& c, float* weights, cudaStream_t stream) {
