@@ -16,26 +16,29 @@ TEST_CASE_TEMPLATE("zeros around images, in every layout", Where, MUSTER_TEST_DE
   const std::uint64_t seed = test::freshSeed();
   INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 random(seed);
-  const Shape shape{3, 18, 4, 5};
-  const Array x = test::randomArray(shape, random);
-  for (const Padding2d& padding : {Padding2d{1, 2, 3, 0}, Padding2d{0, 0, 0, 1}, Padding2d{}})
-    for (const Layout layout : Where::layouts()) {
-      CAPTURE(nameOf(layout));
-      const Device device = Where::device();
-      Context context(device, {.threads = 2});
-      const ContextScope scope(context);
-      const Array expected = test::reference::pad2d(x, padding);
-      const Tensor in = test::toTensor(x, layout, device);
-      Tensor y = test::nanTensor(padded2d(shape, padding), layout, device),
-             back = test::nanTensor(shape, layout, device);
-      pad2d(in, padding, y, context);
-      context.synchronize();
-      CHECK(test::maxError(y, expected) == 0);
-      CHECK(test::paddingIsZero(y));
-      pad2dBackward(y, padding, back, context);
-      context.synchronize();
-      CHECK(test::sameBits(back, in));
-    }
+  for (const std::int64_t channels : {18, 20}) {  // in fours, on a GPU, or not
+    const Shape shape{3, channels, 4, 5};
+    const Array x = test::randomArray(shape, random);
+    for (const Padding2d& padding : {Padding2d{1, 2, 3, 0}, Padding2d{0, 0, 0, 1}, Padding2d{}})
+      for (const Layout layout : Where::layouts()) {
+        CAPTURE(channels);
+        CAPTURE(nameOf(layout));
+        const Device device = Where::device();
+        Context context(device, {.threads = 2});
+        const ContextScope scope(context);
+        const Array expected = test::reference::pad2d(x, padding);
+        const Tensor in = test::toTensor(x, layout, device);
+        Tensor y = test::nanTensor(padded2d(shape, padding), layout, device),
+               back = test::nanTensor(shape, layout, device);
+        pad2d(in, padding, y, context);
+        context.synchronize();
+        CHECK(test::maxError(y, expected) == 0);
+        CHECK(test::paddingIsZero(y));
+        pad2dBackward(y, padding, back, context);
+        context.synchronize();
+        CHECK(test::sameBits(back, in));
+      }
+  }
 }
 
 TEST_CASE("paddings and shapes that make no sense are refused by name") {

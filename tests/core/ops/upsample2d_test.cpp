@@ -11,20 +11,15 @@ namespace {
 
 using test::Array;
 
-TEST_CASE_TEMPLATE(
-    "images are enlarged as the reference does it, in every layout, and gradients are its derivatives", Where,
-    MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
+template <typename Where>
+void checkAgainstReference(std::int64_t channels, std::mt19937_64& random) {
   const Device device = Where::device();
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
-  const Shape shape{2, 17, 3, 2};
+  const Shape shape{2, channels, 3, 2};
   const Array x = test::randomArray(shape, random);
   for (const auto mode : {UpsampleMode::Nearest, UpsampleMode::Bilinear})
     for (const auto& [height, width] : {std::pair{6, 4}, {3, 6}, {9, 2}, {12, 10}}) {
       CAPTURE(nameOf(mode));
-      const Shape large{2, 17, height, width};
+      const Shape large{2, channels, height, width};
       const Array g = test::randomArray(large, random);
       const auto enlarge = [&, height = height, width = width](const Array& at) {
         return test::reference::upsample2d(mode, at, height, width);
@@ -44,6 +39,17 @@ TEST_CASE_TEMPLATE(
         CHECK(test::paddingIsZero(back));
       }
     }
+}
+
+TEST_CASE_TEMPLATE(
+    "images are enlarged as the reference does it, in every layout, and gradients are its derivatives", Where,
+    MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const std::uint64_t seed = test::freshSeed();
+  INFO("MUSTER_TEST_SEED=", seed);
+  std::mt19937_64 random(seed);
+  checkAgainstReference<Where>(17, random);
+  checkAgainstReference<Where>(8, random);  // in fours, on a GPU
 }
 
 TEST_CASE("a row by hand") {
