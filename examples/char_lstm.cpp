@@ -60,6 +60,7 @@ void save(Network& network, const CharacterIterator& data, const example::CharLs
 
 int train(const example::CharLstmArguments& a) {
   example::checkOutputFile(a.model);
+  example::requireUsable(a.device);
   example::handleInterrupts();
   const auto seed = static_cast<std::uint64_t>(a.seed);
   CharacterIterator data(a.text, a.steps, a.batch, seed);
@@ -131,6 +132,7 @@ int main(int argc, char** argv) {
   return example::runProgram("char_lstm", [&] {
     const auto arguments = example::readCharLstmArguments(argc, argv);
     if (!arguments) return 0;
-    return arguments->load.empty() ? train(*arguments) : load(*arguments);
+    return example::runOn(arguments->device,
+                          [&] { return arguments->load.empty() ? train(*arguments) : load(*arguments); });
   });
 }

@@ -96,7 +96,7 @@ Start begin(MultiLayerNetwork& network, const Options& options, const example::R
 void checkBeforehand(const Options& options) {
   example::checkOutputPaths(options);
   if (!options.resume.empty()) example::checkRun(options.resume);
-  for (const Device device : options.device.devices) const Context available(device);
+  example::requireUsable(options.device);
 }
 
 /// Says what is going to be done.
@@ -214,6 +214,6 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   return example::runProgram("mnist_convnet", [&] {
     const auto options = example::readOptions(argc, argv);
-    return options ? run(*options) : 0;
+    return options ? example::runOn(options->device, [&] { return run(*options); }) : 0;
   });
 }

@@ -38,7 +38,7 @@ void checkBeforehand(const Options& options) {
   example::checkOutputFile(options.out);
   example::checkOutputFile(options.save);
   if (!options.load.empty()) readModelNotes(options.load);
-  for (const Device device : options.device.devices) const Context available(device);
+  example::requireUsable(options.device);
 }
 
 /// The network of a file, with its state, to be trained as the options say.
@@ -171,6 +171,6 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   return example::runProgram("resnet18_fashion", [&] {
     const auto options = example::readOptions(argc, argv);
-    return options ? run(*options) : 0;
+    return options ? example::runOn(options->device, [&] { return run(*options); }) : 0;
   });
 }

@@ -1,17 +1,20 @@
-# Decides whether this build has the CUDA backend: sets MUSTER_CUDA_BUILT, and with it enables the language and finds
+# Decides whether this build has the CUDA backend: sets MUSTER_CUDA_BUILT, or MUSTER_WHY_NO_CUDA, and with it enables the language and finds
 # what the backend compiles against. cuBLAS, cuDNN and NCCL are loaded when a program first uses a GPU, so nothing
 # here is linked but CUDA's static runtime.
 set(MUSTER_CUDA AUTO CACHE STRING "The CUDA backend: ON, OFF, or AUTO, where nvcc and cuDNN's headers are found")
 set_property(CACHE MUSTER_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(MUSTER_CUDA_BUILT false)
+set(MUSTER_WHY_NO_CUDA "")
 if(NOT MUSTER_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "MUSTER_CUDA is AUTO, ON or OFF, not ${MUSTER_CUDA}")
 elseif(MUSTER_CUDA STREQUAL "OFF")
+  set(MUSTER_WHY_NO_CUDA "MUSTER_CUDA is OFF")
   return()
 endif()
 
-# Says why there is no CUDA backend: an error where one was asked for.
+# Says why there is no CUDA backend, as the program will where somebody asks it: an error where one was asked for.
 macro(muster_without_cuda reason)
+  set(MUSTER_WHY_NO_CUDA "${reason}")
   if(MUSTER_CUDA STREQUAL "ON")
     message(FATAL_ERROR "MUSTER_CUDA is ON, but ${reason}")
   endif()

@@ -52,7 +52,7 @@ std::vector<Device> availableDevices() {
 
 std::string whyNoCuda() {
   if constexpr (kCudaBuilt) return cuda::deviceCount().whyNone;
-  return "this build has no CUDA";
+  return fmt::format("this build has no CUDA ({})", kWhyNoCuda);
 }
 
 Device defaultDevice() {

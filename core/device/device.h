@@ -43,7 +43,8 @@ bool cudaBuilt();
 /// only the CPU; that is no error.
 std::vector<Device> availableDevices();
 
-/// Why `availableDevices` has no GPU, as in "this build has no CUDA"; "" where it has one.
+/// Why `availableDevices` has no GPU, as in "this build has no CUDA (MUSTER_CUDA is OFF)"; "" where it has
+/// one.
 std::string whyNoCuda();
 
 /// The first GPU, or the CPU where there is none.

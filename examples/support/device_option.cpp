@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 
 #include "examples/support/command_line.h"
@@ -30,20 +31,30 @@ bool driverIsThere() {
          std::filesystem::exists("/dev/dxg", unreadable);
 }
 
-/// Nobody asked for it, so a GPU that cannot be used is no error: one that is full, or whose libraries do not
-/// start.
-DeviceChoice firstGpu() {
-  const Device device = muster::defaultDevice();
-  if (device.isCpu() && !driverIsThere()) return {};
-  if (device.isCpu()) return {.notice = fmt::format("device: cpu: {}", muster::whyNoCuda())};
+std::string whyUnusable(Device device) {
   try {
     const muster::Context usable(device);
+    return {};
   } catch (const muster::Error& error) {
-    return {.notice = fmt::format("device: cpu, as {} cannot be used: {}", device.toString(), error.what())};
+    return error.what();
   }
-  return {.devices = {device},
-          .notice = fmt::format("device: {}, {}; --device cpu computes on the CPU instead", device.toString(),
-                                muster::propertiesOf(device).name)};
+}
+
+/// Whether a device failed, or the memory of one ran out.
+bool isOfDevice(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const muster::TrainingError& error) {
+    return error.cause() && isOfDevice(error.cause());
+  } catch (const muster::OutOfMemory&) {
+    return true;
+  } catch (const muster::DeviceUnavailable&) {
+    return true;
+  } catch (const muster::DeviceFailure&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -55,16 +66,59 @@ std::string listOf(const std::vector<Device>& devices) {
   return names;
 }
 
-void DeviceOption::describe(boost::program_options::options_description& options) {
-  options.add_options()(
-      "device", value(list_, "LIST"),
-      "cpu, cuda, cuda:1, or a list as in cuda:0,cuda:1: worker i computes on device i of the "
-      "list, and beyond its end from its beginning again. Without a word: the first GPU where "
-      "there is one, else the CPU");
+Machine Machine::here() {
+  auto gpus = muster::availableDevices();
+  std::erase(gpus, Device::cpu());
+  return {.gpus = std::move(gpus),
+          .whyNone = muster::whyNoCuda(),
+          .hasDriver = driverIsThere(),
+          .whyUnusable = example::whyUnusable,
+          .nameOf = [](Device device) { return muster::propertiesOf(device).name; }};
+}
+
+DeviceChoice chooseUnasked(const Machine& machine) {
+  if (machine.gpus.empty())
+    return {.notice = machine.hasDriver ? fmt::format("device: cpu: {}", machine.whyNone) : ""};
+  std::string unusable;  // those before
+  for (const Device gpu : machine.gpus) {
+    const auto why = machine.whyUnusable(gpu);
+    if (why.empty())
+      return {.devices = {gpu},
+              .notice = fmt::format("device: {}, {}{}; --device cpu computes on the CPU instead",
+                                    gpu.toString(), machine.nameOf(gpu), unusable),
+              .unasked = true};
+    unusable += fmt::format("; {} cannot be used: {}", gpu.toString(), why);
+  }
+  return {.notice = fmt::format("device: cpu{}", unusable)};
+}
+
+void requireUsable(const DeviceChoice& choice) {
+  if (choice.unasked) return;  // they have been tried
+  for (const Device device : choice.devices)
+    if (const auto why = device.isCpu() ? std::string() : whyUnusable(device); !why.empty())
+      throw muster::DeviceUnavailable(fmt::format("{} cannot be used: {}", device.toString(), why));
+}
+
+int runOn(const DeviceChoice& choice, const std::function<int()>& run) {
+  if (!choice.unasked) return run();
+  try {
+    return run();
+  } catch (const muster::Error& error) {
+    if (!isOfDevice(std::current_exception())) throw;
+    throw muster::Error(fmt::format("{}; --device cpu computes on the CPU instead", error.what()));
+  }
+}
+
+void DeviceOption::describe(boost::program_options::options_description& options, std::string_view who) {
+  const auto text = fmt::format(
+      "cpu, cuda, cuda:1, or a list as in cuda:0,cuda:1: {} i computes on device i of the list, and beyond "
+      "its end from its beginning again. Without a word: {}",
+      who, unasked_ == Unasked::Cpu ? "the CPU" : "the first GPU that can be used, else the CPU");
+  options.add_options()("device", value(list_, "LIST"), text.c_str());
 }
 
 DeviceChoice DeviceOption::choose() const {
-  if (list_.empty()) return firstGpu();
+  if (list_.empty()) return unasked_ == Unasked::Cpu ? DeviceChoice{} : chooseUnasked(Machine::here());
   std::vector<Device> devices;
   try {
     devices = Device::parseList(list_);

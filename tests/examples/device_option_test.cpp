@@ -10,6 +10,7 @@
 using namespace muster;
 using namespace muster::test;
 using example::DeviceChoice;
+using example::requireUsable;
 
 namespace {
 
@@ -45,11 +46,77 @@ TEST_CASE("the first GPU is used without being asked for, and is named") {
   MUSTER_NEEDS_DEVICE(OnGpu);
   const auto unasked = choose({});
   CHECK(unasked.devices == std::vector{Device::cuda(0)});
+  CHECK(unasked.unasked);
   CHECK(unasked.notice == "device: cuda:0, " + propertiesOf(Device::cuda(0)).name +
                               "; --device cpu computes on the CPU instead");
   const auto asked = choose({"--device", "cuda"});
   CHECK(asked.devices == unasked.devices);
+  CHECK_FALSE(asked.unasked);
   CHECK(asked.notice.empty());
+}
+
+/// A machine with GPUs that cannot be used, but for those with "" instead of a reason.
+example::Machine machineWith(std::vector<std::string> reasons) {
+  example::Machine machine;
+  machine.whyNone = "nobody knows";
+  machine.hasDriver = true;
+  for (std::size_t i = 0; i < reasons.size(); ++i) machine.gpus.push_back(Device::cuda(static_cast<int>(i)));
+  machine.whyUnusable = [reasons](Device gpu) { return reasons.at(static_cast<std::size_t>(gpu.index())); };
+  machine.nameOf = [](Device gpu) { return "Toy " + std::to_string(gpu.index()); };
+  return machine;
+}
+
+TEST_CASE("of a GPU that cannot be seen is told where its driver is there") {
+  auto machine = machineWith({});
+  CHECK(chooseUnasked(machine).notice == "device: cpu: nobody knows");
+  CHECK(chooseUnasked(machine).devices == std::vector{Device::cpu()});
+  machine.hasDriver = false;
+  CHECK(chooseUnasked(machine).notice.empty());
+  CHECK_FALSE(chooseUnasked(machine).unasked);
+}
+
+TEST_CASE("a GPU that is busy, full or too old leaves the training to the next one, or to the CPU") {
+  const auto good = chooseUnasked(machineWith({"", "it is busy"}));
+  CHECK(good.devices == std::vector{Device::cuda(0)});
+  CHECK(good.notice == "device: cuda:0, Toy 0; --device cpu computes on the CPU instead");
+  CHECK(good.unasked);
+  const auto next = chooseUnasked(machineWith({"it is busy", ""}));
+  CHECK(next.devices == std::vector{Device::cuda(1)});
+  CHECK(next.notice ==
+        "device: cuda:1, Toy 1; cuda:0 cannot be used: it is busy; --device cpu computes on the CPU instead");
+  CHECK(next.unasked);
+  const auto none = chooseUnasked(machineWith({"it is busy", "out of memory"}));
+  CHECK(none.devices == std::vector{Device::cpu()});
+  CHECK(none.notice ==
+        "device: cpu; cuda:0 cannot be used: it is busy; cuda:1 cannot be used: out of memory");
+  CHECK_FALSE(none.unasked);
+}
+
+TEST_CASE("a GPU that nobody asked for and that fails tells how to have the CPU") {
+  const auto unasked = chooseUnasked(machineWith({""}));
+  const auto failing = [](const DeviceChoice& choice, const std::exception_ptr& cause) {
+    return thrown<Error>(
+        [&] { runOn(choice, [&]() -> int { throw TrainingError("worker 0 failed: no luck", 0, cause); }); });
+  };
+  const std::string plain = "worker 0 failed: no luck";
+  const std::string advised = plain + "; --device cpu computes on the CPU instead";
+  CHECK(failing(unasked, std::make_exception_ptr(OutOfMemory("all is full"))) == advised);
+  CHECK(failing(unasked, std::make_exception_ptr(DeviceFailure("it is lost"))) == advised);
+  CHECK(failing(unasked, std::make_exception_ptr(DeviceUnavailable("it is busy"))) == advised);
+  CHECK(failing(unasked, std::make_exception_ptr(NonFiniteScore("the score is nan"))) == plain);
+  CHECK(failing(unasked, nullptr) == plain);
+  CHECK(failing({.devices = {Device::cuda(0)}}, std::make_exception_ptr(OutOfMemory("all is full"))) ==
+        plain);
+  CHECK(thrown<Error>([&] { runOn(unasked, []() -> int { throw OutOfMemory("all is full"); }); }) ==
+        "all is full; --device cpu computes on the CPU instead");
+  CHECK(runOn(unasked, [] { return 7; }) == 7);
+}
+
+TEST_CASE("a GPU that was asked for and cannot be used is named") {
+  CHECK_NOTHROW(requireUsable(DeviceChoice{}));
+  const auto text = thrown<DeviceUnavailable>([] { requireUsable({.devices = {Device::cuda(99)}}); });
+  CHECK_MESSAGE(text.starts_with("cuda:99 cannot be used: "), text);
+  CHECK_NOTHROW(requireUsable({.devices = {Device::cuda(99)}, .unasked = true}));  // has been tried
 }
 
 TEST_CASE("lists that are none, and devices that are not there, are refused by name") {

@@ -27,9 +27,10 @@ TEST_CASE("errors of CUDA become the exceptions that a caller can act on, with c
   const auto memory = textOf<OutOfMemory>(cudaErrorMemoryAllocation);
   CHECK(contains(memory, "in cudaFoo(bar) ("));
   CHECK(contains(memory, "check_test.cpp:"));
-  for (auto error : {cudaErrorNoDevice, cudaErrorInsufficientDriver, cudaErrorInvalidDevice,
-                     cudaErrorStubLibrary, cudaErrorNoKernelImageForDevice, cudaErrorInvalidKernelImage,
-                     cudaErrorCallRequiresNewerDriver, cudaErrorUnsupportedPtxVersion})
+  for (auto error :
+       {cudaErrorNoDevice, cudaErrorDevicesUnavailable, cudaErrorInsufficientDriver, cudaErrorInvalidDevice,
+        cudaErrorStubLibrary, cudaErrorNoKernelImageForDevice, cudaErrorInvalidKernelImage,
+        cudaErrorCallRequiresNewerDriver, cudaErrorUnsupportedPtxVersion})
     CHECK(contains(textOf<DeviceUnavailable>(error), cudaGetErrorString(error)));
   for (auto error :
        {cudaErrorInvalidValue, cudaErrorLaunchOutOfResources, cudaErrorStreamCaptureInvalidated}) {

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# When ./run configures a build anew: in a copy of the checkout's root, with cmake and the tools of a machine with a GPU
+# played by scripts.
+set -euo pipefail
+
+here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
+sandbox=$(mktemp -d)
+trap 'rm -rf "$sandbox"' EXIT
+root=$sandbox/muster
+mkdir -p "$root" "$sandbox/bin"
+cp "$here/../run" "$here/../CMakePresets.json" "$root"
+touch -d '1 hour ago' "$root/CMakePresets.json"
+unset CUDACXX CUDA_HOME CUDA_PATH VIRTUAL_ENV CONDA_PREFIX
+export HOME=$sandbox PATH=$sandbox/bin:$PATH
+
+script() { # name; its text comes in
+  { printf '#!/bin/bash\n'; cat; } >"$sandbox/bin/$1"
+  chmod +x "$sandbox/bin/$1"
+}
+# Nothing is missing, nothing is compiled; the program says what it was given.
+script dpkg-query <<'END'
+shift 3
+printf 'installed %s\n' "$@"
+END
+script cmake <<END
+build=$root/build/release
+case \$* in
+  --build*) mkdir -p "\$build/examples"
+    printf '#!/bin/bash\necho trained "\$@"\n' >"\$build/examples/mnist_convnet"
+    chmod +x "\$build/examples/mnist_convnet" ;;
+  *) echo configured >>"$sandbox/log"
+    printf 'CMAKE_HOME_DIRECTORY:INTERNAL=%s\nMUSTER_CUDA:STRING=%s\n' "$root" "\$(cat "$sandbox/cuda")" >"\$build/CMakeCache.txt"
+    touch "\$build/build.ninja" ;;
+esac
+END
+gpu() { # compute capability, or "unknown", with which the tool fails
+  script nvidia-smi <<END
+[[ \$1 == -L || $1 != unknown ]] && echo $1
+END
+}
+no_gpu() { script nvidia-smi <<<'exit 9'; }
+
+failures=0
+run() { # times that CMake is called, why
+  : >"$sandbox/log"
+  local said
+  said=$("$root/run" mnist --epochs 2 2>"$sandbox/err") || { cat "$sandbox/err"; said=nothing; }
+  local times
+  times=$(wc -l <"$sandbox/log")
+  if [[ $said != 'trained --epochs 2' || $times != "$1" ]]; then
+    printf 'run_test: %s: configured %s times, not %s; the program said: %s\n' "$2" "$times" "$1" "$said"
+    failures=$((failures + 1))
+  fi
+}
+
+echo AUTO >"$sandbox/cuda"
+no_gpu
+run 1 'the first time'
+run 0 'nothing has changed'
+gpu 9.0
+run 1 'a GPU is there now'
+run 0 'it was there before'
+script nvcc <<<'exit 0'
+run 1 'there is a compiler for it now'
+run 0 'there was one before'
+gpu 8.0
+run 1 'it is a GPU of another kind'
+gpu unknown
+run 0 'its kind cannot be told'
+no_gpu
+run 0 'it is away'
+echo OFF >"$sandbox/cuda"
+touch "$root/CMakePresets.json"
+run 1 'the presets have changed'
+touch -d '1 hour ago' "$root/CMakePresets.json"
+gpu 9.0
+run 0 'nobody wants CUDA'
+
+if ((failures)); then exit 1; fi
