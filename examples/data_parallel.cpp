@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "examples/support/command_line.h"
+#include "examples/support/device_option.h"
 #include "examples/support/program.h"
 #include "muster/core/base/random.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -29,6 +30,7 @@ constexpr int kPasses = 6;
 struct Options {
   int replicas = 3;
   std::int64_t batch = 30;
+  std::vector<Device> devices;  // replica r is on device r mod D
 };
 
 /// Inputs, and targets that are a linear function of them.
@@ -93,8 +95,10 @@ int run(const Options& options) {
   const Data data = drawData();
   MultiLayerNetwork model({.seed = 1, .inputShape = {kInputs}, .layers = {Dense{.units = kOutputs}}});
   model.init();
-  DataParallel parallel(model,
-                        std::vector<Device>(static_cast<std::size_t>(options.replicas), Device::cpu()));
+  std::vector<Device> devices;  // [replica]
+  for (std::size_t r = 0; r < static_cast<std::size_t>(options.replicas); ++r)
+    devices.push_back(options.devices[r % options.devices.size()]);
+  DataParallel parallel(model, devices);
   fmt::print("{} examples in batches of {}, replicas: {}\n\n", kExamples, options.batch, options.replicas);
   printSizes(parallel, data, options.batch);
   fmt::print("\n");
@@ -105,7 +109,9 @@ int run(const Options& options) {
 
 int readAndRun(int argc, const char* const* argv) {
   Options options;
+  example::DeviceOption device(example::Unasked::Cpu);  // a regression of ten numbers gains nothing on a GPU
   po::options_description all(example::kLineLength);
+  device.describe(all, "replica");
   all.add_options()                                                                                       //
       ("replicas", example::withDefault(options.replicas, "N"), "replicas of the model, a thread each")   //
       ("batch", example::withDefault(options.batch, "N"), "examples a batch, dealt out to the replicas")  //
@@ -119,6 +125,7 @@ int readAndRun(int argc, const char* const* argv) {
   }
   example::requireRange("replicas", options.replicas, 1, 64);
   example::requireRange<std::int64_t>("batch", options.batch, 1, kExamples);
+  options.devices = device.choose().devices;
   return run(options);
 }
 

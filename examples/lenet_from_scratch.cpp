@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <deque>
 #include <future>
@@ -15,7 +16,9 @@
 #include "examples/lenet_from_scratch/lenet.h"
 #include "examples/lenet_from_scratch/options.h"
 #include "examples/support/data_sets.h"
+#include "examples/support/device_option.h"
 #include "examples/support/epoch_progress.h"
+#include "examples/support/image_placement.h"
 #include "examples/support/output_file.h"
 #include "examples/support/program.h"
 #include "muster/core/base/error.h"
@@ -31,6 +34,7 @@ namespace {
 
 using example::LeNet;
 using example::Options;
+using example::PlacementWish;
 
 /// What one device holds: parameters and gradients of its own, and LeNet planned for each size of batch that
 /// it has met.
@@ -52,13 +56,24 @@ class Replica {
   double computeGradients(const Batch& piece, std::int64_t examples) {
     forward(piece);
     const ContextScope scope(context);
-    return network(piece).backward(piece.labels[0].value, static_cast<double>(examples), parameters,
-                                   gradients);
+    const double lossSum =
+        network(piece).backward(piece.labels[0].value, static_cast<double>(examples), parameters, gradients);
+    context.synchronize();  // a GPU has only been told what to do, and another one reads the gradients next
+    return lossSum;
   }
 
   /// For a batch of so few examples that this device gets none.
   void clearGradients() {
     for (Tensor& gradient : gradients) setZero(gradient, context);
+    context.synchronize();
+  }
+
+  /// What it predicts for a batch on the CPU: logits [N, 10], there.
+  Tensor predict(const Batch& batch) {
+    const auto there = splitAndLoad(batch, std::array{context.device()});
+    const Tensor& logits = forward(there.front());
+    context.synchronize();
+    return copyTo(logits, Device::cpu());
   }
 
   void update(double learningRate) {
@@ -82,7 +97,7 @@ using Replicas = std::deque<Replica>;  // [device]; they stay where they are, fo
 Replicas makeReplicas(const Options& options) {
   const auto parameters = example::initialParameters(static_cast<std::uint64_t>(options.seed));
   Replicas replicas;
-  for (int d = 0; d < options.devices; ++d) replicas.emplace_back(parameters, Device::cpu());
+  for (const Device device : options.replicas()) replicas.emplace_back(parameters, device);
   return replicas;
 }
 
@@ -93,6 +108,7 @@ void sumGradients(Replicas& replicas) {
     for (const Replica& replica : replicas) gradients.push_back(replica.gradients[p]);
     allReduce(gradients, replicas.front().context);
   }
+  replicas.front().context.synchronize();
 }
 
 /// One step on all devices: the step that one device would take on the whole batch, but for rounding. The
@@ -139,12 +155,13 @@ EpochResult trainEpoch(std::int64_t epoch, DataSetIterator& data, Replicas& repl
 double validate(DataSetIterator& data, Replica& first) {
   Evaluation evaluation(LeNet::kClasses);
   data.reset(0);
-  for (Batch batch; data.next(batch);) evaluation.add(first.forward(batch), batch.labels[0].value);
+  for (Batch batch; data.next(batch);) evaluation.add(first.predict(batch), batch.labels[0].value);
   return evaluation.accuracy();
 }
 
-void save(const Replica& replica, const std::filesystem::path& path) {
+void save(Replica& replica, const std::filesystem::path& path) {
   Safetensors file;
+  replica.context.synchronize();
   for (std::size_t p = 0; p < example::kParameters; ++p)
     file.add(std::string(example::kParameterNames[p]), copyTo(replica.parameters[p], Device::cpu()));
   file.metadata["format"] = "pt";  // what PyTorch's loader asks for
@@ -170,8 +187,8 @@ void saveAndCheck(Replica& trained, DataSetIterator& images, const std::filesyst
   Batch batch;
   images.reset(0);
   images.next(batch);
-  const Tensor& expected = trained.forward(batch);
-  const Tensor& outputs = loaded.forward(batch);
+  const Tensor expected = trained.predict(batch);
+  const Tensor outputs = loaded.predict(batch);
   if (!std::ranges::equal(expected.span<float>(), outputs.span<float>()))
     throw FileError(path, "was saved, but what was loaded from it predicts something else");
   fmt::print("saved: {}; loaded again, it gives the same outputs, bit for bit\n", path.string());
@@ -179,12 +196,18 @@ void saveAndCheck(Replica& trained, DataSetIterator& images, const std::filesyst
 
 int run(const Options& options) {
   example::checkOutputFile(options.model);
-  const auto data = example::loadData(options.data, options.batch, options.seed);
-  if (!data.notice.empty()) fmt::print("{}\n", data.notice);
+  example::requireUsable(options.device);
+  auto data = example::loadData(options.data, options.batch, options.seed);
+  const auto placed = example::placeImages(data, PlacementWish::Auto, options.device.devices, options.devices,
+                                           "it is split there");
+  for (const auto& notice : {data.notice, options.device.notice, placed})
+    if (!notice.empty()) fmt::print("{}\n", notice);
   fmt::print("data: {}, {} images to train with and {} to validate with, from {}\n", data.title,
              *data.train->examples(), *data.test->examples(), data.origin);
-  fmt::print("plan: {} device{}, {} examples a batch over all, SGD with learning rate {}\n", options.devices,
-             options.devices == 1 ? "" : "s", options.batch, options.learningRate);
+  fmt::print("plan: {} device{}{}, {} examples a batch over all, SGD with learning rate {}\n",
+             options.devices, options.devices == 1 ? "" : "s",
+             options.device.devices.front().isCpu() ? "" : " on " + example::listOf(options.device.devices),
+             options.batch, options.learningRate);
 
   Replicas replicas = makeReplicas(options);
   for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
@@ -201,6 +224,6 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   return example::runProgram("lenet_from_scratch", [&] {
     const auto options = example::readOptions(argc, argv);
-    return options ? run(*options) : 0;
+    return options ? example::runOn(options->device, [&] { return run(*options); }) : 0;
   });
 }

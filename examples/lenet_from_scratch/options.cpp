@@ -21,16 +21,19 @@ trainer is used; examples/lenet_from_scratch.cpp is to be read.
 
   lenet_from_scratch                             5 epochs of MNIST with one device
   lenet_from_scratch --devices 2 --data fashion  Fashion-MNIST with two
+  lenet_from_scratch --device cuda:0,cuda:1      with two GPUs
 
-With more devices the same numbers come out, but for rounding; what changes is the seconds an epoch. Each
-device is a thread on the CPU here, so more of them than cores gain nothing.
+With more devices the same numbers come out, but for rounding; what changes is the seconds an epoch. On the CPU
+each device is a thread, so more of them than cores gain nothing.
 )";
 
-po::options_description describeTraining(Options& o) {
+po::options_description describeTraining(Options& o, DeviceOption& device) {
   po::options_description training("Training", kLineLength);
+  device.describe(training, "replica");
   training.add_options()  //
-      ("devices", withDefault(o.devices, "N"),
-       "devices that share each batch, each with its own parameters")                              //
+      ("devices", value(o.devices, "N"),
+       "devices that share each batch, each with its own parameters (default: those of --device); beyond the "
+       "end of that list several are on one")                                                      //
       ("batch", withDefault(o.batch, "N"), "examples a batch, over all devices")                   //
       ("epochs", withDefault(o.epochs, "N"), "passes over the data")                               //
       ("lr", withDefault(o.learningRate, "X"), "learning rate of plain SGD")                       //
@@ -58,14 +61,27 @@ void check(const Options& o) {
 std::optional<Options> readOptions(int argc, const char* const* argv) {
   Options o;
   po::options_description all(kLineLength);
-  all.add(describeTraining(o)).add(describeData(o.data));
+  DeviceOption device;
+  all.add(describeTraining(o, device)).add(describeData(o.data));
   const auto given = parseCommandLine(argc, argv, all);
   if (given.count("help") > 0) {
     std::cout << kIntroduction << all;
     return std::nullopt;
   }
+  o.device = device.choose();
+  const auto listed = static_cast<int>(o.device.devices.size());
+  if (!said(given, "devices")) o.devices = listed;
   check(o);
+  muster::require(o.devices >= listed, "--devices {} leaves some of the {} that --device names without work",
+                  o.devices, listed);
   return o;
+}
+
+std::vector<muster::Device> Options::replicas() const {
+  std::vector<muster::Device> all;
+  for (int d = 0; d < devices; ++d)
+    all.push_back(device.devices[static_cast<std::size_t>(d) % device.devices.size()]);
+  return all;
 }
 
 }  // namespace example

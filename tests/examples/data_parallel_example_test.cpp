@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "tests/examples/program.h"
+#include "tests/support/devices.h"
 #include "tests/support/temporary_directory.h"
 
 using namespace muster::test;
@@ -60,13 +61,36 @@ TEST_CASE("more replicas than examples, and the help") {
   CHECK(few.out.find("replica 2 ") == std::string::npos);
   const auto help = run({"--help"});
   CHECK(help.exit == 0);
-  for (const char* option : {"--replicas", "--batch", "--help"})
+  CHECK(help.out.find("Without a word: the CPU") != std::string::npos);
+  for (const char* option : {"--device", "--replicas", "--batch", "--help"})
     CHECK(help.out.find(option) != std::string::npos);
+}
+
+TEST_CASE("a device that is not there is refused, with those that are") {
+  const auto outcome = run({"--device", "cuda:99"});
+  CHECK(outcome.exit == 1);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.starts_with("data_parallel: --device cuda:99: cuda:99 is not there; there "));
+}
+
+TEST_CASE("replicas on a GPU learn what those on the CPU do") {
+  using Where = OnGpu;
+  MUSTER_NEEDS_DEVICE(Where);
+  if (!isHere(MUSTER_DATA_PARALLEL)) return skip("the program was not brought along");
+  const auto outcome = run({"--device", "cuda"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit == 0);
+  CHECK(outcome.out.find("  replica 2 on cuda:0: input [10, 5], output [10, 2]\n") != std::string::npos);
+  const auto here = losses(outcome.out), cpu = losses(run({}).out);
+  REQUIRE(here.size() == cpu.size());
+  for (std::size_t i = 0; i < cpu.size(); ++i) CHECK(here[i] == doctest::Approx(cpu[i]).epsilon(0.05));
 }
 
 TEST_CASE("options that cannot be are refused with 2 and a sentence") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
       {{"--replicas", "0"}, "data_parallel: --replicas must be between 1 and 64, got 0\n"},
+      {{"--device", "gpu"},
+       "data_parallel: --device gpu: device: expected cpu, cuda or cuda:N, got \"gpu\"\n"},
       {{"--batch", "101"}, "data_parallel: --batch must be between 1 and 100, got 101\n"},
       {{"--frobnicate"}, "data_parallel: unrecognised option '--frobnicate'; --help lists the options\n"}};
   for (const auto& [arguments, problem] : cases) {

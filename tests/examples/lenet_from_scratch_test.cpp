@@ -9,6 +9,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/generated_digits.h"
 #include "tests/examples/sandbox.h"
+#include "tests/support/devices.h"
 
 namespace muster {
 namespace {
@@ -22,17 +23,18 @@ class LenetFromScratch : public test::Sandbox {
   LenetFromScratch() : Sandbox(MUSTER_LENET_FROM_SCRATCH) {}
 
   test::Outcome train(std::vector<std::string> more) const {
-    more.insert(more.begin(), {"--data", "generated"});
+    more.insert(more.begin(), {"--data", "generated", "--device", "cpu"});
     return run(std::move(more));
   }
 
   /// What three steps have made of the parameters: two of 14 examples, and one of 2, where the third device
   /// gets none.
-  std::filesystem::path threeSteps(int devices, int seed) const {
-    const auto path = directory.path() / fmt::format("{}-devices-seed-{}.safetensors", devices, seed);
-    const auto run =
-        train({"--examples", "30", "--batch", "14", "--epochs", "1", "--devices", std::to_string(devices),
-               "--seed", std::to_string(seed), "--model", path.string()});
+  std::filesystem::path threeSteps(int devices, int seed, const std::string& device = "cpu") const {
+    const auto path =
+        directory.path() / fmt::format("{}-devices-{}-seed-{}.safetensors", devices, device, seed);
+    const auto run = this->run({"--data", "generated", "--device", device, "--examples", "30", "--batch",
+                                "14", "--epochs", "1", "--devices", std::to_string(devices), "--seed",
+                                std::to_string(seed), "--model", path.string()});
     CAPTURE(run.err);
     REQUIRE(run.exit == 0);
     return path;
@@ -140,6 +142,20 @@ TEST_CASE("the same command gives the same bits") {
   }
 }
 
+// TF32 rounds factors to 10 bits.
+TEST_CASE("on a GPU it takes the steps that it takes on the CPU, and the same bits each time") {
+  using Where = test::OnGpu;
+  MUSTER_NEEDS_DEVICE(Where);
+  if (!test::isHere(MUSTER_LENET_FROM_SCRATCH)) return test::skip("the program was not brought along");
+  const LenetFromScratch lenet;
+  for (const int devices : {1, 3}) {
+    const auto there = lenet.threeSteps(devices, 1, "cuda");
+    CHECK(relativeDifference(readSafetensors(lenet.threeSteps(devices, 1)), readSafetensors(there)) < 1e-2);
+    const auto first = readFile(there);
+    CHECK(first == readFile(lenet.threeSteps(devices, 1, "cuda")));
+  }
+}
+
 TEST_CASE("it learns") {
   const LenetFromScratch lenet;
   const auto run = lenet.train({"--examples", "3000", "--batch", "64", "--epochs", "3", "--devices", "2"});
@@ -153,12 +169,15 @@ TEST_CASE("help explains every option, and what cannot be is refused with 2") {
   const LenetFromScratch lenet;
   const auto help = lenet.run({"--help"});
   CHECK(help.exit == 0);
-  for (const char* option :
-       {"devices", "batch", "epochs", "lr", "seed", "model", "help", "data", "data-dir", "examples"})
+  for (const char* option : {"device", "devices", "batch", "epochs", "lr", "seed", "model", "help", "data",
+                             "data-dir", "examples"})
     CHECK_MESSAGE(contains(help.out, "\n  --" + std::string(option) + " "), option);
 
   const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
-      {{"--devices", "0"}, "--devices must be between 1 and 64, got 0"},
+      {{"--devices", "0", "--device", "cpu"}, "--devices must be between 1 and 64, got 0"},
+      {{"--device", "gpu"}, "--device gpu: device: expected cpu, cuda or cuda:N, got \"gpu\""},
+      {{"--device", "cuda:0,cpu"},
+       "--device cuda:0,cpu: the CPU and GPUs cannot train together yet; name GPUs alone, or cpu alone"},
       {{"--batch", "0"}, "--batch must be between 1 and 65536, got 0"},
       {{"--epochs", "0"}, "--epochs must be between 1 and 1000000, got 0"},
       {{"--lr", "-1"}, "--lr must be a positive number, got -1"},
@@ -184,7 +203,12 @@ TEST_CASE("failures end it with 1 and a sentence") {
   CHECK(diverged.exit == 1);
   CHECK(contains(diverged.err, "lenet_from_scratch: epoch 1: the loss became "));
 
-  const auto noData = lenet.run({"--data", "mnist", "--data-dir", "nowhere"});
+  const auto noDevice = lenet.run({"--data", "generated", "--device", "cuda:99"});
+  CHECK(noDevice.exit == 1);
+  CHECK(noDevice.out.empty());
+  CHECK(contains(noDevice.err, "lenet_from_scratch: --device cuda:99: cuda:99 is not there; there "));
+
+  const auto noData = lenet.run({"--device", "cpu", "--data", "mnist", "--data-dir", "nowhere"});
   CHECK(noData.exit == 1);
   CHECK(contains(noData.err, "nowhere"));
 }

@@ -107,6 +107,10 @@ Outcome Program::wait() {
           .err = readFile(err_)};
 }
 
+bool isHere(const std::filesystem::path& executable) {
+  return std::filesystem::exists(executable);
+}
+
 Outcome runProgram(const std::filesystem::path& executable, const Launch& launch) {
   return Program(executable, launch).wait();
 }

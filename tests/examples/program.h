@@ -49,6 +49,9 @@ class Program {
   std::optional<int> status_;  // once it has ended
 };
 
+/// Whether a program is where this build has it: a build that was packed and brought along has tests alone.
+bool isHere(const std::filesystem::path& executable);
+
 /// Runs a program to its end.
 Outcome runProgram(const std::filesystem::path& executable, const Launch& launch);
 
