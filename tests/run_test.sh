@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# When ./run configures a build anew: in a copy of the checkout's root, with cmake and the tools of a machine with a GPU
-# played by scripts.
+# When ./run configures a build anew, and what it says where one fails: in a copy of the checkout's root, with cmake and
+# the tools of a machine with a GPU played by scripts.
 set -euo pipefail
 
 here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
@@ -25,7 +25,8 @@ END
 script cmake <<END
 build=$root/build/release
 case \$* in
-  --build*) mkdir -p "\$build/examples"
+  --build*) if [[ -e $sandbox/broken ]]; then cat "$sandbox/broken"; exit 1; fi
+    mkdir -p "\$build/examples"
     printf '#!/bin/bash\necho trained "\$@"\n' >"\$build/examples/mnist_convnet"
     chmod +x "\$build/examples/mnist_convnet" ;;
   *) echo configured >>"$sandbox/log"
@@ -75,5 +76,19 @@ run 1 'the presets have changed'
 touch -d '1 hour ago' "$root/CMakePresets.json"
 gpu 9.0
 run 0 'nobody wants CUDA'
+
+breaks() { # what ninja says, whether that is of CUDA's part
+  echo "$1" >"$sandbox/broken"
+  local advised=no
+  if "$root/run" mnist >"$sandbox/out" 2>&1; then cat "$sandbox/out"; failures=$((failures + 1)); fi
+  if grep -q -- -DMUSTER_CUDA=OFF "$sandbox/out"; then advised=yes; fi
+  if [[ $advised != "$2" ]] || ! grep -qF -- "$1" "$sandbox/out"; then
+    printf 'run_test: where a build fails: advised to do without CUDA: %s, not %s; it said:\n' "$advised" "$2"
+    cat "$sandbox/out"
+    failures=$((failures + 1))
+  fi
+}
+breaks 'FAILED: core/backend/cuda/CMakeFiles/muster_cuda.dir/kernels/conv.cu.o' yes
+breaks 'FAILED: core/CMakeFiles/muster_core.dir/nn/network.cpp.o' no
 
 if ((failures)); then exit 1; fi
