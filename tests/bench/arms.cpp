@@ -61,7 +61,8 @@ std::optional<double> Arm::median(const char* field) const {
   return values[values.size() / 2];
 }
 
-void measureInTurns(std::vector<Arm>& arms, int rounds, const std::function<bool()>& goOn) {
+void measureInTurns(std::vector<Arm>& arms, int rounds, const std::function<void()>& measured,
+                    const std::function<bool()>& goOn) {
   for (int round = 0; round < rounds; ++round) {
     for (auto& arm : arms) {
       if (!arm.failure.empty()) continue;
@@ -71,8 +72,9 @@ void measureInTurns(std::vector<Arm>& arms, int rounds, const std::function<bool
                      ? fmt::format("{:>8.0f} samples/s",
                                    arm.results.back().at("samplesPerSecond").to_number<double>())
                      : arm.failure);
+      measured();
     }
-    if (goOn && !goOn()) return;
+    if (!goOn()) return;
   }
 }
 

@@ -27,8 +27,11 @@ struct Arm {
 };
 
 /// Measures `rounds` times each. One that fails, or that says {"skipped": "why"}, is not measured again.
-/// @param goOn  called after each round, says whether there shall be another; empty: always.
-void measureInTurns(std::vector<Arm>& arms, int rounds, const std::function<bool()>& goOn = {});
+/// @param measured  called after each measurement.
+/// @param goOn  called after each round, says whether there shall be another.
+void measureInTurns(
+    std::vector<Arm>& arms, int rounds, const std::function<void()>& measured = [] {},
+    const std::function<bool()>& goOn = [] { return true; });
 
 /// @throws std::runtime_error naming the first arm that failed, and how.
 void requireAll(const std::vector<Arm>& arms);

@@ -159,7 +159,7 @@ std::string timesText(std::optional<double> times) {
 void printRow(std::FILE* out, const Arm& arm, const std::vector<Arm>& arms, bool isConvnet) {
   const auto samples = arm.sorted("samplesPerSecond");
   if (samples.empty()) {
-    fmt::print(out, "{:<28} {}\n", arm.name, arm.failure);
+    fmt::print(out, "{:<28} {}\n", arm.name, arm.failure.empty() ? "not measured yet" : arm.failure);
     return;
   }
   const double median = *arm.median("samplesPerSecond");
@@ -180,8 +180,9 @@ void printGoal(std::FILE* out, const char* text, std::optional<double> times, do
                               : "missed");
 }
 
-/// @param rounds  that were measured.
-void printTable(std::FILE* out, const std::vector<Arm>& arms, int rounds, const Options& options) {
+void printTable(std::FILE* out, const std::vector<Arm>& arms, const Options& options) {
+  std::size_t rounds = 0;
+  for (const auto& arm : arms) rounds = std::max(rounds, arm.results.size());
   const bool isConvnet = options.network == "convnet";
   const Device device = Device::parse(options.device);
   fmt::print(out, "{}, batch {}, on {}, products in {}; medians of {} round{} of {} s after warm-up\n",
@@ -210,11 +211,12 @@ void printTable(std::FILE* out, const std::vector<Arm>& arms, int rounds, const 
 }
 
 /// The table so far, whole at any time.
-void keepTable(const std::vector<Arm>& arms, int rounds, const Options& options) {
+void keepTable(const std::vector<Arm>& arms, const Options& options) {
+  if (options.tableFile.empty()) return;
   const std::string unfinished = options.tableFile + ".new";
   std::FILE* const out = std::fopen(unfinished.c_str(), "w");
   if (!out) throw std::runtime_error("cannot write " + unfinished);
-  printTable(out, arms, rounds, options);
+  printTable(out, arms, options);
   std::fclose(out);
   std::filesystem::rename(unfinished, options.tableFile);
 }
@@ -223,15 +225,14 @@ void keepTable(const std::vector<Arm>& arms, int rounds, const Options& options)
 bool compareAll(const Options& options) {
   auto arms = makeArms(options);
   const auto begin = Clock::now();
-  int rounds = 0;
   double before = 0;  // seconds until the last round began
-  measureInTurns(arms, options.rounds, [&] {
-    ++rounds;
-    if (!options.tableFile.empty()) keepTable(arms, rounds, options);
-    const double now = secondsSince(begin), last = now - std::exchange(before, now);
-    return options.budget == 0 || now + last <= options.budget;
-  });
-  printTable(stdout, arms, rounds, options);
+  measureInTurns(
+      arms, options.rounds, [&] { keepTable(arms, options); },
+      [&] {
+        const double now = secondsSince(begin), last = now - std::exchange(before, now);
+        return options.budget == 0 || now + last <= options.budget;
+      });
+  printTable(stdout, arms, options);
   if (!options.jsonFile.empty()) writeJson({{options.network, arms}}, options.jsonFile);
   return std::ranges::all_of(
       arms, [](const Arm& arm) { return !arm.name.starts_with("muster") || arm.failure.empty(); });
@@ -274,7 +275,7 @@ int main(int argc, char** argv) try {
   add("python", po::value(&options.python), "runs the PyTorch variants [python3]");
   add("budget", po::value(&options.budget), "seconds after which no other round is begun [none]");
   add("json", po::value(&options.jsonFile), "write all measurements to this file");
-  add("table", po::value(&options.tableFile), "write the table to this file, too, after each round");
+  add("table", po::value(&options.tableFile), "write the table to this file, too, after each measurement");
   add("trace", "only show where the time of the convnet's steps goes, kernel by kernel");
   add("arm", po::value(&options.arm), "measure this many workers, and print JSON");
   po::variables_map given;

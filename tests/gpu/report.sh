@@ -13,6 +13,7 @@ usage() {
   --out FILE          the report; results and logs go beside it, in a folder of its name   [gpu-report.md]
   --minutes N         goes on where the last call with this build and GPU stopped, and begins nothing that may not
                       end within N minutes: call it until it says that the report is whole    [all, anew]
+                      (elsewhere, too, where the results' folder is taken along)
   --only PART,...     tests, benchmarks, profile, sanitizer; the report keeps the others' last results [all]
   --filter TEXT       only test programs or cases with TEXT in their names, again; the report keeps the others' results
   --list              only print the test programs, by their places in the build
@@ -503,7 +504,7 @@ is_due() {
 }
 
 # Runs benchmark $1, a name for its files, with the rest of the command line. Its table is what it prints, or what it
-# puts into the file of that name and the extension .txt, anew after each round.
+# puts into the file of that name and the extension .txt, anew after each measurement.
 benchmark() {
   local name=$1 base=$work/benchmarks/$1 status
   shift
