@@ -196,11 +196,14 @@ cases_of() {
 # Sets `known` to lines of program and number of cases for a GPU, and `programs` to those that the user's filter, if any,
 # asks for. One that cannot even list its cases is for the report to tell of.
 programs=()
+asked_for=()
 known=
 find_programs() {
   local program listed number
-  programs=()
-  known=
+  if [[ -n $known ]]; then
+    programs=("${asked_for[@]}")
+    return
+  fi
   while IFS= read -r program; do
     if listed=$(limited 60 "$program" --no-colors --list-test-cases --test-case="$cases" 2>/dev/null); then
       listed=$(sed '/^\[doctest\]/d; /^=*$/d' <<<"$listed")
@@ -210,8 +213,9 @@ find_programs() {
       listed=unknown number=1
     fi
     known+=$(name_of "$program")$'\t'$number$'\n'
-    if [[ ${program#"$build/"} == *"$filter"* ]] || grep -qiF -- "$filter" <<<"$listed"; then programs+=("$program"); fi
+    if [[ ${program#"$build/"} == *"$filter"* ]] || grep -qiF -- "$filter" <<<"$listed"; then asked_for+=("$program"); fi
   done < <(find "$build/tests" -name '*_test' -type f -executable | sort)
+  programs=("${asked_for[@]}")
 }
 
 # Runs `$1 program` for every program, several at once, as long as `$2` says that another may begin. Programs that a call
