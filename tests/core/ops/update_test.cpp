@@ -348,15 +348,27 @@ TEST_CASE_TEMPLATE("squaredNorm and the penalty are those of the update, on each
   CHECK(squaredNorm(copyTo(x, Where::device()), 1, 9999, context) == 9998.0 * 9999 * 19997 / 6);
 }
 
-TEST_CASE("blocks of millions: every element once, whatever the threads") {
-  const std::int64_t elements = 4096 * 1030 + 77;  // more chunks than a sum has groups
-  const UpdateRange ranges[] = {{.begin = 0, .end = 5}, {.begin = 5, .end = elements, .l1 = 1}};
-  Tensor x = Tensor::empty({elements});
-  std::ranges::fill(x.span<float>(), 0.5f);
+TEST_CASE_TEMPLATE("blocks of millions: every element once, whatever the threads", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  // More chunks than a sum has groups on the CPU, and than a grid has blocks on a GPU.
+  const std::int64_t elements = 4096 * 1030 + 77;
+  const UpdateRange ranges[] = {{.begin = 0, .end = 5, .learningRate = 0.125f},
+                                {.begin = 5, .end = elements, .learningRate = 0.125f, .l1 = 1}};
+  Tensor halves = Tensor::empty({elements}), gradients = Tensor::empty({elements});
+  std::ranges::fill(halves.span<float>(), 0.5f);
+  std::ranges::fill(gradients.span<float>(), 0.25f);
   for (const int threads : {1, 3}) {
-    Context context(Device::cpu(), {.threads = threads});
+    Context context(Where::device(), {.threads = threads});
+    const Tensor x = copyTo(halves, Where::device());
     CHECK(squaredNorm(x, 0, elements, context) == 0.25 * static_cast<double>(elements));
-    CHECK(regularisationPenalty(x, ranges, context) == 0.5 * static_cast<double>(elements - 5));
+    const double penalty = 0.5 * static_cast<double>(elements - 5);
+    CHECK(regularisationPenalty(x, ranges, context) == penalty);
+    CHECK(updateSgd({x, copyTo(gradients, Where::device()), {}}, ranges, {}, context) == penalty);
+    const Tensor after = copyTo(x, Device::cpu());
+    const auto span = after.span<float>();
+    CHECK(std::ranges::count(span.first(5), 0.46875f) == 5);
+    CHECK(std::ranges::count(span.subspan(5), 0.34375f) == elements - 5);
   }
 }
 

@@ -51,28 +51,42 @@ __device__ void updateOne(float& w, float g, float& first, float& second, const 
   w = before - (step + terms.decay * before);
 }
 
+/// Four parameters, and what their update reads beside them: all of it asked for before any is used.
+template <typename Rule>
+struct Four {
+  float4 w, g = {}, states[2] = {};
+  std::int64_t at, left;
+  bool whole;
+
+  __device__ Four(const UpdateCall& call, std::int64_t begin, std::int64_t count)
+      : at(begin), left(count), whole(count >= 4 && aligned(call.parameters + begin)) {
+    constexpr bool updates = !std::is_same_v<Rule, NoRule>;
+    if constexpr (updates) whole = whole && aligned(call.gradients + at);
+#pragma unroll
+    for (int s = 0; s < kStatesOf<Rule>; ++s) whole = whole && aligned(call.state[s] + at);
+    w = load(call.parameters + at, whole, left);
+    if constexpr (updates) g = load(call.gradients + at, whole, left);
+#pragma unroll
+    for (int s = 0; s < kStatesOf<Rule>; ++s) states[s] = load(call.state[s] + at, whole, left);
+  }
+};
+
 template <typename Rule>
 __device__ void updateFour(const UpdateCall& call, const DeviceRange& range, const Rule& rule,
-                           std::int64_t at, std::int64_t left, float4 w) {
+                           Four<Rule>& four) {
   const auto learningRate = static_cast<float>(call.numbers->learningRate * range.learningScale);
   const auto scale =
       static_cast<float>(call.numbers->gradientScale * (call.clipScale ? *call.clipScale : 1.0));
   const update::Terms terms{scale,    call.clipValue, range.l1,
                             range.l2, learningRate,   learningRate * range.weightDecay};
-  const bool whole = left >= 4;
-  float4 states[2] = {};
-  const float4 g = load(call.gradients + at, whole && aligned(call.gradients + at), left);
-#pragma unroll
-  for (int s = 0; s < kStatesOf<Rule>; ++s)
-    states[s] = load(call.state[s] + at, whole && aligned(call.state[s] + at), left);
+  auto& [w, g, states, at, left, whole] = four;
   updateOne(w.x, g.x, states[0].x, states[1].x, rule, terms);
   updateOne(w.y, g.y, states[0].y, states[1].y, rule, terms);
   updateOne(w.z, g.z, states[0].z, states[1].z, rule, terms);
   updateOne(w.w, g.w, states[0].w, states[1].w, rule, terms);
 #pragma unroll
-  for (int s = 0; s < kStatesOf<Rule>; ++s)
-    store(call.state[s] + at, states[s], whole && aligned(call.state[s] + at), left);
-  store(call.parameters + at, w, whole && aligned(call.parameters + at), left);
+  for (int s = 0; s < kStatesOf<Rule>; ++s) store(call.state[s] + at, states[s], whole, left);
+  store(call.parameters + at, w, whole, left);
 }
 
 template <typename Rule>
@@ -85,34 +99,42 @@ __device__ update::AdamRule withCorrections(update::AdamRule rule, const StepNum
   return rule;
 }
 
-/// Each thread of the grid comes to the same answer.
+/// Each thread of the grid comes to the same answer. No number waits for another.
 __device__ bool lossesAreGood(const UpdateCall& call) {
+  bool good = true;
   for (std::int64_t i = 0; i < call.lossCount; ++i) {
     const double* const loss = call.losses + kNumbersOfLoss * i;
-    if (!isfinite(loss[0]) || !(loss[1] >= 0) || loss[2] >= 0) return false;
+    const double sum = loss[0], weight = loss[1], badRow = loss[2];
+    const bool bad = badRow >= 0;
+    good = good & (isfinite(sum) != 0) & (weight >= 0) & !bad;
   }
-  return true;
+  return good;
 }
 
 template <typename Rule>
 __global__ void __launch_bounds__(kBlockThreads) updateKernel(UpdateCall call, Rule given) {
+  // A chunk's place is read ahead, the first one's beside the losses, the others' beside the work before.
+  std::int64_t chunk = blockIdx.x;
+  Chunk next = chunk < call.chunkCount ? call.chunks[chunk] : Chunk{};
   if (!lossesAreGood(call)) {
     if (blockIdx.x == 0 && threadIdx.x == 0) *call.penalty = 0;
     return;
   }
   const Rule rule = withCorrections(given, call.numbers);
   double sums[1] = {0};
-  for (std::int64_t chunk = blockIdx.x; chunk < call.chunkCount; chunk += gridDim.x) {
-    const Chunk part = call.chunks[chunk];
+  while (chunk < call.chunkCount) {
+    const Chunk part = next;
+    chunk += gridDim.x;
+    if (chunk < call.chunkCount) next = call.chunks[chunk];
     const DeviceRange range = call.ranges[part.range];
     const std::int64_t offset = 4 * static_cast<std::int64_t>(threadIdx.x), left = part.count - offset;
     if (left <= 0) continue;
-    const std::int64_t at = part.begin + offset;
-    const float4 w = load(call.parameters + at, left >= 4 && aligned(call.parameters + at), left);
+    Four<Rule> four(call, part.begin + offset, left);
+    const float4& w = four.w;
     if (range.l1 != 0 || range.l2 != 0)
       sums[0] +=
           (penaltyOf(w.x, range) + penaltyOf(w.y, range)) + (penaltyOf(w.z, range) + penaltyOf(w.w, range));
-    if constexpr (!std::is_same_v<Rule, NoRule>) updateFour(call, range, rule, at, left, w);
+    if constexpr (!std::is_same_v<Rule, NoRule>) updateFour(call, range, rule, four);
   }
   if (sumOverGrid(sums, call.scratch, call.counter) && threadIdx.x == 0) *call.penalty = sums[0];
 }
