@@ -2,8 +2,11 @@
 
 #include <omp.h>
 
+#include <utility>
+
 #include "muster/built.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/device/detail/backend.h"
 #include "muster/core/device/detail/cuda.h"
 
@@ -47,6 +50,26 @@ ContextScope::ContextScope(Context& context) : threadsBefore_(omp_get_max_thread
 
 ContextScope::~ContextScope() {
   omp_set_num_threads(threadsBefore_);
+}
+
+AsideScope::AsideScope(Context& context) : context_(&context) {
+  require(!context.hasAsideScope_, "context: a scope of work aside is open already");
+  context.hasAsideScope_ = true;
+}
+
+AsideScope::~AsideScope() {
+  try {
+    join();
+  } catch (const std::exception& error) {
+    logWarning("{}", error.what());
+  }
+}
+
+void AsideScope::join() {
+  if (!context_) return;
+  Context& context = *std::exchange(context_, nullptr);
+  context.hasAsideScope_ = context.mayGoAside_ = false;
+  context.backend_->joinAside();
 }
 
 Event::Event() = default;

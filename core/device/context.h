@@ -44,6 +44,11 @@ struct BackendState {
   virtual ~BackendState() = default;
   virtual MathMode mathMode() const { return MathMode::Float32; }
   virtual void synchronize() {}
+  /// Between both, what is enqueued may run beside what is enqueued behind them.
+  virtual void beginAside() {}
+  virtual void endAside() {}
+  /// What is enqueued from now on waits for all of that.
+  virtual void joinAside() {}
 };
 class BackendEvent;
 class BackendGraph;
@@ -98,15 +103,32 @@ class Context {
   /// @param peers  must outlive their use here; nullptr: none.
   void setPeers(Peers* peers) { peers_ = peers; }
 
+  /// Enqueues what `work` enqueues, aside where an `AsideScope` permits that.
+  template <typename Work>
+  void aside(Work&& work) {
+    if (!mayGoAside_) return work();
+    backend_->beginAside();
+    try {
+      work();
+    } catch (...) {
+      backend_->endAside();
+      throw;
+    }
+    backend_->endAside();
+  }
+
   /// For backends alone.
   detail::BackendState& backend() { return *backend_; }
 
  private:
+  friend class AsideScope;
+
   Device device_;
   ContextOptions options_;
   ThreadPin pin_;
   std::unique_ptr<detail::BackendState> backend_;
   Peers* peers_ = nullptr;
+  bool hasAsideScope_ = false, mayGoAside_ = false;
 };
 
 /// While it lives, the calling thread's operations use `context`'s number of threads, which is a setting of
@@ -120,6 +142,25 @@ class ContextScope {
 
  private:
   int threadsBefore_;
+};
+
+/// While it lives, a context's work may be enqueued aside: it waits for what was enqueued before it, and what
+/// is enqueued behind it does not wait for it until the scope ends. So neither may touch what the other
+/// writes. On a GPU that fills multiprocessors that one operation leaves idle; on the CPU, and where no scope
+/// permits it, all work is done in its order. May be recorded. One of a context lives at a time.
+class AsideScope {
+ public:
+  explicit AsideScope(Context& context);
+  /// Ends the scope where `join` did not; what fails then is logged.
+  ~AsideScope();
+  AsideScope(const AsideScope&) = delete;
+  AsideScope& operator=(const AsideScope&) = delete;
+  /// Whether `Context::aside` does so from now on; at the beginning it does not.
+  void permit(bool aside) { context_->mayGoAside_ = aside; }
+  void join();
+
+ private:
+  Context* context_;
 };
 
 /// A point in a context's work that others can wait for. Complete until it is recorded, and on the CPU

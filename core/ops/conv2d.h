@@ -62,6 +62,8 @@ class Conv2dPlan {
   /// Takes an activation over, if the plan can: `forward` then gives activation(conv(x, weight) + bias).
   /// Asked once, before the first run. @return whether it does so.
   virtual bool fuse(Activation) { return false; }
+  /// Whether `backwardWeights` may run beside `backwardData`: neither writes memory that the other uses.
+  virtual bool gradientsApart() const { return false; }
 
   /// y = conv(x, weight) + bias. `bias` may be undefined. x in inputLayout(), y in outputLayout().
   virtual void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) = 0;

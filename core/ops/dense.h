@@ -19,6 +19,8 @@ struct DenseShape {
 class DensePlan {
  public:
   virtual ~DensePlan() = default;
+  /// Whether `backwardWeights` may run beside `backwardData`: neither writes memory that the other uses.
+  virtual bool gradientsApart() const { return false; }
   virtual void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) = 0;
   /// gradX = gradY weight; overwritten.
   virtual void backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) = 0;

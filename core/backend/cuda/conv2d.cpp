@@ -183,6 +183,9 @@ class DnnConv2d final : public Conv2dPlan {
                        static_cast<int>(forward_), static_cast<int>(data_), static_cast<int>(filter_));
   }
 
+  /// Where nothing is staged on the way: both would use the same places, or a workspace of the plan's own.
+  bool gradientsApart() const override { return !bf16() && !lastChannels() && ownWorkspace_.bytes() == 0; }
+
   bool fuse(Activation activation) override {
     relu_ = activation == Activation::ReLU;
     return relu_;

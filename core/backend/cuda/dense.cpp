@@ -24,6 +24,8 @@ class MatmulDense final : public DensePlan {
         weights_(stateOf(context), mode, {.rows = out_, .columns = in_, .inner = batch_, .transposeA = true},
                  Epilogue::None) {}
 
+  bool gradientsApart() const override { return !gradY_.rounds(); }
+
   void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) override {
     expect("x", x, {batch_, in_});
     expect("weight", weight, {out_, in_});

@@ -55,6 +55,8 @@ class DirectConv2d final : public Conv2dPlan {
     return relu_;
   }
 
+  bool gradientsApart() const override { return true; }
+
   void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) override {
     expect("x", x, shape_.input());
     expect("weight", weight, shape_.weight());

@@ -58,6 +58,8 @@ class Factor {
  public:
   Factor(std::int64_t elements, const State& state, MathMode mode);
 
+  /// Whether it has a place of its own, where `of` leaves what it gives.
+  bool rounds() const { return rounded_.bytes() > 0; }
   const void* of(const float* elements, cudaStream_t stream) const;
   const void* of(const Tensor& tensor, cudaStream_t stream) const { return of(tensor.data<float>(), stream); }
 

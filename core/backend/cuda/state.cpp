@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <utility>
 
 #include "muster/core/backend/cuda/kernels/channel_sums.h"
 #include "muster/core/backend/cuda/kernels/elementwise.h"
@@ -109,38 +110,66 @@ std::size_t freeMemoryOf(Device device) {
   return free;
 }
 
+ComputeLane::ComputeLane(Device device, bool layers)
+    : stream(makeStream()),
+      workspace(layers ? kWorkspaceBytes : 0, device),
+      scratch(kScratchBytes, device),
+      counters(kSumCounters * sizeof(std::uint32_t), device) {
+  if (layers) {
+    dnn = make<DnnOwner>([](auto* handle) { MUSTER_CUDA_CHECK(cuda::dnn().cudnnCreate(handle)); });
+    MUSTER_CUDA_CHECK(cuda::dnn().cudnnSetStream(dnn.get(), stream.get()));
+  }
+  MUSTER_CUDA_CHECK(cudaMemsetAsync(counters.data(), 0, counters.bytes(), stream.get()));
+  MUSTER_CUDA_CHECK(cudaStreamSynchronize(stream.get()));
+}
+
 State::State(Device device, std::optional<MathMode> mode, bool layers)
     : device_(device),
       tensorFloat32_(cuda::propertiesOf(device).tensorFloat32),
       mathMode_(resolve(device, tensorFloat32_, mode)),
-      compute_(makeStream()),
+      main_(device, layers),
       copy_(makeStream()),
-      workspace_(layers ? kWorkspaceBytes : 0, device),
-      scratch_(kScratchBytes, device),
-      counters_(kSumCounters * sizeof(std::uint32_t), device),
       deviceResult_(kResultBytes, device),
       hostResult_(Buffer::pinned(kResultBytes)) {
   if (layers) {
+    aside_.emplace(device, layers);
+    for (EventOwner* event : {&forked_, &joined_})
+      *event = make<EventOwner>(
+          [](auto* made) { MUSTER_CUDA_CHECK(cudaEventCreateWithFlags(made, cudaEventDisableTiming)); });
     blas_ = make<BlasOwner>([](auto* handle) { MUSTER_CUDA_CHECK(blas().cublasLtCreate(handle)); });
-    dnn_ = make<DnnOwner>([](auto* handle) { MUSTER_CUDA_CHECK(dnn().cudnnCreate(handle)); });
-    MUSTER_CUDA_CHECK(dnn().cudnnSetStream(dnn_.get(), stream()));
   }
-  MUSTER_CUDA_CHECK(cudaMemsetAsync(counters_.data(), 0, counters_.bytes(), stream()));
-  synchronize();
   if (layers) ++statesWithLayers;
 }
 
 State::~State() {
-  if (dnn_) --statesWithLayers;
+  if (aside_) --statesWithLayers;
   // Handles and memory go only when nothing uses them any more, and on their own device.
   MUSTER_CUDA_LOG(cudaSetDevice(device_.index()));
-  MUSTER_CUDA_LOG(cudaStreamSynchronize(compute_.get()));
+  MUSTER_CUDA_LOG(cudaStreamSynchronize(main_.stream.get()));
+  if (aside_) MUSTER_CUDA_LOG(cudaStreamSynchronize(aside_->stream.get()));
   MUSTER_CUDA_LOG(cudaStreamSynchronize(copy_.get()));
 }
 
 void State::synchronize() {
   MUSTER_CUDA_CHECK(cudaStreamSynchronize(copy_.get()));
-  MUSTER_CUDA_CHECK(cudaStreamSynchronize(compute_.get()));
+  if (aside_) MUSTER_CUDA_CHECK(cudaStreamSynchronize(aside_->stream.get()));
+  MUSTER_CUDA_CHECK(cudaStreamSynchronize(main_.stream.get()));
+}
+
+void State::beginAside() {
+  if (!aside_) return;
+  MUSTER_CUDA_CHECK(cudaSetDevice(device_.index()));
+  MUSTER_CUDA_CHECK(cudaEventRecord(forked_.get(), main_.stream.get()));
+  MUSTER_CUDA_CHECK(cudaStreamWaitEvent(aside_->stream.get(), forked_.get(), 0));
+  lane_ = &*aside_;
+  wentAside_ = true;
+}
+
+void State::joinAside() {
+  if (!std::exchange(wentAside_, false)) return;
+  MUSTER_CUDA_CHECK(cudaSetDevice(device_.index()));
+  MUSTER_CUDA_CHECK(cudaEventRecord(joined_.get(), aside_->stream.get()));
+  MUSTER_CUDA_CHECK(cudaStreamWaitEvent(main_.stream.get(), joined_.get(), 0));
 }
 
 const std::byte* State::readResult(std::size_t bytes) {
@@ -160,7 +189,7 @@ std::byte* State::message(std::size_t bytes) {
 }
 
 void State::requireLayers() const {
-  if (!dnn_) [[unlikely]]
+  if (!main_.dnn) [[unlikely]]
     throw InvalidArgument(fmt::format("context: this one on {} was made without layers, and has no products",
                                       device_.toString()));
 }

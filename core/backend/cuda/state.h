@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "muster/core/backend/cuda/kernels/launch.h"
 #include "muster/core/backend/cuda/owners.h"
@@ -18,6 +19,17 @@ inline constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kScratchBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kResultBytes = 4096;
 
+/// A stream that operations are enqueued on, and what those of one stream share.
+struct ComputeLane {
+  /// @param layers  whether products run there.
+  ComputeLane(Device device, bool layers);
+
+  StreamOwner stream;
+  DnnOwner dnn;      // with layers
+  Buffer workspace;  // likewise
+  Buffer scratch, counters;
+};
+
 /// What a context keeps for the CUDA backend. Made and destroyed with its device current.
 class State final : public detail::BackendState {
  public:
@@ -28,33 +40,39 @@ class State final : public detail::BackendState {
 
   MathMode mathMode() const override { return mathMode_; }
   void synchronize() override;
+  void beginAside() override;
+  void endAside() override { lane_ = &main_; }
+  void joinAside() override;
 
   Device device() const { return device_; }
   /// Whether the GPU can round factors to TensorFloat32, whatever the mode.
   bool hasTensorFloat32() const { return tensorFloat32_; }
   /// How many there are in the process with layers: those whose threads wait for steps.
   static int withLayers();
-  cudaStream_t stream(Stream stream) const { return (stream == Stream::Compute ? compute_ : copy_).get(); }
-  cudaStream_t stream() const { return compute_.get(); }
+  cudaStream_t stream(Stream stream) const {
+    return (stream == Stream::Compute ? lane_->stream : copy_).get();
+  }
+  /// Where operations are enqueued now: what follows is that of one stream, which changes for work aside.
+  cudaStream_t stream() const { return lane_->stream.get(); }
   cublasLtHandle_t blasHandle() const {
     requireLayers();
     return blas_.get();
   }
   cudnnHandle_t dnnHandle() const {
     requireLayers();
-    return dnn_.get();
+    return lane_->dnn.get();
   }
 
   /// For what a library asks for while one call runs on the compute stream.
   void* workspace() const {
     requireLayers();
-    return workspace_.data();
+    return lane_->workspace.data();
   }
   /// For the partial results of one operation on the compute stream, in 8-byte numbers.
-  double* scratch() const { return reinterpret_cast<double*>(scratch_.data()); }
+  double* scratch() const { return reinterpret_cast<double*>(lane_->scratch.data()); }
   /// The first of kSumCounters counters of finished blocks; zero, and zero again after each kernel that uses
   /// them.
-  std::uint32_t* counter() const { return reinterpret_cast<std::uint32_t*>(counters_.data()); }
+  std::uint32_t* counter() const { return reinterpret_cast<std::uint32_t*>(lane_->counters.data()); }
   PartialSums partialSums() const { return {scratch(), counter()}; }
   /// Where an operation leaves a result on the device that its caller waits for, and where the host reads it.
   std::byte* deviceResult() const { return deviceResult_.data(); }
@@ -70,10 +88,14 @@ class State final : public detail::BackendState {
   Device device_;
   bool tensorFloat32_;
   MathMode mathMode_;
-  StreamOwner compute_, copy_;
+  ComputeLane main_;
+  std::optional<ComputeLane> aside_;  // with layers
+  ComputeLane* lane_ = &main_;
+  EventOwner forked_, joined_;
+  bool wentAside_ = false;  // and was not joined
+  StreamOwner copy_;
   BlasOwner blas_;
-  DnnOwner dnn_;
-  Buffer workspace_, scratch_, counters_, deviceResult_, hostResult_, message_;
+  Buffer deviceResult_, hostResult_, message_;
 };
 
 /// Of a context on a GPU, which becomes the calling thread's current device: contexts belong to a thread, so

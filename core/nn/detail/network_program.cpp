@@ -1,6 +1,7 @@
 #include "muster/core/nn/detail/network_program.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/detail/memory_plan.h"
@@ -223,7 +224,7 @@ void NetworkProgram::planValues(bool training) {
 }
 
 /// A gradient lives from the first who writes it, the loss or the last node that reads the value, to the node
-/// that made the value. Those of inputs stay for the caller.
+/// that made the value, or to the end where that reads it aside. Those of inputs stay for the caller.
 void NetworkProgram::planGradients() {
   const int count = static_cast<int>(nodes_.size());
   const int forGood = count + 1;
@@ -244,7 +245,7 @@ void NetworkProgram::planGradients() {
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     Node& node = nodes_[i];
     const int now = count - static_cast<int>(i);
-    lives.extend(node.output, now);
+    lives.extend(node.output, node.program->readsGradientLate() ? count : now);
     for (auto& slot : node.inputs) {
       if (values_[slot.value].dtype != DType::Float32) continue;
       if (slot.writes) begins(slot.value, now);
@@ -298,6 +299,9 @@ void NetworkProgram::forward(std::span<const Tensor* const> features, const Step
 void NetworkProgram::backward(const StepInfo& info, const GradientReady& onReady, bool withInputGradient) {
   StepInfo evaluation = info;
   evaluation.training = false;
+  // Whoever is told of a node's gradients wants them whole.
+  std::optional<AsideScope> aside;
+  if (!onReady) aside.emplace(context_);
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     Node& node = nodes_[i];
     if (!node.runsBackward && !withInputGradient) continue;
@@ -307,6 +311,7 @@ void NetworkProgram::backward(const StepInfo& info, const GradientReady& onReady
       node.gradX[s] = !wanted ? Tensor() : slot.writes ? values_[slot.value].gradient : slot.scratch;
     }
     Value& output = values_[node.output];
+    if (aside) aside->permit(node.program->readsGradientLate());
     if (!node.program->aliasesInput())
       node.program->backwardAll(node.x, output.value, output.gradient, node.gradX,
                                 node.asInEvaluation ? evaluation : info);
@@ -315,6 +320,7 @@ void NetworkProgram::backward(const StepInfo& info, const GradientReady& onReady
     node.ready.record(context_);
     onReady(node.segments, node.ready);
   }
+  if (aside) aside->join();
 }
 
 /// Brings a node's gradients by its inputs where they belong, as far as they are not there yet.

@@ -56,6 +56,7 @@ class Conv1dProgram final : public ModuleProgram {
   }
 
   bool recordable() const override { return images_->recordable(); }
+  bool readsGradientLate() const override { return images_->readsGradientLate(); }
   BackwardReads backwardReads() const override {
     auto reads = images_->backwardReads();
     if (padded_.defined()) reads.input = false;  // of which there is a copy

@@ -15,6 +15,7 @@ class PerStepProgram final : public ModuleProgram {
   PerStepProgram(std::unique_ptr<ModuleProgram> rows, std::int64_t steps)
       : rows_(std::move(rows)), steps_(steps) {}
   BackwardReads backwardReads() const override { return rows_->backwardReads(); }
+  bool readsGradientLate() const override { return rows_->readsGradientLate(); }
   bool recordable() const override { return rows_->recordable(); }
   void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
     Tensor output = rowsOf(y);

@@ -41,6 +41,7 @@ class LinearProgram : public ModuleProgram {
     return {.input = true, .output = activation_.readsOutput()};
   }
   bool recordable() const override { return true; }
+  bool readsGradientLate() const override { return plan_->gradientsApart(); }
 
   void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
     plan_->forward(x, weight_, bias_, y);
@@ -49,7 +50,7 @@ class LinearProgram : public ModuleProgram {
 
   void backward(const Tensor& x, const Tensor& y, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
     activation_.backward(y, gradY, context_);
-    plan_->backwardWeights(x, gradY, gradWeight_, gradBias_);
+    context_.aside([&] { plan_->backwardWeights(x, gradY, gradWeight_, gradBias_); });
     if (gradX.defined()) plan_->backwardData(gradY, weight_, gradX);
   }
 

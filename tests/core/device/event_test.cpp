@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -8,6 +9,7 @@
 #include "muster/core/device/context.h"
 #include "muster/core/tensor/tensor.h"
 #include "tests/support/devices.h"
+#include "tests/support/thrown.h"
 
 namespace muster {
 namespace {
@@ -74,6 +76,55 @@ TEST_CASE_TEMPLATE("a graph runs its work at each launch, in order with other wo
   moved.launch();
   context.synchronize();
   CHECK(copyTo(to, Device::cpu()).data<float>()[1] == 2);
+}
+
+TEST_CASE_TEMPLATE("work aside waits for what was before it, and what is behind its scope waits for it",
+                   Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  constexpr std::int64_t kElements = 1 << 20;
+  Context context(Where::device());
+  const auto made = [&] { return Tensor::zeros({kElements}, DType::Float32, Where::device()); };
+  Tensor x = made(), first = made(), aside = made(), beside = made(), result = made(), other = made();
+  const auto work = [&](bool permitted) {
+    copy(x, first, context);
+    AsideScope scope(context);
+    scope.permit(permitted);
+    context.aside([&] {
+      setZero(aside, context);
+      copy(first, aside, context);
+    });
+    copy(x, beside, context);
+    CHECK(test::thrown<InvalidArgument>([&] { AsideScope again(context); }).find("open already") !=
+          std::string::npos);
+    scope.join();
+    copy(aside, result, context);
+    copy(beside, other, context);
+    setZero(first, context);
+    setZero(aside, context);
+  };
+  const auto check = [&](float value, auto&& run) {
+    CAPTURE(value);
+    Tensor values = Tensor::empty({kElements});
+    std::ranges::fill(values.span<float>(), value);
+    copy(values, x);
+    run();
+    context.synchronize();
+    for (const Tensor* tensor : {&result, &other}) {
+      const Tensor got = copyTo(*tensor, Device::cpu());
+      CHECK(std::memcmp(got.raw(), values.raw(), values.bytes()) == 0);
+    }
+  };
+  check(1, [&] { work(true); });
+  check(2, [&] { work(false); });
+  Graph graph(context, [&] { work(true); });
+  check(3, [&] { graph.launch(); });
+  check(4, [&] { graph.launch(); });
+  {
+    AsideScope scope(context);
+    scope.permit(true);
+    CHECK_THROWS_AS(context.aside([] { throw std::runtime_error("no"); }), std::runtime_error);
+  }
+  check(5, [&] { work(true); });
 }
 
 TEST_CASE_TEMPLATE("work that throws makes no graph, and the context goes on", Where, test::OnGpu) {
