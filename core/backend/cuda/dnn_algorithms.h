@@ -1,0 +1,94 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "muster/core/backend/cuda/owners.h"
+#include "muster/core/backend/cuda/vendor.h"
+#include "muster/core/device/context.h"
+
+namespace muster::cuda {
+
+// Which of cuDNN's algorithms for convolutions are to be used, and in which order they are tried.
+
+/// How a mode's products may be formed; cuDNN's default takes TF32 for float32 where the GPU has it.
+inline cudnnMathType_t mathTypeOf(MathMode mode) {
+  switch (mode) {
+    case MathMode::Float32:
+      return CUDNN_FMA_MATH;
+    case MathMode::TensorFloat32:
+      return CUDNN_DEFAULT_MATH;
+    case MathMode::BFloat16:
+      return CUDNN_TENSOR_OP_MATH;
+  }
+  return CUDNN_FMA_MATH;
+}
+
+// Those whose sums are not of the products themselves, which costs them bits.
+inline bool transforms(cudnnConvolutionFwdAlgo_t algorithm) {
+  return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_FFT || algorithm == CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING ||
+         algorithm == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD ||
+         algorithm == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED;
+}
+inline bool transforms(cudnnConvolutionBwdDataAlgo_t algorithm) {
+  return algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT ||
+         algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT_TILING ||
+         algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD ||
+         algorithm == CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED;
+}
+inline bool transforms(cudnnConvolutionBwdFilterAlgo_t algorithm) {
+  return algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT ||
+         algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT_TILING ||
+         algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD ||
+         algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED;
+}
+
+/// Whether an algorithm is deterministic and, where the mode asks for exact products, sums the products
+/// themselves.
+template <typename Perf>
+bool allowed(const Perf& perf, MathMode mode) {
+  return perf.status == CUDNN_STATUS_SUCCESS && perf.determinism == CUDNN_DETERMINISTIC &&
+         (mode != MathMode::Float32 || !transforms(perf.algo));
+}
+
+/// What takes every shape without being offered, and is documented to be deterministic.
+inline constexpr auto kUsual =
+    std::tuple(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1,
+               CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
+
+template <typename Perf>
+std::string listOf(const std::vector<Perf>& found) {
+  std::string text;
+  for (const Perf& perf : found)
+    text += fmt::format("{}algorithm {}, math {}, {}deterministic, {} bytes: {}", text.empty() ? "" : "; ",
+                        static_cast<int>(perf.algo), static_cast<int>(perf.mathType),
+                        perf.determinism == CUDNN_DETERMINISTIC ? "" : "not ", perf.memory,
+                        dnn().cudnnGetErrorString(perf.status));
+  return text.empty() ? "none" : text;
+}
+
+/// What cuDNN offers for a pass, the quickest by its own estimate first, and behind it the usual algorithm
+/// where the offer says nothing of it.
+template <typename Perf, typename Count, typename Query>
+std::vector<Perf> ask(MathMode mode, Count count, Query query) {
+  int most = 0;
+  MUSTER_CUDA_CHECK(count(&most));
+  std::vector<Perf> found(static_cast<std::size_t>(most));
+  int given = 0;
+  MUSTER_CUDA_CHECK(query(most, &given, found.data()));
+  found.resize(static_cast<std::size_t>(given));
+  const auto usual = std::get<decltype(Perf::algo)>(kUsual);
+  if (std::ranges::find(found, usual, &Perf::algo) == found.end()) {
+    Perf perf{};
+    perf.algo = usual;
+    perf.status = CUDNN_STATUS_SUCCESS;
+    perf.determinism = CUDNN_DETERMINISTIC;
+    perf.mathType = mathTypeOf(mode);
+    found.push_back(perf);
+  }
+  return found;
+}
+
+}  // namespace muster::cuda

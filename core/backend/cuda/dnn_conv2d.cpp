@@ -1,0 +1,350 @@
+#include "muster/core/backend/cuda/dnn_conv2d.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "muster/core/backend/cuda/channel_shape.h"
+#include "muster/core/backend/cuda/dnn_algorithms.h"
+#include "muster/core/backend/cuda/kernels/elementwise.h"
+#include "muster/core/backend/cuda/state.h"
+#include "muster/core/base/detail/vendor_call.h"
+#include "muster/core/base/error.h"
+#include "muster/core/ops/detail/expect.h"
+
+// cuDNN's words here: x, w, y and their derivatives dx, dw, dy; a filter is a weight.
+
+namespace muster::cuda {
+namespace {
+
+int toInt(std::int64_t size) {
+  require(size <= std::numeric_limits<int>::max(), "conv2d: cuDNN takes sizes up to 2^31 - 1, got {}", size);
+  return static_cast<int>(size);
+}
+
+cudnnTensorFormat_t formatOf(Layout layout) {
+  return layout == Layout::ChannelsLast ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+}
+
+TensorOwner makeTensor(const Shape& s, Layout layout, cudnnDataType_t type) {
+  auto tensor =
+      make<TensorOwner>([](auto* made) { MUSTER_CUDA_CHECK(dnn().cudnnCreateTensorDescriptor(made)); });
+  MUSTER_CUDA_CHECK(dnn().cudnnSetTensor4dDescriptor(tensor.get(), formatOf(layout), type, toInt(s[0]),
+                                                     toInt(s[1]), toInt(s[2]), toInt(s[3])));
+  return tensor;
+}
+
+FilterOwner makeFilter(const Shape& s, Layout layout, cudnnDataType_t type) {
+  auto filter =
+      make<FilterOwner>([](auto* made) { MUSTER_CUDA_CHECK(dnn().cudnnCreateFilterDescriptor(made)); });
+  MUSTER_CUDA_CHECK(dnn().cudnnSetFilter4dDescriptor(filter.get(), type, formatOf(layout), toInt(s[0]),
+                                                     toInt(s[1]), toInt(s[2]), toInt(s[3])));
+  return filter;
+}
+
+ConvolutionOwner makeConvolution(const Conv2dShape& s, cudnnMathType_t mathType) {
+  auto convolution = make<ConvolutionOwner>(
+      [](auto* made) { MUSTER_CUDA_CHECK(dnn().cudnnCreateConvolutionDescriptor(made)); });
+  MUSTER_CUDA_CHECK(dnn().cudnnSetConvolution2dDescriptor(
+      convolution.get(), toInt(s.padding[0]), toInt(s.padding[1]), toInt(s.stride[0]), toInt(s.stride[1]),
+      toInt(s.dilation[0]), toInt(s.dilation[1]), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+  MUSTER_CUDA_CHECK(dnn().cudnnSetConvolutionGroupCount(convolution.get(), toInt(s.groups)));
+  MUSTER_CUDA_CHECK(dnn().cudnnSetConvolutionMathType(convolution.get(), mathType));
+  return convolution;
+}
+
+/// A tensor as cuDNN is to see it, where that is not how it lies: in another order, or rounded to bfloat16.
+class Staging {
+ public:
+  /// @param ordered  whether it needs a place to be put into another order.
+  Staging(std::int64_t elements, bool ordered, bool rounded, Device device)
+      : ordered_(ordered ? static_cast<std::size_t>(elements) * sizeof(float) : 0, device),
+        rounded_(rounded ? static_cast<std::size_t>(elements) * 2 : 0, device) {}
+
+  float* ordered() const { return reinterpret_cast<float*>(ordered_.data()); }
+  void* rounded() const { return rounded_.bytes() > 0 ? rounded_.data() : nullptr; }
+
+ private:
+  Buffer ordered_, rounded_;
+};
+
+class DnnConv2d final : public Conv2dPlan {
+ public:
+  /// @param mostWorkspace  bytes; where it is more than the context's, the plan may have a workspace of its
+  /// own.
+  DnnConv2d(const Conv2dShape& s, Layout layout, MathMode mode, std::size_t mostWorkspace, Context& context)
+      : shape_(s),
+        layout_(layout),
+        context_(context),
+        mode_(mode),
+        type_(mode_ == MathMode::BFloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT),
+        x_(makeTensor(s.input(), layout, type_)),
+        y_(makeTensor(s.output(), layout, type_)),
+        w_(makeFilter(s.weight(), layout, type_)),
+        xPlace_(s.input().elements(), false, bf16(), context.device()),
+        yPlace_(s.output().elements(), false, bf16(), context.device()),
+        wPlace_(s.weight().elements(), layout == Layout::ChannelsLast, bf16(), context.device()) {
+    const muster::detail::VendorCall inside;
+    const Trial trial(s, bf16() ? 2 : sizeof(float), state());
+    chooseForward(mostWorkspace, trial);
+    chooseBackwardData(mostWorkspace, trial);
+    chooseBackwardFilter(mostWorkspace, trial);
+    MUSTER_CUDA_CHECK(cudaStreamSynchronize(state().stream()));
+  }
+
+  Layout inputLayout() const override { return layout_; }
+  Layout outputLayout() const override { return layout_; }
+  std::string implementation() const override {
+    return fmt::format("cuDNN, {} {}, algorithms {}, {}, {}", nameOf(layout_), nameOf(mode_),
+                       static_cast<int>(forward_), static_cast<int>(data_), static_cast<int>(filter_));
+  }
+
+  /// Where nothing is staged on the way: both would use the same places, or a workspace of the plan's own.
+  bool gradientsApart() const override { return !bf16() && !lastChannels() && ownWorkspace_.bytes() == 0; }
+
+  bool fuse(Activation activation) override {
+    relu_ = activation == Activation::ReLU;
+    return relu_;
+  }
+
+  void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) override {
+    expect("x", x, shape_.input(), layout_);
+    expect("weight", weight, shape_.weight(), Layout::RowMajor);
+    expect("y", y, shape_.output(), layout_);
+    if (bias.defined()) expect("bias", bias, {shape_.outChannels}, Layout::RowMajor);
+    const void* const from = rounded(x.data<float>(), xPlace_, x.elements());
+    const void* const filter = filterOf(weight);
+    void* const to = bf16() ? yPlace_.rounded() : y.raw();
+    const muster::detail::VendorCall inside;
+    MUSTER_CUDA_CHECK(callForward(forward_, from, filter, to));
+    if (bf16()) MUSTER_CUDA_CHECK(launchFromBFloat16(to, y.data<float>(), y.elements(), state().stream()));
+    finish(bias, y);
+  }
+
+  void backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) override {
+    expect("gradY", gradY, shape_.output(), layout_);
+    expect("weight", weight, shape_.weight(), Layout::RowMajor);
+    expect("gradX", gradX, shape_.input(), layout_);
+    const void* const from = rounded(gradY.data<float>(), yPlace_, gradY.elements());
+    const void* const filter = filterOf(weight);
+    void* const to = bf16() ? xPlace_.rounded() : gradX.raw();
+    const muster::detail::VendorCall inside;
+    MUSTER_CUDA_CHECK(callBackwardData(data_, filter, from, to));
+    if (bf16())
+      MUSTER_CUDA_CHECK(launchFromBFloat16(to, gradX.data<float>(), gradX.elements(), state().stream()));
+  }
+
+  void backwardWeights(const Tensor& x, const Tensor& gradY, Tensor& gradWeight, Tensor& gradBias) override {
+    expect("x", x, shape_.input(), layout_);
+    expect("gradY", gradY, shape_.output(), layout_);
+    expect("gradWeight", gradWeight, shape_.weight(), Layout::RowMajor);
+    const void* const from = rounded(x.data<float>(), xPlace_, x.elements());
+    const void* const grad = rounded(gradY.data<float>(), yPlace_, gradY.elements());
+    float* const ordered = lastChannels() ? wPlace_.ordered() : gradWeight.data<float>();
+    void* const to = bf16() ? wPlace_.rounded() : static_cast<void*>(ordered);
+    const muster::detail::VendorCall inside;
+    MUSTER_CUDA_CHECK(callBackwardFilter(filter_, from, grad, to));
+    const cudaStream_t stream = state().stream();
+    if (bf16()) MUSTER_CUDA_CHECK(launchFromBFloat16(to, ordered, gradWeight.elements(), stream));
+    if (lastChannels())
+      MUSTER_CUDA_CHECK(launchReorder<float>(ordered, gradWeight.data<float>(),
+                                             filterOrder(Layout::ChannelsLast, Layout::RowMajor), stream));
+    if (gradBias.defined()) sumBias(gradY, gradBias);
+  }
+
+ private:
+  bool bf16() const { return mode_ == MathMode::BFloat16; }
+  bool lastChannels() const { return layout_ == Layout::ChannelsLast; }
+  State& state() const { return stateOf(context_); }
+  cudnnHandle_t handle() const { return state().dnnHandle(); }
+  void* workspace() const { return ownWorkspace_.bytes() > 0 ? ownWorkspace_.data() : state().workspace(); }
+
+  void expect(const char* name, const Tensor& tensor, const Shape& shape, Layout layout) const {
+    muster::detail::expectTensor("conv2d", name, tensor, {shape, layout, DType::Float32, context_.device()});
+  }
+
+  cudnnStatus_t callForward(cudnnConvolutionFwdAlgo_t algorithm, const void* x, const void* w, void* y) {
+    constexpr float one = 1, zero = 0;
+    return dnn().cudnnConvolutionForward(handle(), &one, x_.get(), x, w_.get(), w, forwardConvolution_.get(),
+                                         algorithm, workspace(), workspaceBytes_, &zero, y_.get(), y);
+  }
+
+  cudnnStatus_t callBackwardData(cudnnConvolutionBwdDataAlgo_t algorithm, const void* w, const void* dy,
+                                 void* dx) {
+    constexpr float one = 1, zero = 0;
+    return dnn().cudnnConvolutionBackwardData(handle(), &one, w_.get(), w, y_.get(), dy,
+                                              dataConvolution_.get(), algorithm, workspace(), workspaceBytes_,
+                                              &zero, x_.get(), dx);
+  }
+
+  cudnnStatus_t callBackwardFilter(cudnnConvolutionBwdFilterAlgo_t algorithm, const void* x, const void* dy,
+                                   void* dw) {
+    constexpr float one = 1, zero = 0;
+    return dnn().cudnnConvolutionBackwardFilter(handle(), &one, x_.get(), x, y_.get(), dy,
+                                                filterConvolution_.get(), algorithm, workspace(),
+                                                workspaceBytes_, &zero, w_.get(), dw);
+  }
+
+  /// Memory to try the calls on while planning.
+  struct Trial {
+    Trial(const Conv2dShape& s, std::size_t size, const State& state)
+        : x(static_cast<std::size_t>(s.input().elements()) * size, state.device()),
+          w(static_cast<std::size_t>(s.weight().elements()) * size, state.device()),
+          y(static_cast<std::size_t>(s.output().elements()) * size, state.device()) {
+      for (const Buffer* buffer : {&x, &w, &y})
+        MUSTER_CUDA_CHECK(cudaMemsetAsync(buffer->data(), 0, buffer->bytes(), state.stream()));
+    }
+    Buffer x, w, y;
+  };
+
+  void reserveWorkspace(std::size_t bytes) {
+    if (bytes <= workspaceBytes_) return;
+    ownWorkspace_ = Buffer();  // both at once would be too much
+    ownWorkspace_ = Buffer(bytes, context_.device());
+    workspaceBytes_ = bytes;
+  }
+
+  /// The first of `found` that is allowed, fits the context's workspace, else `mostWorkspace`, and runs: what
+  /// is offered may still refuse. What one needs is asked again with its way to multiply set.
+  template <typename Perf, typename BytesOf, typename Run>
+  auto firstUsable(std::vector<Perf> found, cudnnConvolutionDescriptor_t convolution,
+                   std::size_t mostWorkspace, const char* pass, BytesOf bytesOf, Run run) {
+    for (const std::size_t most : {kWorkspaceBytes, mostWorkspace})
+      for (Perf& perf : found) {
+        if (!allowed(perf, mode_)) continue;
+        const auto mathType = mode_ == MathMode::Float32 ? CUDNN_FMA_MATH : perf.mathType;
+        MUSTER_CUDA_CHECK(dnn().cudnnSetConvolutionMathType(convolution, mathType));
+        std::size_t bytes = 0;
+        if (bytesOf(perf.algo, &bytes) != CUDNN_STATUS_SUCCESS || bytes > most) continue;
+        reserveWorkspace(bytes);
+        perf.status = run(perf.algo);
+        if (perf.status == CUDNN_STATUS_SUCCESS) return perf.algo;
+        static_cast<void>(cudaGetLastError());
+      }
+    throw DeviceFailure(fmt::format(
+        "conv2d: cuDNN has no deterministic {} for this shape, {} {}, within {} bytes of workspace ({})",
+        pass, nameOf(layout_), nameOf(mode_), mostWorkspace, listOf(found)));
+  }
+
+  void chooseForward(std::size_t mostWorkspace, const Trial& trial) {
+    forwardConvolution_ = makeConvolution(shape_, mathTypeOf(mode_));
+    forward_ = firstUsable(
+        ask<cudnnConvolutionFwdAlgoPerf_t>(
+            mode_,
+            [&](int* most) { return dnn().cudnnGetConvolutionForwardAlgorithmMaxCount(handle(), most); },
+            [&](int most, int* given, auto* out) {
+              return dnn().cudnnGetConvolutionForwardAlgorithm_v7(
+                  handle(), x_.get(), w_.get(), forwardConvolution_.get(), y_.get(), most, given, out);
+            }),
+        forwardConvolution_.get(), mostWorkspace, "forward pass",
+        [&](auto algorithm, auto* bytes) {
+          return dnn().cudnnGetConvolutionForwardWorkspaceSize(
+              handle(), x_.get(), w_.get(), forwardConvolution_.get(), y_.get(), algorithm, bytes);
+        },
+        [&](auto algorithm) {
+          return callForward(algorithm, trial.x.data(), trial.w.data(), trial.y.data());
+        });
+  }
+
+  void chooseBackwardData(std::size_t mostWorkspace, const Trial& trial) {
+    dataConvolution_ = makeConvolution(shape_, mathTypeOf(mode_));
+    data_ = firstUsable(
+        ask<cudnnConvolutionBwdDataAlgoPerf_t>(
+            mode_,
+            [&](int* most) { return dnn().cudnnGetConvolutionBackwardDataAlgorithmMaxCount(handle(), most); },
+            [&](int most, int* given, auto* out) {
+              return dnn().cudnnGetConvolutionBackwardDataAlgorithm_v7(
+                  handle(), w_.get(), y_.get(), dataConvolution_.get(), x_.get(), most, given, out);
+            }),
+        dataConvolution_.get(), mostWorkspace, "gradient of the input",
+        [&](auto algorithm, auto* bytes) {
+          return dnn().cudnnGetConvolutionBackwardDataWorkspaceSize(
+              handle(), w_.get(), y_.get(), dataConvolution_.get(), x_.get(), algorithm, bytes);
+        },
+        [&](auto algorithm) {
+          return callBackwardData(algorithm, trial.w.data(), trial.y.data(), trial.x.data());
+        });
+  }
+
+  void chooseBackwardFilter(std::size_t mostWorkspace, const Trial& trial) {
+    filterConvolution_ = makeConvolution(shape_, mathTypeOf(mode_));
+    filter_ = firstUsable(
+        ask<cudnnConvolutionBwdFilterAlgoPerf_t>(
+            mode_,
+            [&](int* most) {
+              return dnn().cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(handle(), most);
+            },
+            [&](int most, int* given, auto* out) {
+              return dnn().cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+                  handle(), x_.get(), y_.get(), filterConvolution_.get(), w_.get(), most, given, out);
+            }),
+        filterConvolution_.get(), mostWorkspace, "gradient of the weights",
+        [&](auto algorithm, auto* bytes) {
+          return dnn().cudnnGetConvolutionBackwardFilterWorkspaceSize(
+              handle(), x_.get(), y_.get(), filterConvolution_.get(), w_.get(), algorithm, bytes);
+        },
+        [&](auto algorithm) {
+          return callBackwardFilter(algorithm, trial.x.data(), trial.y.data(), trial.w.data());
+        });
+  }
+
+  void finish(const Tensor& bias, Tensor& y) {
+    if (!bias.defined() && !relu_) return;
+    const std::int64_t pixels = lastChannels() ? 1 : y.shape()[2] * y.shape()[3];
+    MUSTER_CUDA_CHECK(launchAddBias(bias.defined() ? bias.data<float>() : nullptr, y.data<float>(),
+                                    y.elements(), shape_.outChannels, pixels, relu_, state().stream()));
+  }
+
+  void sumBias(const Tensor& gradY, Tensor& gradBias) {
+    expect("gradBias", gradBias, {shape_.outChannels}, Layout::RowMajor);
+    MUSTER_CUDA_CHECK(launchChannelSums(channelShapeOf(gradY.shape(), layout_), gradY.data<float>(),
+                                        gradBias.data<float>(), state().partialSums(), state().stream()));
+  }
+
+  const void* rounded(const float* from, const Staging& place, std::int64_t elements) const {
+    if (!bf16()) return from;
+    MUSTER_CUDA_CHECK(launchToBFloat16(from, place.rounded(), elements, state().stream()));
+    return place.rounded();
+  }
+
+  ReorderShape filterOrder(Layout from, Layout to) const {
+    const Shape s = shape_.weight();
+    return {s[0], s[1], s[2] * s[3], static_cast<int>(from), static_cast<int>(to), s.elements()};
+  }
+
+  /// The weights in the activations' order and the mode's type.
+  const void* filterOf(const Tensor& weight) const {
+    const float* ordered = weight.data<float>();
+    if (lastChannels()) {
+      MUSTER_CUDA_CHECK(launchReorder<float>(weight.data<float>(), wPlace_.ordered(),
+                                             filterOrder(Layout::RowMajor, Layout::ChannelsLast),
+                                             state().stream()));
+      ordered = wPlace_.ordered();
+    }
+    return rounded(ordered, wPlace_, weight.elements());
+  }
+
+  Conv2dShape shape_;
+  Layout layout_;
+  Context& context_;
+  MathMode mode_;
+  cudnnDataType_t type_;
+  TensorOwner x_, y_;
+  FilterOwner w_;
+  Staging xPlace_, yPlace_, wPlace_;
+  ConvolutionOwner forwardConvolution_, dataConvolution_, filterConvolution_;
+  cudnnConvolutionFwdAlgo_t forward_{};
+  cudnnConvolutionBwdDataAlgo_t data_{};
+  cudnnConvolutionBwdFilterAlgo_t filter_{};
+  std::size_t workspaceBytes_ = kWorkspaceBytes;  // what the calls may use
+  Buffer ownWorkspace_;                           // where that is more than the context has
+  bool relu_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Conv2dPlan> planDnnConv2d(const Conv2dShape& shape, Layout layout, MathMode mode,
+                                          std::size_t mostWorkspace, Context& context) {
+  return std::make_unique<DnnConv2d>(shape, layout, mode, mostWorkspace, context);
+}
+
+}  // namespace muster::cuda
