@@ -9,7 +9,7 @@ build=$1 to=$2
 [[ ! -e $to && ! -e $to.tar.xz ]] || { echo "pack: $to or $to.tar.xz is there already" >&2; exit 1; }
 
 mapfile -t programs < <("$here/report.sh" --build "$build" --list)
-programs+=(tests/bench/device_speed tests/bench/gpu_end_to_end)
+programs+=(tests/bench/device_convolutions tests/bench/device_speed tests/bench/gpu_end_to_end)
 for program in "${programs[@]}"; do install -D -s "$build/$program" "$to/$program"; done
 cp "$build/tests/bench/torch_training.py" "$to/tests/bench/"
 cp "$here/report.sh" "$to/gpu-report.sh"

@@ -523,11 +523,15 @@ benchmark() {
   write_report
 }
 
+measurements='merge_and_launches convolutions convnet resnet18'
 run_benchmarks() {
   renew benchmarks
   local common=(--device cuda:0 --rounds "$bench_rounds") folder=$work/benchmarks network
   if is_due "$folder/merge_and_launches.status" 120; then
     benchmark merge_and_launches "$bench/device_speed" "${common[@]}"
+  fi
+  if is_due "$folder/convolutions.status" 120; then
+    benchmark convolutions "$bench/device_convolutions" "${common[@]}"
   fi
   for network in convnet resnet18; do
     is_due "$folder/$network.status" 420 || continue
@@ -608,7 +612,7 @@ missing() {
     done <"$work/known"
     ((cases_missing == 0)) || echo "$cases_missing test cases of $programs_missing programs"
   fi
-  for name in merge_and_launches convnet resnet18; do
+  for name in $measurements; do
     [[ -e $work/benchmarks/$name.status ]] || echo "the benchmark $name"
   done
   for name in steps kernels merges_of_2 merges_of_8; do
@@ -737,7 +741,7 @@ write_benchmarks() {
     return
   fi
   local name
-  for name in merge_and_launches convnet resnet18; do
+  for name in $measurements; do
     [[ -e $work/benchmarks/$name.txt ]] || continue
     printf '### %s\n\n' "$name"
     [[ -e $work/benchmarks/$name.status ]] || printf 'It was ended from outside; so far:\n\n'

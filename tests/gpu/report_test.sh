@@ -55,6 +55,7 @@ case $* in
   *) echo "copies: fast" ;;
 esac
 END
+script "$build/tests/bench/device_convolutions" <<<'echo "convolutions: quick"'
 script "$build/tests/bench/gpu_end_to_end" <<'END'
 [[ $* != *resnet18* ]] || { echo "out of luck" >&2; exit 9; }
 [[ $* != *--trace* ]] || { echo "most of it in conv_kernel"; exit; }
@@ -117,6 +118,7 @@ has '- core/ops/hanging_test: ends badly<gpu>: did not end within 5 s without th
 like 'Invalid __global__ read'
 lacks '| nn/fine_test | 0 errors'
 has 'copies: fast'
+has 'convolutions: quick'
 has 'MNIST: 7 images a second'
 like '^resnet18 ended with status 9: out of luck'
 lacks 'not for the report'
