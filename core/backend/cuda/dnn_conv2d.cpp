@@ -55,7 +55,7 @@ ConvolutionOwner makeConvolution(const Conv2dShape& s, cudnnMathType_t mathType)
 /// A tensor as cuDNN is to see it, where that is not how it lies: in another order, or rounded to bfloat16.
 class Staging {
  public:
-  /// @param ordered  whether it needs a place to be put into another order.
+  /// @param ordered  whether it needs a place to be put into another order as float32.
   Staging(std::int64_t elements, bool ordered, bool rounded, Device device)
       : ordered_(ordered ? static_cast<std::size_t>(elements) * sizeof(float) : 0, device),
         rounded_(rounded ? static_cast<std::size_t>(elements) * 2 : 0, device) {}
@@ -82,7 +82,7 @@ class DnnConv2d final : public Conv2dPlan {
         w_(makeFilter(s.weight(), layout, type_)),
         xPlace_(s.input().elements(), false, bf16(), context.device()),
         yPlace_(s.output().elements(), false, bf16(), context.device()),
-        wPlace_(s.weight().elements(), layout == Layout::ChannelsLast, bf16(), context.device()) {
+        wPlace_(s.weight().elements(), layout == Layout::ChannelsLast && !bf16(), bf16(), context.device()) {
     const muster::detail::VendorCall inside;
     const Trial trial(s, bf16() ? 2 : sizeof(float), state());
     chooseForward(mostWorkspace, trial);
@@ -116,7 +116,6 @@ class DnnConv2d final : public Conv2dPlan {
     void* const to = bf16() ? yPlace_.rounded() : y.raw();
     const muster::detail::VendorCall inside;
     MUSTER_CUDA_CHECK(callForward(forward_, from, filter, to));
-    if (bf16()) MUSTER_CUDA_CHECK(launchFromBFloat16(to, y.data<float>(), y.elements(), state().stream()));
     finish(bias, y);
   }
 
@@ -139,15 +138,10 @@ class DnnConv2d final : public Conv2dPlan {
     expect("gradWeight", gradWeight, shape_.weight(), Layout::RowMajor);
     const void* const from = rounded(x.data<float>(), xPlace_, x.elements());
     const void* const grad = rounded(gradY.data<float>(), yPlace_, gradY.elements());
-    float* const ordered = lastChannels() ? wPlace_.ordered() : gradWeight.data<float>();
-    void* const to = bf16() ? wPlace_.rounded() : static_cast<void*>(ordered);
+    void* const to = bf16() ? wPlace_.rounded() : lastChannels() ? wPlace_.ordered() : gradWeight.raw();
     const muster::detail::VendorCall inside;
     MUSTER_CUDA_CHECK(callBackwardFilter(filter_, from, grad, to));
-    const cudaStream_t stream = state().stream();
-    if (bf16()) MUSTER_CUDA_CHECK(launchFromBFloat16(to, ordered, gradWeight.elements(), stream));
-    if (lastChannels())
-      MUSTER_CUDA_CHECK(launchReorder<float>(ordered, gradWeight.data<float>(),
-                                             filterOrder(Layout::ChannelsLast, Layout::RowMajor), stream));
+    if (to != gradWeight.raw()) MUSTER_CUDA_CHECK(fromFilter(to, gradWeight));
     if (gradBias.defined()) sumBias(gradY, gradBias);
   }
 
@@ -287,11 +281,16 @@ class DnnConv2d final : public Conv2dPlan {
         });
   }
 
+  /// What follows the product, which lies in y or, in bfloat16, in its place.
   void finish(const Tensor& bias, Tensor& y) {
-    if (!bias.defined() && !relu_) return;
-    const std::int64_t pixels = lastChannels() ? 1 : y.shape()[2] * y.shape()[3];
-    MUSTER_CUDA_CHECK(launchAddBias(bias.defined() ? bias.data<float>() : nullptr, y.data<float>(),
-                                    y.elements(), shape_.outChannels, pixels, relu_, state().stream()));
+    const float* const added = bias.defined() ? bias.data<float>() : nullptr;
+    if (!bf16() && !added && !relu_) return;
+    const std::int64_t n = y.elements(), pixels = lastChannels() ? 1 : y.shape()[2] * y.shape()[3];
+    const cudaStream_t stream = state().stream();
+    MUSTER_CUDA_CHECK(
+        bf16() ? launchAddBiasToBFloat16(yPlace_.rounded(), added, y.data<float>(), n, shape_.outChannels,
+                                         pixels, relu_, stream)
+               : launchAddBias(added, y.data<float>(), n, shape_.outChannels, pixels, relu_, stream));
   }
 
   void sumBias(const Tensor& gradY, Tensor& gradBias) {
@@ -313,14 +312,23 @@ class DnnConv2d final : public Conv2dPlan {
 
   /// The weights in the activations' order and the mode's type.
   const void* filterOf(const Tensor& weight) const {
-    const float* ordered = weight.data<float>();
-    if (lastChannels()) {
-      MUSTER_CUDA_CHECK(launchReorder<float>(weight.data<float>(), wPlace_.ordered(),
-                                             filterOrder(Layout::RowMajor, Layout::ChannelsLast),
-                                             state().stream()));
-      ordered = wPlace_.ordered();
-    }
-    return rounded(ordered, wPlace_, weight.elements());
+    if (!lastChannels()) return rounded(weight.data<float>(), wPlace_, weight.elements());
+    const ReorderShape order = filterOrder(Layout::RowMajor, Layout::ChannelsLast);
+    void* const to = bf16() ? wPlace_.rounded() : wPlace_.ordered();
+    MUSTER_CUDA_CHECK(
+        bf16() ? launchReorderToBFloat16(weight.data<float>(), to, order, state().stream())
+               : launchReorder<float>(weight.data<float>(), wPlace_.ordered(), order, state().stream()));
+    return to;
+  }
+
+  /// And back.
+  cudaError_t fromFilter(const void* filter, Tensor& gradWeight) const {
+    float* const to = gradWeight.data<float>();
+    const cudaStream_t stream = state().stream();
+    if (!lastChannels()) return launchFromBFloat16(filter, to, gradWeight.elements(), stream);
+    const ReorderShape order = filterOrder(Layout::ChannelsLast, Layout::RowMajor);
+    return bf16() ? launchReorderFromBFloat16(filter, to, order, stream)
+                  : launchReorder<float>(static_cast<const float*>(filter), to, order, stream);
   }
 
   Conv2dShape shape_;

@@ -3,6 +3,8 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "muster/core/backend/cuda/kernels/channels.cuh"
 #include "muster/core/backend/cuda/kernels/for_each.cuh"
 #include "muster/core/backend/cuda/kernels/reduce.cuh"
@@ -133,6 +135,17 @@ __device__ float valueOf(float x) {
 __device__ float valueOf(std::uint8_t x) {
   return __fdiv_rn(static_cast<float>(x), 255.0f);
 }
+__device__ float valueOf(__nv_bfloat16 x) {
+  return __bfloat162float(x);
+}
+
+template <typename T>
+__device__ T rounded(float x) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>)
+    return __float2bfloat16_rn(x);
+  else
+    return x;
+}
 
 constexpr int kTile = 1024, kTurns = kTile / kBlockThreads;  // places of a tile, of a thread
 
@@ -163,8 +176,8 @@ Tiles tilesFor(std::int64_t rows, std::int64_t columns) {
 
 /// y [matrices, columns, rows] = x [matrices, rows, columns], through memory that a block shares, so that
 /// both sides are read and written along their lines.
-template <typename Index, typename T>
-__global__ void __launch_bounds__(kBlockThreads) transposeKernel(const T* x, float* y, Tiles t) {
+template <typename Index, typename X, typename Y>
+__global__ void __launch_bounds__(kBlockThreads) transposeKernel(const X* x, Y* y, Tiles t) {
   __shared__ float tile[kTile + kTile / 2];  // lines of an odd length, against conflicts
   const auto block = static_cast<Index>(blockIdx.x);
   const Index strip = block / t.across, matrix = strip / t.down;
@@ -195,12 +208,12 @@ __global__ void __launch_bounds__(kBlockThreads) transposeKernel(const T* x, flo
     const int i = turn * kBlockThreads + static_cast<int>(threadIdx.x);
     const int column = i / t.tileRows, row = i % t.tileRows;
     if (inside(row, column))
-      y[begin + ((firstColumn + column) * rows + firstRow + row)] = tile[row * line + column];
+      y[begin + ((firstColumn + column) * rows + firstRow + row)] = rounded<Y>(tile[row * line + column]);
   }
 }
 
-template <typename T>
-cudaError_t transpose(const T* x, float* y, std::int64_t matrices, std::int64_t rows, std::int64_t columns,
+template <typename X, typename Y>
+cudaError_t transpose(const X* x, Y* y, std::int64_t matrices, std::int64_t rows, std::int64_t columns,
                       cudaStream_t stream) {
   const std::int64_t n = matrices * rows * columns;
   if (n == 0) return cudaSuccess;
@@ -466,10 +479,25 @@ cudaError_t launchClamp(float* x, float limit, std::int64_t n, cudaStream_t stre
   });
 }
 
+namespace {
+
+/// Whether a reorder is a transposition of each sample's matrix, which is then done.
+template <typename X, typename Y>
+bool transposed(const X* x, Y* y, const ReorderShape& s, cudaStream_t stream, cudaError_t& error) {
+  if (s.from == 0 && s.to == 1)
+    error = transpose(x, y, s.samples, s.channels, s.pixels, stream);
+  else if (s.from == 1 && s.to == 0)
+    error = transpose(x, y, s.samples, s.pixels, s.channels, stream);
+  else
+    return false;
+  return true;
+}
+
+}  // namespace
+
 template <typename T>
 cudaError_t launchReorder(const T* x, float* y, const ReorderShape& s, cudaStream_t stream) {
-  if (s.from == 0 && s.to == 1) return transpose(x, y, s.samples, s.channels, s.pixels, stream);
-  if (s.from == 1 && s.to == 0) return transpose(x, y, s.samples, s.pixels, s.channels, stream);
+  if (cudaError_t error = cudaSuccess; transposed(x, y, s, stream, error)) return error;
   const ActivationSizes sizes(s);
   const int from = s.from, to = s.to;
   // Either may be padded, samples or channels, to blocks.
@@ -485,6 +513,18 @@ template cudaError_t launchReorder<float>(const float*, float*, const ReorderSha
 template cudaError_t launchReorder<std::uint8_t>(const std::uint8_t*, float*, const ReorderShape&,
                                                  cudaStream_t);
 
+cudaError_t launchReorderToBFloat16(const float* x, void* y, const ReorderShape& s, cudaStream_t stream) {
+  cudaError_t error = cudaErrorInvalidValue;
+  transposed(x, static_cast<__nv_bfloat16*>(y), s, stream, error);
+  return error;
+}
+
+cudaError_t launchReorderFromBFloat16(const void* x, float* y, const ReorderShape& s, cudaStream_t stream) {
+  cudaError_t error = cudaErrorInvalidValue;
+  transposed(static_cast<const __nv_bfloat16*>(x), y, s, stream, error);
+  return error;
+}
+
 cudaError_t launchLoadBytes(const std::uint8_t* x, float* y, std::int64_t n, cudaStream_t stream) {
   return map(n, x, y, stream, [=] __device__(std::uint8_t value) { return valueOf(value); });
 }
@@ -499,19 +539,35 @@ cudaError_t launchFromBFloat16(const void* x, float* y, std::int64_t n, cudaStre
              [=] __device__(__nv_bfloat16 value) { return __bfloat162float(value); });
 }
 
-cudaError_t launchAddBias(const float* bias, float* y, std::int64_t n, std::int64_t channels,
-                          std::int64_t pixels, bool relu, cudaStream_t stream) {
+namespace {
+
+template <typename X>
+cudaError_t addBias(const X* x, const float* bias, float* y, const ChannelPlaces& places, bool relu,
+                    cudaStream_t stream) {
   const auto finished = [=] __device__(float value) { return relu && value < 0.0f ? 0.0f : value; };
-  if (!bias) return map(n, y, y, stream, finished);
-  return forEachInChannels({n, channels, pixels}, holdPieces(y), holdPieces(bias), stream,
+  if (!bias) return map(places.n, x, y, stream, [=] __device__(X value) { return finished(valueOf(value)); });
+  return forEachInChannels(places, holdPieces(x, y), holdPieces(bias), stream,
                            [=] __device__(auto i, auto channel, auto width) {
-                             auto values = read<width>(y + i);
-                             const auto added = channel.of(bias);
+                             const auto values = read<width>(x + i);
+                             auto results = channel.of(bias);
 #pragma unroll
                              for (int k = 0; k < width; ++k)
-                               values.at[k] = finished(values.at[k] + added.at[k]);
-                             write(y + i, values);
+                               results.at[k] = finished(valueOf(values.at[k]) + results.at[k]);
+                             write(y + i, results);
                            });
+}
+
+}  // namespace
+
+cudaError_t launchAddBias(const float* bias, float* y, std::int64_t n, std::int64_t channels,
+                          std::int64_t pixels, bool relu, cudaStream_t stream) {
+  return addBias(y, bias, y, {n, channels, pixels}, relu, stream);
+}
+
+cudaError_t launchAddBiasToBFloat16(const void* x, const float* bias, float* y, std::int64_t n,
+                                    std::int64_t channels, std::int64_t pixels, bool relu,
+                                    cudaStream_t stream) {
+  return addBias(static_cast<const __nv_bfloat16*>(x), bias, y, {n, channels, pixels}, relu, stream);
 }
 
 }  // namespace muster::cuda

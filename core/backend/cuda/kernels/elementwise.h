@@ -82,6 +82,10 @@ struct ReorderShape {
 /// T is float, or std::uint8_t, which becomes value/255.
 template <typename T>
 cudaError_t launchReorder(const T* x, float* y, const ReorderShape& shape, cudaStream_t stream);
+/// The same between row-major and channels-last, the target or the source in bfloat16.
+cudaError_t launchReorderToBFloat16(const float* x, void* y, const ReorderShape& shape, cudaStream_t stream);
+cudaError_t launchReorderFromBFloat16(const void* x, float* y, const ReorderShape& shape,
+                                      cudaStream_t stream);
 /// Bytes as value/255.
 cudaError_t launchLoadBytes(const std::uint8_t* x, float* y, std::int64_t n, cudaStream_t stream);
 
@@ -89,9 +93,13 @@ cudaError_t launchLoadBytes(const std::uint8_t* x, float* y, std::int64_t n, cud
 cudaError_t launchToBFloat16(const float* x, void* y, std::int64_t n, cudaStream_t stream);
 cudaError_t launchFromBFloat16(const void* x, float* y, std::int64_t n, cudaStream_t stream);
 
-/// Adds bias[c] to each element of channel c, then ReLU where asked for. Element i is of channel
-/// i / pixels % channels (row-major; channels-last and dense outputs have 1 pixel).
+/// Adds bias[c], which may be null, to each element of channel c, then ReLU where asked for. Element i is of
+/// channel i / pixels % channels (row-major; channels-last and dense outputs have 1 pixel).
 cudaError_t launchAddBias(const float* bias, float* y, std::int64_t n, std::int64_t channels,
                           std::int64_t pixels, bool relu, cudaStream_t stream);
+/// y = the same of x, which is in bfloat16.
+cudaError_t launchAddBiasToBFloat16(const void* x, const float* bias, float* y, std::int64_t n,
+                                    std::int64_t channels, std::int64_t pixels, bool relu,
+                                    cudaStream_t stream);
 
 }  // namespace muster::cuda
