@@ -12,6 +12,7 @@
 #include "examples/support/command_line.h"
 #include "examples/support/device_option.h"
 #include "examples/support/program.h"
+#include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/ops/loss.h"
@@ -126,6 +127,9 @@ int readAndRun(int argc, const char* const* argv) {
   example::requireRange("replicas", options.replicas, 1, 64);
   example::requireRange<std::int64_t>("batch", options.batch, 1, kExamples);
   options.devices = device.choose().devices;
+  const auto listed = static_cast<int>(options.devices.size());
+  require(options.replicas >= listed, "--replicas {} leaves some of the {} that --device names without work",
+          options.replicas, listed);
   return run(options);
 }
 

@@ -33,7 +33,7 @@ class Extent {
     return static_cast<std::int32_t>((high + n) >> extent.shift_);  // the sum of two below 2^31
   }
   MUSTER_HOST_DEVICE friend std::int64_t operator/(std::int64_t place, const Extent& extent) {
-    return place / extent.size_;
+    return place / (extent.size_ > 0 ? extent.size_ : 1);
   }
 
   template <typename Index>

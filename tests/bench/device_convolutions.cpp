@@ -98,13 +98,15 @@ Passes measure(const Conv2dShape& shape, Conv2dPlan& plan, Context& context, con
   return passes;
 }
 
-/// The largest difference, as a share of the largest number. Modes that round factors differ by some.
+/// The largest difference, as a share of the largest number; NaN where one of them is that. Modes that round
+/// factors differ by some.
 double difference(const Tensor& a, const Tensor& b) {
   double most = 0, size = 0;
   for (std::int64_t i = 0; i < a.elements(); ++i) {
     const double of = std::abs(b.data<float>()[i]);
     const double by = std::abs(a.data<float>()[i] - b.data<float>()[i]);
-    if (!(by <= most)) most = by;
+    if (std::isnan(by)) return by;
+    most = std::max(most, by);
     size = std::max(size, of);
   }
   return most / size;

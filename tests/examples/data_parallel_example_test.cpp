@@ -86,6 +86,15 @@ TEST_CASE("replicas on a GPU learn what those on the CPU do") {
   for (std::size_t i = 0; i < cpu.size(); ++i) CHECK(here[i] == doctest::Approx(cpu[i]).epsilon(0.05));
 }
 
+TEST_CASE("a GPU that would get no replica is refused") {
+  if (muster::availableDevices().size() < 3) return skip("this machine has not two GPUs");
+  if (!isHere(MUSTER_DATA_PARALLEL)) return skip("the program was not brought along");
+  const auto outcome = run({"--replicas", "1", "--device", "cuda:0,cuda:1"});
+  CHECK(outcome.exit == 2);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err == "data_parallel: --replicas 1 leaves some of the 2 that --device names without work\n");
+}
+
 TEST_CASE("options that cannot be are refused with 2 and a sentence") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
       {{"--replicas", "0"}, "data_parallel: --replicas must be between 1 and 64, got 0\n"},

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -72,13 +73,15 @@ struct PretendedDevice {
 
 /// Steps wait until all batches of their epoch are there: a worker goes on only where there is one to go on
 /// with.
-void readAhead(ToyIterator& data, LateModel& model, std::int64_t batches) {
+/// @param then  is called in a step that has waited.
+void readAhead(ToyIterator& data, LateModel& model, std::int64_t batches, LateModel::OnStep then = {}) {
   auto epochsRead = std::make_shared<std::atomic<std::int64_t>>(0);
   data.onNext = [=](std::int64_t epoch, std::int64_t batch) {
     if (batch == batches) *epochsRead = epoch + 1;
   };
   model.onStep([=](const Batch& batch) {
     while (*epochsRead <= batch.stamp.epoch) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (then) then(batch);
   });
 }
 
@@ -192,15 +195,21 @@ TEST_CASE("a bad score that is read when the worker has gone on is merged nowher
 
 TEST_CASE("a stop finds a worker that has gone on: all that it has trained is merged") {
   const PretendedDevice pretended;
-  for (const float last : {2.0f, 3.0f, 4.0f}) {
+  const std::pair<float, std::string_view> cases[] = {
+      {2, "step1 step2 wait1 wait2 "},
+      {3, "step1 step2 wait1 step3 wait2 wait3 "},
+      {4, "step1 step2 wait1 step3 wait2 step4 wait3 wait4 "},
+  };
+  for (const auto& [last, order] : cases) {
     CAPTURE(last);
     LateModel model;
     auto wrapper = aloneOnDevice(model, 2).build();
-    model.onStep([&](const Batch& batch) {
-      if (batch.features[0].value.data<float>()[0] == last) wrapper.stopFit();
-    });
     auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6});
+    readAhead(data, model, 6, [&wrapper, stopAt = last](const Batch& batch) {
+      if (batch.features[0].value.data<float>()[0] == stopAt) wrapper.stopFit();
+    });
     wrapper.fit(data, 3);
+    CHECK(model.takeOrder() == order);
     CHECK(model.parameter() == last);
     CHECK(model.iteration() == static_cast<std::int64_t>(last));
     CHECK(model.epoch() == 0);

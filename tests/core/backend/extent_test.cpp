@@ -78,6 +78,8 @@ TEST_CASE("an extent of nothing can be made") {
   const Extent extent(0);
   CHECK(std::int32_t{5} * extent == 0);
   CHECK(std::int32_t{5} / extent == 5);
+  CHECK(std::int64_t{5} * extent == 0);
+  CHECK(std::int64_t{5} / extent == 5);
 }
 
 }  // namespace

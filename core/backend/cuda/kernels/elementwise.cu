@@ -275,7 +275,8 @@ cudaError_t launchSoftmax(const float* x, float* y, SoftmaxShape s, cudaStream_t
     return cudaGetLastError();
   }
   const Extent classes(s.classes), pixels(s.pixels);
-  return forEachPlace(s.places, s.places * s.classes, stream, [=] __device__(auto place) {
+  // The end of the last places' classes lies behind the tensor.
+  return forEachPlace(s.places, (s.places + s.pixels) * s.classes, stream, [=] __device__(auto place) {
     const auto step = pixels.as<decltype(place)>();
     const auto begin = place / pixels * classes * pixels + place % pixels, end = begin + step * classes;
     float top = -INFINITY, sum = 0;
@@ -294,7 +295,7 @@ cudaError_t launchSoftmaxBackward(const float* y, const float* gradY, float* gra
     return cudaGetLastError();
   }
   const Extent classes(s.classes), pixels(s.pixels);
-  return forEachPlace(s.places, s.places * s.classes, stream, [=] __device__(auto place) {
+  return forEachPlace(s.places, (s.places + s.pixels) * s.classes, stream, [=] __device__(auto place) {
     const auto step = pixels.as<decltype(place)>();
     const auto begin = place / pixels * classes * pixels + place % pixels, end = begin + step * classes;
     float dot = 0;
