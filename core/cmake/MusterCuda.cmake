@@ -1,6 +1,6 @@
-# Decides whether this build has the CUDA backend: sets MUSTER_CUDA_BUILT, or MUSTER_WHY_NO_CUDA, and with it enables the language and finds
-# what the backend compiles against. cuBLAS, cuDNN and NCCL are loaded when a program first uses a GPU, so nothing
-# here is linked but CUDA's static runtime.
+# Decides whether this build has the CUDA backend: sets MUSTER_CUDA_BUILT, or MUSTER_WHY_NO_CUDA, and with it enables the
+# language and finds what the backend compiles against. cuBLAS, cuDNN and NCCL are loaded when a program first uses a
+# GPU, so nothing here is linked but CUDA's static runtime.
 set(MUSTER_CUDA AUTO CACHE STRING "The CUDA backend: ON, OFF, or AUTO, where nvcc and cuDNN's headers are found")
 set_property(CACHE MUSTER_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(MUSTER_CUDA_BUILT false)

@@ -21,8 +21,8 @@ struct DeviceChoice {
 /// What a machine answers where nobody says on which device to train.
 struct Machine {
   std::vector<muster::Device> gpus = {};  ///< those that can be counted
-  std::string whyNone = {};          ///< why there are none
-  bool hasDriver = false;            ///< of a GPU
+  std::string whyNone = {};               ///< why there are none
+  bool hasDriver = false;                 ///< of a GPU
   /// Why a GPU cannot be used: it is busy, full, too old, or its libraries do not start; "" where it can be.
   std::function<std::string(muster::Device)> whyUnusable;
   std::function<std::string(muster::Device)> nameOf;

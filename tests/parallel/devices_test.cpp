@@ -112,8 +112,7 @@ TEST_CASE("the plan says how replicas on several devices are merged, by the rout
   const auto planBy = [](std::string_view route) {
     return fmt::format(
         "3 workers on cpu (1 thread each, not pinned), averaging every iteration, merged over 2 devices by "
-        "{}: 3 "
-        "batches a round",
+        "{}: 3 batches a round",
         route);
   };
   const Pretended pretended(2);

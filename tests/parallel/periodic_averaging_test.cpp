@@ -23,8 +23,8 @@ class RecordingCollective final : public Collective {
   }
   int participants() const override { return 3; }
   std::span<const SharedBlock> blocks() const override { return blocks_; }
-  std::int64_t merge(int participant, const SharedBlock& block, std::span<const double> weights,
-                     Context&, Spread* spread) override {
+  std::int64_t merge(int participant, const SharedBlock& block, std::span<const double> weights, Context&,
+                     Spread* spread) override {
     if (spread) *spread = {.distance = 1.0 + participant, .norm = 8};
     merged += fmt::format("{} {} {};", participant, block.name, weights[2]);
     return 100;

@@ -58,8 +58,8 @@ __device__ void storeSome(T* to, const Group<T>& group, std::int64_t count) {
     if (e < count) to[e] = group.at[e];
 }
 
-/// The mean of a group. The first product is stored, not added to 0: the mean of negative zeros is a negative
-/// zero. Replicas without a share are passed over, whatever they hold.
+/// The mean of a group. The sum begins at -0.0, which adds nothing, not even a sign: the mean of negative
+/// zeros is a negative zero. Replicas without a share are passed over, whatever they hold.
 template <typename T>
 struct Mean {
   double at[Group<T>::kElements];
