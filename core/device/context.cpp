@@ -52,10 +52,10 @@ ContextScope::~ContextScope() {
   omp_set_num_threads(threadsBefore_);
 }
 
-AsideScope::AsideScope(Context& context) : context_(&context) {
-  require(!context.hasAsideScope_, "context: a scope of work aside is open already");
-  context.hasAsideScope_ = true;
-}
+AsideScope::AsideScope(Context& context)
+    : context_(&context),
+      outer_(context.asideScopes_++ == 0),
+      before_(std::exchange(context.mayGoAside_, false)) {}
 
 AsideScope::~AsideScope() {
   try {
@@ -68,8 +68,9 @@ AsideScope::~AsideScope() {
 void AsideScope::join() {
   if (!context_) return;
   Context& context = *std::exchange(context_, nullptr);
-  context.hasAsideScope_ = context.mayGoAside_ = false;
-  context.backend_->joinAside();
+  --context.asideScopes_;
+  context.mayGoAside_ = before_;
+  if (outer_) context.backend_->joinAside();
 }
 
 Event::Event() = default;

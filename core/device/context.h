@@ -44,6 +44,7 @@ struct BackendState {
   virtual ~BackendState() = default;
   virtual MathMode mathMode() const { return MathMode::Float32; }
   virtual void synchronize() {}
+  virtual void prepareAside() {}
   /// Between both, what is enqueued may run beside what is enqueued behind them.
   virtual void beginAside() {}
   virtual void endAside() {}
@@ -103,6 +104,9 @@ class Context {
   /// @param peers  must outlive their use here; nullptr: none.
   void setPeers(Peers* peers) { peers_ = peers; }
 
+  /// Makes what work aside takes, a workspace among it: where that was not done all work is done in its
+  /// order. Allocates: at planning.
+  void prepareAside() { backend_->prepareAside(); }
   /// Enqueues what `work` enqueues, aside where an `AsideScope` permits that.
   template <typename Work>
   void aside(Work&& work) {
@@ -128,7 +132,8 @@ class Context {
   ThreadPin pin_;
   std::unique_ptr<detail::BackendState> backend_;
   Peers* peers_ = nullptr;
-  bool hasAsideScope_ = false, mayGoAside_ = false;
+  int asideScopes_ = 0;
+  bool mayGoAside_ = false;
 };
 
 /// While it lives, the calling thread's operations use `context`'s number of threads, which is a setting of
@@ -147,7 +152,8 @@ class ContextScope {
 /// While it lives, a context's work may be enqueued aside: it waits for what was enqueued before it, and what
 /// is enqueued behind it does not wait for it until the scope ends. So neither may touch what the other
 /// writes. On a GPU that fills multiprocessors that one operation leaves idle; on the CPU, and where no scope
-/// permits it, all work is done in its order. May be recorded. One of a context lives at a time.
+/// permits it, all work is done in its order. May be recorded. Inside another scope of the context nothing
+/// goes aside.
 class AsideScope {
  public:
   explicit AsideScope(Context& context);
@@ -156,11 +162,12 @@ class AsideScope {
   AsideScope(const AsideScope&) = delete;
   AsideScope& operator=(const AsideScope&) = delete;
   /// Whether `Context::aside` does so from now on; at the beginning it does not.
-  void permit(bool aside) { context_->mayGoAside_ = aside; }
+  void permit(bool aside) { context_->mayGoAside_ = aside && outer_; }
   void join();
 
  private:
   Context* context_;
+  bool outer_, before_;
 };
 
 /// A point in a context's work that others can wait for. Complete until it is recorded, and on the CPU

@@ -2,6 +2,7 @@
 
 #include "muster/core/backend/cuda/direct_conv2d.h"
 #include "muster/core/backend/cuda/dnn_conv2d.h"
+#include "muster/core/backend/cuda/kernels/direct_conv2d.h"
 #include "muster/core/backend/cuda/state.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
@@ -89,22 +90,35 @@ std::unique_ptr<Conv2dPlan> rowMajorPlan(const Conv2dShape& shape, Context& cont
 
 }  // namespace
 
+std::unique_ptr<Conv2dPlan> planLibraryConv2d(const Conv2dShape& shape, Context& context) {
+  if (layoutFor(shape, context.mathMode()) == Layout::ChannelsLast)
+    if (auto plan = channelsLastPlan(shape, context)) return plan;
+  return rowMajorPlan(shape, context);
+}
+
 std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice,
                                        Layout) {
-  const bool any = choice == Conv2dChoice::Auto, last = choice == Conv2dChoice::ChannelsLast;
-  const bool direct = choice == Conv2dChoice::Direct;
-  require(any || last || direct || choice == Conv2dChoice::RowMajor,
-          "conv2d: a GPU's choices are Auto, RowMajor, ChannelsLast and Direct");
-  require(!direct || directConv2dSupports(shape),
-          "conv2d: a GPU's direct kernels take one group and few input channels, not {} in {} groups of {}",
-          shape.inChannels, shape.groups, shape.input().toString());
-  if (direct || (any && shape.inChannels <= kMostDirectChannels && directConv2dSupports(shape)))
-    return planDirectConv2d(shape, context);
-  if (last || (any && layoutFor(shape, context.mathMode()) == Layout::ChannelsLast))
-    if (auto plan = channelsLastPlan(shape, context)) return plan;
-  auto rows = rowMajorPlan(shape, context);
-  if (!last) return rows;
-  return std::make_unique<RowMajorInside>(shape, std::move(rows), context);
+  switch (choice) {
+    case Conv2dChoice::Auto:
+      if (shape.inChannels <= kMostDirectChannels && directConv2dSupports(shape))
+        return planDirectConv2d(shape, context);
+      return planLibraryConv2d(shape, context);
+    case Conv2dChoice::RowMajor:
+      return rowMajorPlan(shape, context);
+    case Conv2dChoice::ChannelsLast:
+      if (auto plan = channelsLastPlan(shape, context)) return plan;
+      return std::make_unique<RowMajorInside>(shape, rowMajorPlan(shape, context), context);
+    case Conv2dChoice::Direct:
+      require(directConv2dSupports(shape),
+              "conv2d: a GPU's direct kernels take one group, at most {} products an output, and images and "
+              "weights that fit {} bytes together, not an input {} and weights {}",
+              kMostDirectTaps, kMostSharedBytes, shape.input().toString(), shape.weight().toString());
+      return planDirectConv2d(shape, context);
+    case Conv2dChoice::ChannelBlocks:
+    case Conv2dChoice::Winograd:
+      break;
+  }
+  throw InvalidArgument("conv2d: a GPU's choices are Auto, RowMajor, ChannelsLast and Direct");
 }
 
 }  // namespace muster::cuda

@@ -1,6 +1,7 @@
 #include "muster/core/ops/conv_transpose2d.h"
 
 #include "muster/core/backend/cuda/channel_shape.h"
+#include "muster/core/backend/cuda/dnn_conv2d.h"
 #include "muster/core/backend/cuda/kernels/elementwise.h"
 #include "muster/core/backend/cuda/state.h"
 #include "muster/core/ops/detail/expect.h"
@@ -55,11 +56,10 @@ class TransposedPlan final : public Conv2dPlan {
 
 }  // namespace
 
-std::unique_ptr<Conv2dPlan> planConvTranspose2d(const ConvTranspose2dShape& shape, Context& context,
-                                                Layout offered) {
-  return std::make_unique<TransposedPlan>(
-      cuda::planConv2d(shape.convolution(), context, Conv2dChoice::Auto, offered), shape.outChannels,
-      context);
+std::unique_ptr<Conv2dPlan> planConvTranspose2d(const ConvTranspose2dShape& shape, Context& context, Layout) {
+  // Our direct kernels are for first layers: what is backwards here they do slowly.
+  return std::make_unique<TransposedPlan>(planLibraryConv2d(shape.convolution(), context), shape.outChannels,
+                                          context);
 }
 
 }  // namespace muster::cuda

@@ -190,11 +190,28 @@ class DnnConv2d final : public Conv2dPlan {
     Buffer x, w, y;
   };
 
-  void reserveWorkspace(std::size_t bytes) {
-    if (bytes <= workspaceBytes_) return;
+  void setWorkspace(std::size_t bytes) {
+    if (bytes == workspaceBytes_) return;
     ownWorkspace_ = Buffer();  // both at once would be too much
-    ownWorkspace_ = Buffer(bytes, context_.device());
+    workspaceBytes_ = kWorkspaceBytes;
+    if (bytes > kWorkspaceBytes) ownWorkspace_ = Buffer(bytes, context_.device());
     workspaceBytes_ = bytes;
+  }
+
+  /// Runs a call with at least `bytes` of workspace, which stays as it was where that is not to be had or the
+  /// call refuses.
+  template <typename Run>
+  cudnnStatus_t tryWith(std::size_t bytes, Run run) {
+    const std::size_t before = workspaceBytes_;
+    cudnnStatus_t status = CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    try {
+      setWorkspace(std::max(bytes, before));
+      status = run();
+    } catch (const OutOfMemory&) {
+      static_cast<void>(cudaGetLastError());
+    }
+    if (status != CUDNN_STATUS_SUCCESS) setWorkspace(before);
+    return status;
   }
 
   /// The first of `found` that is allowed, fits the context's workspace, else `mostWorkspace`, and runs: what
@@ -209,8 +226,7 @@ class DnnConv2d final : public Conv2dPlan {
         MUSTER_CUDA_CHECK(dnn().cudnnSetConvolutionMathType(convolution, mathType));
         std::size_t bytes = 0;
         if (bytesOf(perf.algo, &bytes) != CUDNN_STATUS_SUCCESS || bytes > most) continue;
-        reserveWorkspace(bytes);
-        perf.status = run(perf.algo);
+        perf.status = tryWith(bytes, [&] { return run(perf.algo); });
         if (perf.status == CUDNN_STATUS_SUCCESS) return perf.algo;
         static_cast<void>(cudaGetLastError());
       }

@@ -14,4 +14,7 @@ namespace muster::cuda {
 std::unique_ptr<Conv2dPlan> planDnnConv2d(const Conv2dShape& shape, Layout layout, MathMode mode,
                                           std::size_t mostWorkspace, Context& context);
 
+/// cuDNN's in the layout that suits shape and mode, or in what it has.
+std::unique_ptr<Conv2dPlan> planLibraryConv2d(const Conv2dShape& shape, Context& context);
+
 }  // namespace muster::cuda

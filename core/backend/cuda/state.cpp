@@ -132,17 +132,13 @@ State::State(Device device, std::optional<MathMode> mode, bool layers)
       deviceResult_(kResultBytes, device),
       hostResult_(Buffer::pinned(kResultBytes)) {
   if (layers) {
-    aside_.emplace(device, layers);
-    for (EventOwner* event : {&forked_, &joined_})
-      *event = make<EventOwner>(
-          [](auto* made) { MUSTER_CUDA_CHECK(cudaEventCreateWithFlags(made, cudaEventDisableTiming)); });
     blas_ = make<BlasOwner>([](auto* handle) { MUSTER_CUDA_CHECK(blas().cublasLtCreate(handle)); });
   }
   if (layers) ++statesWithLayers;
 }
 
 State::~State() {
-  if (aside_) --statesWithLayers;
+  if (main_.dnn) --statesWithLayers;
   // Handles and memory go only when nothing uses them any more, and on their own device.
   MUSTER_CUDA_LOG(cudaSetDevice(device_.index()));
   MUSTER_CUDA_LOG(cudaStreamSynchronize(main_.stream.get()));
@@ -154,6 +150,16 @@ void State::synchronize() {
   MUSTER_CUDA_CHECK(cudaStreamSynchronize(copy_.get()));
   if (aside_) MUSTER_CUDA_CHECK(cudaStreamSynchronize(aside_->stream.get()));
   MUSTER_CUDA_CHECK(cudaStreamSynchronize(main_.stream.get()));
+}
+
+void State::prepareAside() {
+  if (aside_) return;
+  requireLayers();
+  MUSTER_CUDA_CHECK(cudaSetDevice(device_.index()));
+  for (EventOwner* event : {&forked_, &joined_})
+    *event = make<EventOwner>(
+        [](auto* made) { MUSTER_CUDA_CHECK(cudaEventCreateWithFlags(made, cudaEventDisableTiming)); });
+  aside_.emplace(device_, /*layers=*/true);
 }
 
 void State::beginAside() {

@@ -40,6 +40,7 @@ class State final : public detail::BackendState {
 
   MathMode mathMode() const override { return mathMode_; }
   void synchronize() override;
+  void prepareAside() override;
   void beginAside() override;
   void endAside() override { lane_ = &main_; }
   void joinAside() override;
@@ -89,7 +90,7 @@ class State final : public detail::BackendState {
   bool tensorFloat32_;
   MathMode mathMode_;
   ComputeLane main_;
-  std::optional<ComputeLane> aside_;  // with layers
+  std::optional<ComputeLane> aside_;  // once it was prepared
   ComputeLane* lane_ = &main_;
   EventOwner forked_, joined_;
   bool wentAside_ = false;  // and was not joined

@@ -223,9 +223,25 @@ void NetworkProgram::planValues(bool training) {
     values_[v].value = viewOf(values_[v], activations_, plan.offsets[v]);
 }
 
+/// What goes aside keeps its gradient to the end. In the order of the backward pass that is granted as long
+/// as all of it is small: layers whose gradients are large fill a device by themselves.
+void NetworkProgram::chooseAside() {
+  constexpr std::size_t kMostBytes = std::size_t{32} << 20;
+  std::size_t kept = 0;
+  for (std::size_t i = nodes_.size(); i-- > 0;) {
+    Node& node = nodes_[i];
+    const Value& output = values_[node.output];
+    const std::size_t bytes = bytesOf(output.shape, output.layout, output.dtype);
+    node.goesAside = node.program->readsGradientLate() && kept + bytes <= kMostBytes;
+    if (node.goesAside) kept += bytes;
+  }
+  if (kept > 0) context_.prepareAside();
+}
+
 /// A gradient lives from the first who writes it, the loss or the last node that reads the value, to the node
 /// that made the value, or to the end where that reads it aside. Those of inputs stay for the caller.
 void NetworkProgram::planGradients() {
+  chooseAside();
   const int count = static_cast<int>(nodes_.size());
   const int forGood = count + 1;
   Lives lives(values_.size());
@@ -245,7 +261,7 @@ void NetworkProgram::planGradients() {
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     Node& node = nodes_[i];
     const int now = count - static_cast<int>(i);
-    lives.extend(node.output, node.program->readsGradientLate() ? count : now);
+    lives.extend(node.output, node.goesAside ? count : now);
     for (auto& slot : node.inputs) {
       if (values_[slot.value].dtype != DType::Float32) continue;
       if (slot.writes) begins(slot.value, now);
@@ -311,7 +327,7 @@ void NetworkProgram::backward(const StepInfo& info, const GradientReady& onReady
       node.gradX[s] = !wanted ? Tensor() : slot.writes ? values_[slot.value].gradient : slot.scratch;
     }
     Value& output = values_[node.output];
-    if (aside) aside->permit(node.program->readsGradientLate());
+    if (aside) aside->permit(node.goesAside);
     if (!node.program->aliasesInput())
       node.program->backwardAll(node.x, output.value, output.gradient, node.gradX,
                                 node.asInEvaluation ? evaluation : info);

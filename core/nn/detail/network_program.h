@@ -58,6 +58,7 @@ class NetworkProgram {
     std::span<const Segment> segments = {};
     bool runsBackward = false;
     bool asInEvaluation = false;             // frozen
+    bool goesAside = false;                  // some of its backward pass may
     std::vector<Tensor> x = {}, gradX = {};  // as the program takes them
     Event ready = {};                        // its parameters' gradients are complete
   };
@@ -68,6 +69,7 @@ class NetworkProgram {
   std::size_t inLayout(std::size_t value, Layout layout);
   void orderContributions();
   void planValues(bool training);
+  void chooseAside();
   void planGradients();
   void bindNodes(bool training);
   void addShares(Node& node, bool withInputGradient);
