@@ -128,6 +128,7 @@ int readAndRun(int argc, const char* const* argv) {
   example::requireRange<std::int64_t>("batch", options.batch, 1, kExamples);
   options.devices = device.choose().devices;
   const auto listed = static_cast<int>(options.devices.size());
+  if (given["replicas"].defaulted()) options.replicas = std::max(options.replicas, listed);
   require(options.replicas >= listed, "--replicas {} leaves some of the {} that --device names without work",
           options.replicas, listed);
   return run(options);

@@ -57,7 +57,9 @@ void checkDevices(const ParallelOptions& o) {
                                           available.size() > 1 ? "" : ", as " + whyNoCuda()));
   for (const auto& [device, workers] : workersOn) {
     if (!hasMathMode(device, o.mathMode))
-      throw InvalidArgument(fmt::format("mathMode: {} has no {}", device.toString(), nameOf(*o.mathMode)));
+      throw InvalidArgument(
+          fmt::format("mathMode: {} has no {}; leave mathMode out, or set it for GPUs that have it",
+                      device.toString(), nameOf(*o.mathMode)));
     require(device.isCpu() || workers <= kMostWorkersOnGpu,
             "devices: {} would have {} of the {} workers, and one GPU merges at most {}", device.toString(),
             workers, o.workers, kMostWorkersOnGpu);

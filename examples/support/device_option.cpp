@@ -114,22 +114,26 @@ void DeviceOption::describe(boost::program_options::options_description& options
       "cpu, cuda, cuda:1, or a list as in cuda:0,cuda:1: {} i computes on device i of the list, and beyond "
       "its end from its beginning again. Without a word: {}",
       who, unasked_ == Unasked::Cpu ? "the CPU" : "the first GPU that can be used, else the CPU");
-  options.add_options()("device", value(list_, "LIST"), text.c_str());
+  options.add_options()("device",
+                        boost::program_options::value<std::string>()->value_name("LIST")->notifier(
+                            [this](const std::string& list) { list_ = list; }),
+                        text.c_str());
 }
 
 DeviceChoice DeviceOption::choose() const {
-  if (list_.empty()) return unasked_ == Unasked::Cpu ? DeviceChoice{} : chooseUnasked(Machine::here());
+  if (!list_) return unasked_ == Unasked::Cpu ? DeviceChoice{} : chooseUnasked(Machine::here());
+  const std::string& list = *list_;
   std::vector<Device> devices;
   try {
-    devices = Device::parseList(list_);
+    devices = Device::parseList(list);
   } catch (const muster::InvalidArgument& error) {
-    throw muster::InvalidArgument(fmt::format("--device {}: {}", list_, error.what()));
+    throw muster::InvalidArgument(fmt::format("--device {}: {}", list, error.what()));
   }
   for (const Device device : devices)
     muster::require(device.isCpu() == devices.front().isCpu(),
                     "--device {}: the CPU and GPUs cannot train together yet; name GPUs alone, or cpu alone",
-                    list_);
-  for (const Device device : devices) requireThere(list_, device);
+                    list);
+  for (const Device device : devices) requireThere(list, device);
   return {.devices = std::move(devices)};
 }
 

@@ -2,6 +2,7 @@
 
 #include <boost/program_options.hpp>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,7 +66,7 @@ class DeviceOption {
 
  private:
   Unasked unasked_;
-  std::string list_;  // "": nothing was said
+  std::optional<std::string> list_;  // none: nothing was said
 };
 
 }  // namespace example

@@ -54,7 +54,7 @@ void describePlacement(boost::program_options::options_description& options, std
   options.add_options()(
       "placement", withDefault(text, "WHERE"),
       "where the images are: device (whole on each GPU that trains, batches gathered there), host (each "
-      "batch sent from the CPU) or auto (device where they fit). The CPU computes the same bits either way");
+      "batch sent from the CPU) or auto (device where they fit). It changes no result");
 }
 
 PlacementWish parsePlacement(const std::string& text) {

@@ -30,7 +30,7 @@ void checkOptions(const std::vector<Device>& devices, int dim, const DataParalle
   for (const Device device : devices)
     if (std::ranges::find(there, device) != there.end() && !hasMathMode(device, options.mathMode))
       throw InvalidArgument(
-          fmt::format("data parallel: {} has no {}", device.toString(), nameOf(*options.mathMode)));
+          fmt::format("data parallel: mathMode: {} has no {}", device.toString(), nameOf(*options.mathMode)));
 }
 
 /// Tasks refer to what lies on the caller's stack, so it waits for them whatever happens.

@@ -123,6 +123,7 @@ TEST_CASE("lists that are none, and devices that are not there, are refused by n
   CHECK(refusal<InvalidArgument>("gpu") == "--device gpu: device: expected cpu, cuda or cuda:N, got \"gpu\"");
   CHECK(refusal<InvalidArgument>("cuda:0,") ==
         "--device cuda:0,: device: expected cpu, cuda or cuda:N, got \"\"");
+  CHECK(refusal<InvalidArgument>("").starts_with("--device : device: "));  // a variable that was not set
   CHECK(refusal<InvalidArgument>("cuda:1,cuda:1") ==
         "--device cuda:1,cuda:1: device: cuda:1 is named twice in \"cuda:1,cuda:1\"");
   CHECK(refusal<InvalidArgument>("cuda:0,cpu") ==

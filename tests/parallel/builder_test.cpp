@@ -73,8 +73,10 @@ TEST_CASE("workers on the CPU and on GPUs together are refused, whatever there i
 }
 
 TEST_CASE("the CPU multiplies in fp32 alone") {
-  CHECK(refusal([](Builder& b) { b.mathMode(MathMode::BFloat16); }) == "mathMode: cpu has no bf16");
-  CHECK(refusal([](Builder& b) { b.mathMode(MathMode::TensorFloat32); }) == "mathMode: cpu has no tf32");
+  CHECK(refusal([](Builder& b) { b.mathMode(MathMode::BFloat16); }) ==
+        "mathMode: cpu has no bf16; leave mathMode out, or set it for GPUs that have it");
+  CHECK(refusal([](Builder& b) { b.mathMode(MathMode::TensorFloat32); }) ==
+        "mathMode: cpu has no tf32; leave mathMode out, or set it for GPUs that have it");
   ToyModel model;
   CHECK(Builder(model).mathMode(MathMode::Float32).build().options().mathMode == MathMode::Float32);
   CHECK_FALSE(Builder(model).build().options().mathMode.has_value());

@@ -56,7 +56,7 @@ TEST_CASE("what cannot be is refused by name") {
   CHECK(refusal([&] { DataParallel(model, cpus(2), 0, {.threadsPerReplica = 0}); }) ==
         "data parallel: threadsPerReplica must be between 1 and 1024, got 0");
   CHECK(refusal([&] { DataParallel(model, cpus(2), 0, {.mathMode = MathMode::BFloat16}); }) ==
-        "data parallel: cpu has no bf16");
+        "data parallel: mathMode: cpu has no bf16");
 
   DataParallel parallel(model, cpus(2), 0, unpinned());
   const Tensor output = Tensor::zeros({4, 2, 2}, DType::Float64);
