@@ -204,9 +204,8 @@ int run(const Options& options) {
     if (!notice.empty()) fmt::print("{}\n", notice);
   fmt::print("data: {}, {} images to train with and {} to validate with, from {}\n", data.title,
              *data.train->examples(), *data.test->examples(), data.origin);
-  fmt::print("plan: {} device{}{}, {} examples a batch over all, SGD with learning rate {}\n",
-             options.devices, options.devices == 1 ? "" : "s",
-             options.device.devices.front().isCpu() ? "" : " on " + example::listOf(options.device.devices),
+  fmt::print("plan: {} replica{} on {}, {} examples a batch over all, SGD with learning rate {}\n",
+             options.devices, options.devices == 1 ? "" : "s", example::listOf(options.device.devices),
              options.batch, options.learningRate);
 
   Replicas replicas = makeReplicas(options);

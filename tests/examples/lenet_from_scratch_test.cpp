@@ -71,7 +71,7 @@ TEST_CASE("it trains, says what it does, and saves the parameters") {
   CHECK(run.err.empty());
   CHECK(run.out.starts_with(
       "data: generated digits (not MNIST), 600 images to train with and 600 to validate with, from this "
-      "program\nplan: 2 devices, 256 examples a batch over all, SGD with learning rate 0.2\nepoch 1/2: "
+      "program\nplan: 2 replicas on cpu, 256 examples a batch over all, SGD with learning rate 0.2\nepoch 1/2: "
       "loss "));
   CHECK(contains(run.out, "\nepoch 2/2: loss "));
   CHECK(contains(run.out, " s, validation accuracy 0."));
