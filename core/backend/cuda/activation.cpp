@@ -1,6 +1,6 @@
 #include "muster/core/ops/activation.h"
 
-#include "muster/core/backend/cuda/kernels/elementwise.h"
+#include "muster/core/backend/cuda/kernels/activation.h"
 #include "muster/core/backend/cuda/state.h"
 #include "muster/core/base/error.h"
 

@@ -6,6 +6,7 @@
 #include "muster/core/backend/cuda/channel_shape.h"
 #include "muster/core/backend/cuda/dnn_algorithms.h"
 #include "muster/core/backend/cuda/kernels/elementwise.h"
+#include "muster/core/backend/cuda/kernels/reorder.h"
 #include "muster/core/backend/cuda/state.h"
 #include "muster/core/base/detail/vendor_call.h"
 #include "muster/core/base/error.h"
@@ -304,8 +305,8 @@ class DnnConv2d final : public Conv2dPlan {
     const std::int64_t n = y.elements(), pixels = lastChannels() ? 1 : y.shape()[2] * y.shape()[3];
     const cudaStream_t stream = state().stream();
     MUSTER_CUDA_CHECK(
-        bf16() ? launchAddBiasToBFloat16(yPlace_.rounded(), added, y.data<float>(), n, shape_.outChannels,
-                                         pixels, relu_, stream)
+        bf16() ? launchAddBiasFromBFloat16(yPlace_.rounded(), added, y.data<float>(), n, shape_.outChannels,
+                                           pixels, relu_, stream)
                : launchAddBias(added, y.data<float>(), n, shape_.outChannels, pixels, relu_, stream));
   }
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <span>
 
-#include "muster/core/backend/cuda/kernels/elementwise.h"
+#include "muster/core/backend/cuda/kernels/reorder.h"
 #include "muster/core/base/detail/vendor_call.h"
 #include "muster/core/base/error.h"
 

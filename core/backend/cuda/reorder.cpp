@@ -1,6 +1,7 @@
 #include "muster/core/ops/reorder.h"
 
 #include "muster/core/backend/cuda/kernels/elementwise.h"
+#include "muster/core/backend/cuda/kernels/reorder.h"
 #include "muster/core/backend/cuda/state.h"
 
 namespace muster::cuda {

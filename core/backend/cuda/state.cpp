@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "muster/core/backend/cuda/kernels/activation.h"
 #include "muster/core/backend/cuda/kernels/channel_sums.h"
-#include "muster/core/backend/cuda/kernels/elementwise.h"
 #include "muster/core/base/error.h"
 #include "muster/core/device/detail/cuda.h"
 

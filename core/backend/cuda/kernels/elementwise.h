@@ -7,28 +7,6 @@
 
 namespace muster::cuda {
 
-/// Looks for a kernel's code for the current device, as all files have code for the same devices. An error
-/// where there is none.
-cudaError_t findCode();
-
-enum class Function { Relu, LeakyRelu, Tanh, Sigmoid, Gelu };
-
-/// y = f(x); x and y may be the same memory.
-cudaError_t launchForward(Function function, const float* x, float* y, std::int64_t n, float slope,
-                          cudaStream_t stream);
-/// gradX = gradY f'; `kept` is y, for Gelu x.
-cudaError_t launchBackward(Function function, const float* kept, const float* gradY, float* gradX,
-                           std::int64_t n, float slope, cudaStream_t stream);
-
-/// Places of `classes` numbers that lie `pixels` apart; place p starts at p / pixels * classes * pixels + p %
-/// pixels.
-struct SoftmaxShape {
-  std::int64_t places, classes, pixels;
-};
-cudaError_t launchSoftmax(const float* x, float* y, SoftmaxShape shape, cudaStream_t stream);
-cudaError_t launchSoftmaxBackward(const float* y, const float* gradY, float* gradX, SoftmaxShape shape,
-                                  cudaStream_t stream);
-
 struct DropoutRule {
   std::uint64_t threshold;  // a word below it zeroes its element
   float scale;              // of the elements that stay
@@ -73,33 +51,13 @@ cudaError_t launchWiden(const std::uint8_t* x, std::int64_t* y, std::int64_t n, 
 
 cudaError_t launchClamp(float* x, float limit, std::int64_t n, cudaStream_t stream);
 
-/// An activation [N, C, pixels]; layouts are numbered as `Layout` is.
-struct ReorderShape {
-  std::int64_t samples, channels, pixels;
-  int from, to;
-  std::int64_t storage;  // elements of the target, padding included
-};
-/// T is float, or std::uint8_t, which becomes value/255.
-template <typename T>
-cudaError_t launchReorder(const T* x, float* y, const ReorderShape& shape, cudaStream_t stream);
-/// The same between row-major and channels-last, the target or the source in bfloat16.
-cudaError_t launchReorderToBFloat16(const float* x, void* y, const ReorderShape& shape, cudaStream_t stream);
-cudaError_t launchReorderFromBFloat16(const void* x, float* y, const ReorderShape& shape,
-                                      cudaStream_t stream);
-/// Bytes as value/255.
-cudaError_t launchLoadBytes(const std::uint8_t* x, float* y, std::int64_t n, cudaStream_t stream);
-
-/// Rounds to bfloat16, to nearest even; and back.
-cudaError_t launchToBFloat16(const float* x, void* y, std::int64_t n, cudaStream_t stream);
-cudaError_t launchFromBFloat16(const void* x, float* y, std::int64_t n, cudaStream_t stream);
-
 /// Adds bias[c], which may be null, to each element of channel c, then ReLU where asked for. Element i is of
 /// channel i / pixels % channels (row-major; channels-last and dense outputs have 1 pixel).
 cudaError_t launchAddBias(const float* bias, float* y, std::int64_t n, std::int64_t channels,
                           std::int64_t pixels, bool relu, cudaStream_t stream);
 /// y = the same of x, which is in bfloat16.
-cudaError_t launchAddBiasToBFloat16(const void* x, const float* bias, float* y, std::int64_t n,
-                                    std::int64_t channels, std::int64_t pixels, bool relu,
-                                    cudaStream_t stream);
+cudaError_t launchAddBiasFromBFloat16(const void* x, const float* bias, float* y, std::int64_t n,
+                                      std::int64_t channels, std::int64_t pixels, bool relu,
+                                      cudaStream_t stream);
 
 }  // namespace muster::cuda
