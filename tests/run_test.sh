@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# When ./run configures a build anew, and what it says where one fails: in a copy of the checkout's root, with cmake and
-# the tools of a machine with a GPU played by scripts.
+# When ./run configures a build anew, what it says where one fails, and how it takes wrong calls: in a copy of the
+# checkout's root, with cmake and the tools of a machine with a GPU played by scripts.
 set -euo pipefail
 
 here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 sandbox=$(mktemp -d)
 trap 'rm -rf "$sandbox"' EXIT
 root=$sandbox/muster
-mkdir -p "$root" "$sandbox/bin"
+mkdir -p "$root/tests/gpu" "$sandbox/bin"
 cp "$here/../run" "$here/../CMakePresets.json" "$root"
+cp "$here/gpu/report.sh" "$here/gpu/pack.sh" "$root/tests/gpu"
 touch -d '1 hour ago' "$root/CMakePresets.json"
 unset CUDACXX CUDA_HOME CUDA_PATH VIRTUAL_ENV CONDA_PREFIX
 export HOME=$sandbox PATH=$sandbox/bin:$PATH
@@ -92,5 +93,51 @@ breaks() { # what ninja says, whether the advice is to do without CUDA, and by w
 breaks 'FAILED: core/backend/cuda/CMakeFiles/muster_cuda.dir/kernels/conv.cu.o' yes
 breaks 'FAILED: core/CMakeFiles/muster_core.dir/nn/network.cpp.o' no
 breaks 'FAILED: core/backend/cuda/CMakeFiles/muster_cuda.dir/kernels/conv.cu.o' no gpu  # which is nothing without it
+
+says() { # status, a piece of what is said, arguments of ./run gpu; CMake is only called where the status is 1
+  local status=0
+  : >"$sandbox/log"
+  (cd "$sandbox" && "$root/run" gpu "${@:3}") >"$sandbox/out" 2>&1 || status=$?
+  if ((status != $1 || status != 1 && $(wc -l <"$sandbox/log"))) || ! grep -qF -- "$2" "$sandbox/out"; then
+    printf 'run_test: ./run gpu %s ended with %s, not %s, and called CMake %s times; it said:\n' "${*:3}" \
+      "$status" "$1" "$(wc -l <"$sandbox/log")"
+    cat "$sandbox/out"
+    failures=$((failures + 1))
+  fi
+}
+# Wrong calls, whether or not there is a GPU; building fails.
+rm -rf "$root/build/cuda"
+touch "$sandbox/there" "$sandbox/packed.tar.xz"
+for has in no_gpu 'gpu 9.0'; do
+  $has
+  says 2 'there is no option --bogus' --bogus
+  says 2 'there is no option foo' foo
+  says 2 '--only: expected' --only nonsense
+  says 2 '--minutes wants a number' --minutes x
+  says 2 '--jobs wants a number' --jobs 0
+  says 2 '/nonexistent is no build of muster' --build /nonexistent
+  says 0 './run gpu [options]' --help
+  says 2 'expected the name of one directory' pack
+  says 2 'expected the name of one directory' pack one two
+  says 2 'there is no option --bogus' pack --bogus
+  says 2 'directory to make is empty' pack ''
+  says 2 'bin is there already' pack bin/
+  says 2 'there is there already' pack there
+  says 2 'packed.tar.xz is there already' pack packed
+  says 2 'there is no directory nowhere' pack nowhere/new
+  says 0 './run gpu pack DIR' pack --help
+  says 1 'Building in build/cuda' pack new
+done
+# What was built is listed without a GPU.
+no_gpu
+if [[ ! -e /dev/nvidiactl && ! -e /dev/dxg ]]; then
+  rm -rf "$root/build/cuda"
+  says 2 'build/cuda is no build of muster' --list
+  mkdir -p "$root/build/cuda/tests/bench"
+  script ../muster/build/cuda/tests/bench/device_speed <<<'exit 9'
+  script ../muster/build/cuda/tests/some_test <<<'echo "works<gpu>"'
+  says 0 'tests/some_test' --list
+  says 3 'this machine has no NVIDIA GPU'
+fi
 
 if ((failures)); then exit 1; fi

@@ -1,12 +1,38 @@
 #!/usr/bin/env bash
 # Makes the directory that is brought along to a machine with a GPU which cannot build: the test programs with cases for
 # GPUs and the benchmarks, stripped, the shared libraries that they need beside the C library, and report.sh. Then packs
-# it. Called by `./run gpu pack`; arguments: the build directory, and the directory to make.
+# it. Called by `./run gpu pack`; arguments: the build directory, or --check to look only whether the call is right, and
+# the directory to make.
 set -euo pipefail
 
 here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
+usage() {
+  cat <<'END'
+./run gpu pack DIR  builds in build/cuda, with CUDA's compiler but without a GPU, and makes from that DIR and
+                    DIR.tar.xz, neither of which may be there before, for a machine with a GPU that cannot build.
+                    There, call bash gpu-report.sh in DIR, or ./run gpu --build with either.
+
+It ends with 0 where both were made, 1 where building or packing failed, 2 where it was called wrongly.
+END
+}
+fail() { echo "pack: $*" >&2; exit 2; }
+
+if [[ ${1-} == --help ]]; then
+  usage
+  exit
+fi
+(($# == 2)) || fail "expected the name of one directory to make; --help tells more"
 build=$1 to=$2
-[[ ! -e $to && ! -e $to.tar.xz ]] || { echo "pack: $to or $to.tar.xz is there already" >&2; exit 1; }
+[[ $to != -* ]] || fail "there is no option $to; --help tells more"
+while [[ $to == ?*/ ]]; do to=${to%/}; done
+[[ -n $to ]] || fail "the name of the directory to make is empty"
+for made in "$to" "$to.tar.xz"; do
+  [[ ! -e $made && ! -L $made ]] || fail "$made is there already"
+done
+parent=$(dirname -- "$to")
+[[ -d $parent ]] || fail "there is no directory $parent to make $(basename -- "$to") in"
+[[ -w $parent ]] || fail "nothing can be made in $parent"
+[[ $build != --check ]] || exit 0
 
 mapfile -t programs < <("$here/report.sh" --build "$build" --list)
 programs+=(tests/bench/device_convolutions tests/bench/device_speed tests/bench/gpu_end_to_end)

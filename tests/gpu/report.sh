@@ -9,14 +9,19 @@ here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 
 usage() {
   cat <<'END'
-  --build DIR|FILE    a build directory, or a packed one                          [where this script lies]
-  --out FILE          the report; results and logs go beside it, in a folder of its name   [gpu-report.md]
+./run gpu [options]           in the sources: builds first, unless --build is given
+bash gpu-report.sh [options]  in a packed build or a build directory
+
+  --build DIR|FILE    a build directory, or a packed one   [./run gpu: build/cuda; else where gpu-report.sh lies]
+  --out FILE          the report, from where this is called; results and logs go beside it, in a folder of its name
+                      [./run gpu: build/gpu-report.md in the sources; else gpu-report.md]
   --minutes N         goes on where the last call with this build and GPU stopped, and begins nothing that may not
                       end within N minutes: call it until it says that the report is whole    [all, anew]
                       (elsewhere, too, where the results' folder is taken along)
   --only PART,...     tests, benchmarks, profile, sanitizer; the report keeps the others' last results [all]
   --filter TEXT       only test programs or cases with TEXT in their names, again; the report keeps the others' results
-  --list              only print the test programs, by their places in the build
+  --list              only print the test programs, by their places in the build, which needs no GPU
+  --check             only look whether the call is right, which needs neither a build nor a GPU
   --jobs N            test programs at once; one where the GPU lets in only one process                [4]
   --time-limit S      seconds that a test program may run without an end                             [300]
   --sanitizer-limit S seconds that one under compute-sanitizer may run without an end                [180]
@@ -43,7 +48,7 @@ say() { printf '%s\n' "$*" >&2; }
 fail() { say "gpu: $*"; exit 2; }
 
 all_parts='tests benchmarks profile sanitizer'
-build=$here
+build=
 out=gpu-report.md
 minutes=
 only=${all_parts// /,}
@@ -56,6 +61,7 @@ bench_seconds=2
 bench_rounds=5
 python=python3
 list=no
+check=no
 while (($#)); do
   case $1 in
     --help)
@@ -67,9 +73,23 @@ while (($#)); do
       shift
       continue
       ;;
+    --check)
+      check=yes
+      shift
+      continue
+      ;;
     --build | --out | --minutes | --only | --filter | --jobs | --time-limit | --sanitizer-limit | \
       --sanitizer-minutes | --bench-seconds | --bench-rounds | --python)
-      (($# > 1)) || fail "$1 wants a value"
+      [[ -n ${2-} ]] || fail "$1 wants a value"
+      ;;&
+    --jobs | --time-limit | --sanitizer-limit | --sanitizer-minutes | --bench-rounds)
+      [[ $2 =~ ^[1-9][0-9]*$ ]] || fail "$1 wants a number from 1 on, got $2"
+      ;;&
+    --minutes)
+      [[ $2 =~ ^([2-9]|[1-9][0-9]+)$ ]] || fail "$1 wants a number from 2 on, got $2"
+      ;;&
+    --bench-seconds)
+      [[ $2 =~ ^[0-9]*\.?[0-9]+$ && $2 == *[1-9]* ]] || fail "$1 wants a number above 0, got $2"
       ;;&
     --build) build=$2 ;;
     --out) out=$2 ;;
@@ -87,13 +107,27 @@ while (($#)); do
   esac
   shift 2
 done
-for part in ${only//,/ }; do
-  [[ " $all_parts " == *" $part "* ]] || fail "--only: expected tests, benchmarks, profile or sanitizer, got $part"
+IFS=, read -ra parts <<<"$only"
+for part in "${parts[@]}"; do
+  case $part in
+    tests | benchmarks | profile | sanitizer) ;;
+    *) fail "--only: expected tests, benchmarks, profile or sanitizer, with commas between them, got $only" ;;
+  esac
 done
-for number in "$jobs" "$limit" "$sanitizer_limit" "$sanitizer_minutes"; do
-  [[ $number =~ ^[1-9][0-9]*$ ]] || fail "--jobs, --time-limit and --sanitizer-... want numbers from 1 on, got $number"
-done
-[[ -z $minutes || $minutes =~ ^([2-9]|[1-9][0-9]+)$ ]] || fail "--minutes wants a number from 2 on, got $minutes"
+[[ ! -d $out ]] || fail "--out wants a file, but $out is a folder"
+
+given=${build:-$here}
+is_build() { [[ -x $1/tests/bench/device_speed ]]; }
+no_build() { fail "$given is no build of muster with its tests; build/release, for example, is one after ./run test"; }
+if [[ -f $build ]]; then
+  # Its first name tells, before all of it is unpacked.
+  [[ -n $(tar -tf "$build" 2>/dev/null | head -n 1) ]] ||
+    fail "$build is no packed build, or xz is not there to unpack it"
+elif [[ -n $build ]]; then
+  is_build "$build" || no_build
+fi
+[[ $check == no ]] || exit 0
+build=$given
 
 work=${out%.md}
 [[ $work != "$out" ]] || work=$out-logs
@@ -107,12 +141,12 @@ if [[ -f $build ]]; then
     unpacked=$build
     if ! tar -xf "$packed" -C "$build"; then
       rm -rf "$build"
-      fail "$packed cannot be unpacked: is it a packed build, and is xz there?"
+      fail "$packed cannot be unpacked"
     fi
     printf '%s\n' "$stamp" >"$build/packed"
   fi
 fi
-[[ -d $build/tests ]] || fail "$build is no build of muster with tests: it has no folder tests"
+is_build "$build" || { rm -rf ${unpacked:+"$unpacked"}; no_build; }
 build=$(CDPATH='' cd -- "$build" && pwd -P)
 bench=$build/tests/bench
 
@@ -786,13 +820,14 @@ write_report() {
 
 if [[ $list == yes ]]; then
   find_programs
+  ((${#programs[@]})) || fail "$given has no tests for a GPU${filter:+ with $filter in their names}"
   printf '%s\n' "${programs[@]#"$build/"}"
   exit
 fi
 
 about=$(mktemp -d) || exit 2
 if ! limited 120 "$bench/device_speed" --device cuda:0 --about >"$about/text" 2>"$about/log"; then
-  say "gpu: no GPU can be used here: $(tail -n 1 "$about/log")"
+  say "gpu: no GPU can be used here: $(tail -n 1 "$about/log" | sed 's/^device_speed: //')"
   rm -rf "$about" ${unpacked:+"$unpacked"}
   exit 3
 fi

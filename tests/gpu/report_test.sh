@@ -38,6 +38,39 @@ run() { # expected status, options
   fi
 }
 
+# A wrong call is told of in one sentence, whether or not there is a GPU.
+refused() { # a piece of what is said, options
+  local status=0 said
+  said=$(cd "$sandbox" && bash "$here/report.sh" "${@:2}" 2>&1) || status=$?
+  if ((status != 2)) || [[ $said != "gpu: "*"$1"* || $said == *$'\n'* ]]; then
+    complain "report.sh ${*:2} ended with $status and said: $said"
+  fi
+}
+refused 'there is no option --bogus' --bogus
+refused 'there is no option foo' foo
+for option in --build --out --minutes --only --filter --jobs --python; do
+  refused "$option wants a value" "$option"
+  refused "$option wants a value" "$option" ''
+done
+for option in --jobs --time-limit --sanitizer-limit --sanitizer-minutes --bench-rounds; do
+  refused "$option wants a number from 1 on, got 0" "$option" 0
+done
+refused '--minutes wants a number from 2 on, got x' --minutes x
+refused '--bench-seconds wants a number above 0, got 0.0' --bench-seconds 0.0
+for part in nonsense ',' 'tests profile' tests,nonsense; do refused "--only: expected" --only "$part"; done
+refused "--out wants a file, but $sandbox is a folder" --out "$sandbox"
+refused "/nonexistent is no build of muster" --build /nonexistent
+refused "is no build of muster" --build "$here/../.."
+refused "is no build of muster"  # where the script lies
+echo 'not packed' >"$sandbox/text"
+refused "$sandbox/text is no packed build" --build "$sandbox/text"
+tar -C "$sandbox" -cf "$sandbox/other.tar" text
+refused "$sandbox/other.tar is no build of muster" --build "$sandbox/other.tar"
+[[ $(ls "$sandbox") == $'bin\nbuild\nother.tar\ntext' ]] || complain "wrong calls leave something: $(ls "$sandbox")"
+bash "$here/report.sh" --check --only tests,profile --minutes 9 --bench-seconds .5 || complain "a right call is refused"
+bash "$here/report.sh" --help | head -n 1 | grep -qF './run gpu [options]' ||
+  complain "--help does not say how it is called"
+
 program core/ops/fine_test ''
 program core/ops/crashing_test crash
 program core/ops/killed_test killed
@@ -132,6 +165,11 @@ run 1 --only tests --filter 'in a way<gpu, tf32>' --time-limit 5
 has 'MNIST: 7 images a second'
 has '41 cases of 9 programs: 33 run, 7 of them failed; 8 skipped.'
 like '^\| core/ops/crashing_test \| 4 \| 1 \| 1 \| [0-9.]+ \|$'
+
+# Programs are listed by their names and their cases'.
+run 0 --list --filter nn/
+[[ $(cat "$sandbox/log") == tests/nn/fine_test ]] || complain "--list: $(cat "$sandbox/log")"
+refused "$build has no tests for a GPU with zzzz in their names" --build "$build" --list --filter zzzz
 
 # A GPU that lets in one process gets one at a time.
 echo Exclusive_Process >"$sandbox/bin/compute_mode"
@@ -229,7 +267,7 @@ tar -C "$build" -cf "$sandbox/packed.tar" .
 rm -rf "$sandbox/report"* "$report"
 for brought in "$build" "$sandbox/packed.tar"; do
   run 3 --build "$brought"
-  [[ $(cat "$sandbox/log") == 'gpu: no GPU can be used here: device_speed: cuda:0 is not there' ]] ||
+  [[ $(cat "$sandbox/log") == 'gpu: no GPU can be used here: cuda:0 is not there' ]] ||
     complain "$(cat "$sandbox/log")"
   [[ -z $(echo "$sandbox/report"*) || ! -e $(echo "$sandbox/report"*) ]] || complain "$(echo "$sandbox/report"*) is there"
 done
