@@ -1,6 +1,6 @@
 #pragma once
 
-#include "muster/core/backend/cuda/kernels/channel_sums.h"
+#include "muster/core/backend/cuda/kernels/channel_shape.h"
 #include "muster/core/base/shape.h"
 #include "muster/core/tensor/layout.h"
 

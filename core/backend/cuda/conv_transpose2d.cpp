@@ -2,6 +2,7 @@
 
 #include "muster/core/backend/cuda/channel_shape.h"
 #include "muster/core/backend/cuda/dnn_conv2d.h"
+#include "muster/core/backend/cuda/kernels/channel_sums.h"
 #include "muster/core/backend/cuda/kernels/elementwise.h"
 #include "muster/core/backend/cuda/state.h"
 #include "muster/core/ops/detail/expect.h"
@@ -23,9 +24,8 @@ class TransposedPlan final : public Conv2dPlan {
     convolution_->backwardData(x, weight, y);
     if (!bias.defined()) return;
     expectBias("bias", bias);
-    const std::int64_t pixels = lastChannels() ? 1 : y.shape()[2] * y.shape()[3];
-    MUSTER_CUDA_CHECK(launchAddBias(bias.data<float>(), y.data<float>(), y.elements(), channels_, pixels,
-                                    /*relu=*/false, stream()));
+    MUSTER_CUDA_CHECK(launchAddBias(bias.data<float>(), y.data<float>(),
+                                    channelShapeOf(y.shape(), outputLayout()), /*relu=*/false, stream()));
   }
 
   void backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) override {
@@ -42,7 +42,6 @@ class TransposedPlan final : public Conv2dPlan {
 
  private:
   cudaStream_t stream() const { return stateOf(context_).stream(); }
-  bool lastChannels() const { return outputLayout() == Layout::ChannelsLast; }
   void expectBias(const char* name, const Tensor& tensor) const {
     muster::detail::expectTensor("conv_transpose2d", name, tensor,
                                  {{channels_}, Layout::RowMajor, DType::Float32, context_.device()});

@@ -39,7 +39,7 @@ class MatmulDense final : public DensePlan {
     plain_.run(a, b, nullptr, y.data<float>());
     if (bias.defined())
       MUSTER_CUDA_CHECK(
-          launchAddBias(bias.data<float>(), y.data<float>(), y.elements(), out_, 1, /*relu=*/false, stream));
+          launchAddBias(bias.data<float>(), y.data<float>(), {batch_, out_, 1}, /*relu=*/false, stream));
   }
 
   void backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) override {

@@ -5,6 +5,7 @@
 
 #include "muster/core/backend/cuda/channel_shape.h"
 #include "muster/core/backend/cuda/dnn_algorithms.h"
+#include "muster/core/backend/cuda/kernels/channel_sums.h"
 #include "muster/core/backend/cuda/kernels/elementwise.h"
 #include "muster/core/backend/cuda/kernels/reorder.h"
 #include "muster/core/backend/cuda/state.h"
@@ -302,12 +303,11 @@ class DnnConv2d final : public Conv2dPlan {
   void finish(const Tensor& bias, Tensor& y) {
     const float* const added = bias.defined() ? bias.data<float>() : nullptr;
     if (!bf16() && !added && !relu_) return;
-    const std::int64_t n = y.elements(), pixels = lastChannels() ? 1 : y.shape()[2] * y.shape()[3];
+    const ChannelShape channels = channelShapeOf(y.shape(), layout_);
     const cudaStream_t stream = state().stream();
     MUSTER_CUDA_CHECK(
-        bf16() ? launchAddBiasFromBFloat16(yPlace_.rounded(), added, y.data<float>(), n, shape_.outChannels,
-                                           pixels, relu_, stream)
-               : launchAddBias(added, y.data<float>(), n, shape_.outChannels, pixels, relu_, stream));
+        bf16() ? launchAddBiasFromBFloat16(yPlace_.rounded(), added, y.data<float>(), channels, relu_, stream)
+               : launchAddBias(added, y.data<float>(), channels, relu_, stream));
   }
 
   void sumBias(const Tensor& gradY, Tensor& gradBias) {

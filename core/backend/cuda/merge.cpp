@@ -44,7 +44,7 @@ void mean(std::span<const Tensor> replicas, std::span<const double> weights, con
   MUSTER_CUDA_CHECK(withType(replicas[0], [&](auto type) {
     using T = decltype(type);
     return launchMean(tableOf<T>(replicas, weights), dataOf<T>(shadow), begin, end, write, distances,
-                      state.scratch(), state.counter(), state.stream());
+                      state.scratch(), state.counters(), state.stream());
   }));
 }
 
@@ -109,7 +109,7 @@ Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> 
   MUSTER_CUDA_CHECK(withType(out, [&](auto type) {
     using T = decltype(type);
     return launchAddMean(tableOf<T>(vectors, weights), out.data<T>(), begin, end, result, state.scratch(),
-                         state.counter(), state.stream());
+                         state.counters(), state.stream());
   }));
   const auto* const read = reinterpret_cast<const double*>(state.readResult(2 * sizeof(double)));
   return {.distance = read[0], .norm = read[1]};

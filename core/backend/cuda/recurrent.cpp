@@ -196,7 +196,7 @@ class RecurrentLoop : public RecurrentPlan {
     if (products_.inputWithBias.supported())
       return products_.inputWithBias.run(x, w, bias, gates_.data<float>());
     products_.input.run(x, w, nullptr, gates_.data<float>());
-    MUSTER_CUDA_CHECK(launchAddBias(bias, gates_.data<float>(), gates_.elements(), columns_, 1,
+    MUSTER_CUDA_CHECK(launchAddBias(bias, gates_.data<float>(), {gates_.elements() / columns_, columns_, 1},
                                     /*relu=*/false, stream()));
   }
 

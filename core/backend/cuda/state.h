@@ -73,8 +73,8 @@ class State final : public detail::BackendState {
   double* scratch() const { return reinterpret_cast<double*>(lane_->scratch.data()); }
   /// The first of kSumCounters counters of finished blocks; zero, and zero again after each kernel that uses
   /// them.
-  std::uint32_t* counter() const { return reinterpret_cast<std::uint32_t*>(lane_->counters.data()); }
-  PartialSums partialSums() const { return {scratch(), counter()}; }
+  std::uint32_t* counters() const { return reinterpret_cast<std::uint32_t*>(lane_->counters.data()); }
+  PartialSums partialSums() const { return {scratch(), counters()}; }
   /// Where an operation leaves a result on the device that its caller waits for, and where the host reads it.
   std::byte* deviceResult() const { return deviceResult_.data(); }
   /// Copies the first `bytes` of `deviceResult()` to the host and waits for them. Not while capturing.

@@ -59,7 +59,7 @@ class Chunks {
     call.chunkCount = count_;
     call.clipValue = std::numeric_limits<float>::infinity();
     call.scratch = state.scratch();
-    call.counter = state.counter();
+    call.counter = state.counters();
     return call;
   }
 

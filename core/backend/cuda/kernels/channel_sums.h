@@ -2,14 +2,10 @@
 
 #include <cstdint>
 
+#include "muster/core/backend/cuda/kernels/channel_shape.h"
 #include "muster/core/backend/cuda/kernels/launch.h"
 
 namespace muster::cuda {
-
-/// Values of channels: [samples, channels, pixels], or [rows, channels] with the channels side by side.
-struct ChannelShape {
-  std::int64_t samples, channels, pixels;  // pixels: 1 where the channels lie side by side
-};
 
 /// At most so many blocks share the sums of a strip of channels with others: four for each multiprocessor of
 /// an H100, so that all run at once on the GPU of a data centre.

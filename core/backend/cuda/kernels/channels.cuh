@@ -1,16 +1,11 @@
 #pragma once
 
+#include "muster/core/backend/cuda/kernels/channel_shape.h"
 #include "muster/core/backend/cuda/kernels/for_each.cuh"
 
 // Which channels elements belong to, and what tables hold for these.
 
 namespace muster::cuda {
-
-/// Tensors [.., channels, pixels]: row-major activations; channels-last ones and rows of features have 1
-/// pixel.
-struct ChannelPlaces {
-  std::int64_t n, channels, pixels;
-};
 
 // Each gives the entries of a table of `channels` floats for neighbouring elements from i on.
 
@@ -89,10 +84,11 @@ struct WithChannels {
 /// Calls f(i, channels, width) as `forEachPiece` does; channels.of(table) are the entries for the elements.
 /// @param whole  of the tensors, by `holdPieces`; `tables`: of all tables.
 template <typename F>
-cudaError_t forEachInChannels(const ChannelPlaces& s, bool whole, bool tables, cudaStream_t stream, F f) {
+cudaError_t forEachInChannels(const ChannelShape& s, bool whole, bool tables, cudaStream_t stream, F f) {
   const Extent channels(s.channels), pixels(s.pixels);
   const auto run = [&](auto places) {
-    return forEachPieceAndPlace(s.n, s.n, whole, stream, WithChannels<decltype(places), F>{places, f});
+    return forEachPieceAndPlace(s.elements(), s.elements(), whole, stream,
+                                WithChannels<decltype(places), F>{places, f});
   };
   if (whole && s.pixels % kPiece == 0) return run(SameChannel{channels, pixels});
   if (whole && tables && s.pixels == 1 && s.channels % kPiece == 0)

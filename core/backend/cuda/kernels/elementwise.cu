@@ -191,11 +191,12 @@ cudaError_t launchClamp(float* x, float limit, std::int64_t n, cudaStream_t stre
 namespace {
 
 template <typename X>
-cudaError_t addBias(const X* x, const float* bias, float* y, const ChannelPlaces& places, bool relu,
+cudaError_t addBias(const X* x, const float* bias, float* y, const ChannelShape& shape, bool relu,
                     cudaStream_t stream) {
   const auto finished = [=] __device__(float value) { return relu && value < 0.0f ? 0.0f : value; };
-  if (!bias) return map(places.n, x, y, stream, [=] __device__(X value) { return finished(valueOf(value)); });
-  return forEachInChannels(places, holdPieces(x, y), holdPieces(bias), stream,
+  if (!bias)
+    return map(shape.elements(), x, y, stream, [=] __device__(X value) { return finished(valueOf(value)); });
+  return forEachInChannels(shape, holdPieces(x, y), holdPieces(bias), stream,
                            [=] __device__(auto i, auto channel, auto width) {
                              const auto values = read<width>(x + i);
                              auto results = channel.of(bias);
@@ -208,15 +209,14 @@ cudaError_t addBias(const X* x, const float* bias, float* y, const ChannelPlaces
 
 }  // namespace
 
-cudaError_t launchAddBias(const float* bias, float* y, std::int64_t n, std::int64_t channels,
-                          std::int64_t pixels, bool relu, cudaStream_t stream) {
-  return addBias(y, bias, y, {n, channels, pixels}, relu, stream);
+cudaError_t launchAddBias(const float* bias, float* y, const ChannelShape& shape, bool relu,
+                          cudaStream_t stream) {
+  return addBias(y, bias, y, shape, relu, stream);
 }
 
-cudaError_t launchAddBiasFromBFloat16(const void* x, const float* bias, float* y, std::int64_t n,
-                                      std::int64_t channels, std::int64_t pixels, bool relu,
-                                      cudaStream_t stream) {
-  return addBias(static_cast<const __nv_bfloat16*>(x), bias, y, {n, channels, pixels}, relu, stream);
+cudaError_t launchAddBiasFromBFloat16(const void* x, const float* bias, float* y, const ChannelShape& shape,
+                                      bool relu, cudaStream_t stream) {
+  return addBias(static_cast<const __nv_bfloat16*>(x), bias, y, shape, relu, stream);
 }
 
 }  // namespace muster::cuda

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 
+#include "muster/core/backend/cuda/kernels/channel_shape.h"
 #include "muster/core/backend/cuda/kernels/launch.h"
 
 namespace muster::cuda {
@@ -51,13 +52,11 @@ cudaError_t launchWiden(const std::uint8_t* x, std::int64_t* y, std::int64_t n, 
 
 cudaError_t launchClamp(float* x, float limit, std::int64_t n, cudaStream_t stream);
 
-/// Adds bias[c], which may be null, to each element of channel c, then ReLU where asked for. Element i is of
-/// channel i / pixels % channels (row-major; channels-last and dense outputs have 1 pixel).
-cudaError_t launchAddBias(const float* bias, float* y, std::int64_t n, std::int64_t channels,
-                          std::int64_t pixels, bool relu, cudaStream_t stream);
+/// Adds bias[c], which may be null, to each element of channel c, then ReLU where asked for.
+cudaError_t launchAddBias(const float* bias, float* y, const ChannelShape& shape, bool relu,
+                          cudaStream_t stream);
 /// y = the same of x, which is in bfloat16.
-cudaError_t launchAddBiasFromBFloat16(const void* x, const float* bias, float* y, std::int64_t n,
-                                      std::int64_t channels, std::int64_t pixels, bool relu,
-                                      cudaStream_t stream);
+cudaError_t launchAddBiasFromBFloat16(const void* x, const float* bias, float* y, const ChannelShape& shape,
+                                      bool relu, cudaStream_t stream);
 
 }  // namespace muster::cuda

@@ -37,8 +37,7 @@ template <typename F>
 cudaError_t forEachValue(const BatchNormCall& call, bool whole, cudaStream_t stream, F f) {
   const ChannelShape& s = call.shape;
   const ChannelConstants& k = call.constants;
-  return forEachInChannels({s.samples * s.channels * s.pixels, s.channels, s.pixels}, whole,
-                           holdPieces(k.mean, k.scale, k.shift, k.a, k.b, k.c), stream, f);
+  return forEachInChannels(s, whole, holdPieces(k.mean, k.scale, k.shift, k.a, k.b, k.c), stream, f);
 }
 
 }  // namespace
