@@ -489,6 +489,7 @@ choose_kernels() {
     option=planted
   done
   if [[ $option == planted ]]; then
+    echo 1 | put "$work/sanitizer/planted.status"
     echo "compute-sanitizer does not find an error on this machine that was made on purpose, so it was not asked further:" \
       "$(verdict "$work/sanitizer/planted.log" 0 120)"
   else
@@ -676,7 +677,7 @@ failures() {
   number=$(files_in tests .cases | xargs -r -d '\n' cat | awk -F '\t' '$1 == "failed" { ++n } END { print n + 0 }')
   number=$((number + $(files_in sanitizer .verdict |
     xargs -r -d '\n' grep -LE '^(0 errors|0 hazards)|; 0 lines of findings' | wc -l)))
-  number=$((number + $({ files_in benchmarks .status; files_in profile steps.status; } |
+  number=$((number + $({ files_in benchmarks .status; files_in profile steps.status; files_in sanitizer planted.status; } |
     xargs -r -d '\n' grep -Lx 0 | wc -l)))
   echo "$number"
 }

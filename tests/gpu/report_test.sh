@@ -248,6 +248,7 @@ echo 134 >"$build/tests/bench/trace_status"
 run 1 --only profile
 like '^It ended with status 134'
 rm "$build/tests/bench/trace_status"
+run 0 --only profile
 
 # An error made on purpose that compute-sanitizer does not find makes its other verdicts worth nothing.
 echo "========= ERROR SUMMARY: 0 errors" >"$sandbox/bin/planted"
