@@ -4,7 +4,6 @@
 
 #include <boost/program_options.hpp>
 #include <cmath>
-#include <iostream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "muster/core/base/random.h"
 #include "muster/core/ops/conv2d.h"
 #include "muster/core/ops/reorder.h"
+#include "tests/bench/command_line.h"
 #include "tests/bench/device_timing.h"
 
 namespace {
@@ -148,17 +148,11 @@ int main(int argc, char** argv) try {
   Repeats repeats;
   po::options_description description("How fast a device computes convolutions, by implementation and pass");
   auto add = description.add_options();
-  add("help", "show this text");
   add("device", po::value(&device), "which [cuda:0]");
   add("batch", po::value(&batch), "images [128]");
   add("rounds", po::value(&repeats.rounds), "measurements of each kind [5]");
   po::variables_map given;
-  po::store(po::parse_command_line(argc, argv, description), given);
-  po::notify(given);
-  if (given.contains("help")) {
-    std::cout << description;
-    return 0;
-  }
+  if (!readCommandLine(argc, argv, description, given)) return 0;
   if (repeats.rounds < 1 || batch < 1) throw std::invalid_argument("rounds and batch must be positive");
   Context context(Device::parse(device));
   const ContextScope scope(context);

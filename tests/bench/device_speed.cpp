@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <iostream>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -17,6 +16,7 @@
 #include "muster/core/base/random.h"
 #include "muster/core/ops/axpy.h"
 #include "muster/core/ops/merge.h"
+#include "tests/bench/command_line.h"
 #include "tests/bench/device_timing.h"
 #include "tests/bench/timing.h"
 
@@ -261,7 +261,6 @@ int main(int argc, char** argv) try {
   std::string device = options.device.toString();
   po::options_description description("How fast a device merges replicas and launches graphs");
   auto add = description.add_options();
-  add("help", "show this text");
   add("device", po::value(&device), "which [cuda:0]");
   add("rounds", po::value(&options.repeats.rounds), "measurements of each kind [5]");
   add("megabytes", po::value(&options.megabytes)->multitoken(), "sizes of a replica [1 10 100 400]");
@@ -270,12 +269,7 @@ int main(int argc, char** argv) try {
   add("probe", "only one small merge");
   add("planted-error", "only write a little behind the end of an allocation on a GPU");
   po::variables_map given;
-  po::store(po::parse_command_line(argc, argv, description), given);
-  po::notify(given);
-  if (given.contains("help")) {
-    std::cout << description;
-    return 0;
-  }
+  if (!readCommandLine(argc, argv, description, given)) return 0;
   if (options.repeats.rounds < 1) throw std::invalid_argument("rounds must be positive");
   options.device = Device::parse(device);
   if (given.contains("about")) {

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <iostream>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -19,6 +18,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/bench/arms.h"
+#include "tests/bench/command_line.h"
 #include "tests/bench/networks.h"
 #include "tests/bench/peak_memory.h"
 #include "tests/bench/timing.h"
@@ -199,7 +199,6 @@ int main(int argc, char** argv) try {
   po::options_description description(
       "Training speed of the MNIST convnet and of ResNet-18, beside libtorch where it was built");
   auto add = description.add_options();
-  add("help", "show this text");
   add("seconds", po::value(&options.seconds), "each measurement takes [6]");
   add("rounds", po::value(&options.rounds), "measurements of each arm, in turns [5]");
   add("network", po::value(&options.network), "convnet, resnet18 or all [all]");
@@ -209,12 +208,7 @@ int main(int argc, char** argv) try {
   add("json", po::value(&options.jsonFile), "write all measurements to this file");
   add("arm", po::value(&options.arm), "measure one arm, WORKERSxTHREADS, and print JSON");
   po::variables_map given;
-  po::store(po::parse_command_line(argc, argv, description), given);
-  po::notify(given);
-  if (given.contains("help")) {
-    std::cout << description;
-    return 0;
-  }
+  if (!readCommandLine(argc, argv, description, given)) return 0;
   if (options.rounds < 1 || options.seconds <= 0)
     throw std::invalid_argument("rounds and seconds must be positive");
   if (options.network != "convnet" && options.network != "resnet18" && options.network != "all")

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <iostream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/bench/arms.h"
+#include "tests/bench/command_line.h"
 #include "tests/bench/kernel_trace.h"
 #include "tests/bench/networks.h"
 #include "tests/bench/timing.h"
@@ -264,7 +264,6 @@ int main(int argc, char** argv) try {
   Options options;
   po::options_description description("Training speed on a GPU, beside PyTorch where Python has it");
   auto add = description.add_options();
-  add("help", "show this text");
   add("network", po::value(&options.network), "convnet or resnet18 [convnet]");
   add("device", po::value(&options.device), "where all workers are [cuda:0]");
   add("batch", po::value(&options.batch), "images a step [128; 256 of ResNet-18]");
@@ -279,12 +278,7 @@ int main(int argc, char** argv) try {
   add("trace", "only show where the time of the convnet's steps goes, kernel by kernel");
   add("arm", po::value(&options.arm), "measure this many workers, and print JSON");
   po::variables_map given;
-  po::store(po::parse_command_line(argc, argv, description), given);
-  po::notify(given);
-  if (given.contains("help")) {
-    std::cout << description;
-    return 0;
-  }
+  if (!readCommandLine(argc, argv, description, given)) return 0;
   if (options.network != "convnet" && options.network != "resnet18")
     throw std::invalid_argument("network: expected convnet or resnet18, got " + options.network);
   if (options.rounds < 1 || options.seconds <= 0 || options.timeLimit < 1 || options.budget < 0)

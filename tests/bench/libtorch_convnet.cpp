@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
-#include <iostream>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -19,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/bench/command_line.h"
 #include "tests/bench/libtorch_setup.h"
 #include "tests/bench/peak_memory.h"
 
@@ -41,7 +41,6 @@ Options parse(int argc, char** argv) {
   Options options;
   po::options_description description("Trains the MNIST convnet with libtorch on random images");
   auto add = description.add_options();
-  add("help", "show this text");
   add("workers", po::value(&options.workers), "model copies, each on cores of its own [1]");
   add("threads", po::value(&options.threads), "threads a worker [1]");
   add("batch", po::value(&options.batch), "images a step [128]");
@@ -50,12 +49,7 @@ Options parse(int argc, char** argv) {
   add("channels-last", po::bool_switch(&options.channelsLast), "images and weights channels-last");
   add("averaging-frequency", po::value(&options.averagingFrequency), "iterations between averages [3]");
   po::variables_map given;
-  po::store(po::parse_command_line(argc, argv, description), given);
-  po::notify(given);
-  if (given.contains("help")) {
-    std::cout << description;
-    std::exit(0);
-  }
+  if (!muster::bench::readCommandLine(argc, argv, description, given)) std::exit(0);
   if (options.workers < 1 || options.threads < 1 || options.batch < 1 || options.averagingFrequency < 1)
     throw std::invalid_argument("workers, threads, batch and averaging-frequency must be at least 1");
   return options;

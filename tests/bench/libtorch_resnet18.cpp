@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
-#include <iostream>
 #include <memory>
 #include <stdexcept>
 
+#include "tests/bench/command_line.h"
 #include "tests/bench/libtorch_setup.h"
 #include "tests/bench/peak_memory.h"
 
@@ -34,19 +34,13 @@ Options parse(int argc, char** argv) {
   Options options;
   po::options_description description("Trains ResNet-18 with libtorch on random images of 28x28");
   auto add = description.add_options();
-  add("help", "show this text");
   add("threads", po::value(&options.threads), "threads [1]");
   add("batch", po::value(&options.batch), "images a step [64]");
   add("warm-up", po::value(&options.warmUpSeconds), "seconds before the measurement [3]");
   add("seconds", po::value(&options.seconds), "seconds measured [10]");
   add("channels-last", po::bool_switch(&options.channelsLast), "images and weights channels-last");
   po::variables_map given;
-  po::store(po::parse_command_line(argc, argv, description), given);
-  po::notify(given);
-  if (given.contains("help")) {
-    std::cout << description;
-    std::exit(0);
-  }
+  if (!muster::bench::readCommandLine(argc, argv, description, given)) std::exit(0);
   if (options.threads < 1 || options.batch < 1)
     throw std::invalid_argument("threads and batch must be at least 1");
   return options;

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <iostream>
+
+namespace muster::bench {
+
+/// Reads what `options` describe, and `--help`, which prints them. @return whether the program goes on:
+/// nobody asked for help. @throws boost::program_options::error for what is not described.
+inline bool readCommandLine(int argc, char** argv, boost::program_options::options_description& options,
+                            boost::program_options::variables_map& given) {
+  namespace po = boost::program_options;
+  options.add_options()("help", "show this text");
+  po::store(po::parse_command_line(argc, argv, options), given);
+  po::notify(given);
+  if (given.contains("help")) std::cout << options;
+  return !given.contains("help");
+}
+
+}  // namespace muster::bench
