@@ -161,7 +161,7 @@ class AsideScope {
   ~AsideScope();
   AsideScope(const AsideScope&) = delete;
   AsideScope& operator=(const AsideScope&) = delete;
-  /// Whether `Context::aside` does so from now on; at the beginning it does not.
+  /// Whether `Context::aside` does so from now on; at the beginning it does not. Before `join`.
   void permit(bool aside) { context_->mayGoAside_ = aside && outer_; }
   void join();
 
