@@ -1,29 +1,24 @@
 #include "muster/datasets/md5.h"
 
 #include <fmt/format.h>
+#include <openssl/evp.h>
 
-#include <algorithm>
 #include <array>
-#include <boost/uuid/detail/md5.hpp>
-#include <cstring>
+#include <cstddef>
+
+#include "muster/core/base/error.h"
 
 namespace muster {
 
 std::string md5(std::span<const std::uint8_t> bytes) {
-  boost::uuids::detail::md5 hash;
-  // Boost reads the input as 32-bit words wherever it lies; the copy aligns it.
-  alignas(16) std::array<std::uint8_t, 16384> block;
-  while (!bytes.empty()) {
-    const auto size = std::min(bytes.size(), block.size());
-    std::memcpy(block.data(), bytes.data(), size);
-    hash.process_bytes(block.data(), size);
-    bytes = bytes.subspan(size);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+  std::size_t size = 0;
+  // "-fips": also on systems that restrict OpenSSL to FIPS 140, for the sum only tells files apart.
+  if (EVP_Q_digest(nullptr, "MD5", "-fips", bytes.data(), bytes.size(), digest.data(), &size) != 1) {
+    throw Error("md5: OpenSSL on this system has no MD5 (its default provider is not loaded)");
   }
-  // Four words in Boost 1.81, whose hexadecimal digits are the sum's; sixteen bytes in later versions.
-  boost::uuids::detail::md5::digest_type digest;
-  hash.get_digest(digest);
   std::string text;
-  for (const auto part : digest) text += fmt::format("{:0{}x}", part, 2 * sizeof part);
+  for (const auto byte : std::span(digest).first(size)) text += fmt::format("{:02x}", byte);
   return text;
 }
 

@@ -1,6 +1,7 @@
 #include "muster/datasets/md5.h"
 
 #include <doctest/doctest.h>
+#include <openssl/evp.h>
 
 #include <string>
 #include <vector>
@@ -25,6 +26,13 @@ TEST_CASE("MD5 of a long input, from any address") {
   // Python: hashlib.md5(b'a' * 1000000).
   const std::vector<std::uint8_t> bytes(1000003, 'a');
   CHECK(md5(std::span(bytes).subspan(3)) == "7707d6ae4e027c70eea2a935c2296f21");
+}
+
+TEST_CASE("MD5 on a system that restricts OpenSSL to FIPS 140") {
+  REQUIRE(EVP_default_properties_enable_fips(nullptr, 1) == 1);
+  const auto sum = sumOf("abc");
+  EVP_default_properties_enable_fips(nullptr, 0);
+  CHECK(sum == "900150983cd24fb0d6963f7d28e17f72");
 }
 
 }  // namespace
