@@ -59,12 +59,11 @@ class OwnModel final : public Model {
   }
 
   /// The mean loss of the batch; its gradient goes to the block of gradients.
-  StepTicket gradient(const Batch& batch, const GradientReady& onReady) override {
+  StepTicket gradient(const Batch& batch) override {
     const auto examples = static_cast<double>(batch.examples());
     LeNet& lenet = network(batch.examples());
     lenet.forward(batch.features[0].value, parameters_);
     const double loss = lenet.backward(batch.labels[0].value, examples, parameters_, gradients_);
-    if (onReady) onReady(blocks_[1].segments->segments, Event{});
     return StepTicket({.score = loss / examples, .weight = examples});
   }
 

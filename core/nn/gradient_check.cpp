@@ -26,7 +26,7 @@ template <typename T>
 GradientCheckResult checkAs(Model& model, const Batch& batch, const GradientCheckOptions& options) {
   const auto& parameters = model.block(BlockKind::Parameters);
   const auto& gradients = model.block(BlockKind::Gradients);
-  model.gradient(batch, {});
+  model.gradient(batch);
   model.context().synchronize();
   // Each loss below overwrites the block.
   const Tensor analytic = copyTo(gradients.values, Device::cpu());
@@ -51,7 +51,7 @@ GradientCheckResult checkAs(Model& model, const Batch& batch, const GradientChec
           value = static_cast<T>(before + offset);
           model.context().synchronize();  // what runs behind the loss still reads it
           copy(ours, theirs);
-          return model.gradient(batch, {}).wait().score;
+          return model.gradient(batch).wait().score;
         };
         const double above = lossAt(epsilon), upper = value;
         const double below = lossAt(-epsilon), lower = value;
@@ -77,7 +77,7 @@ GradientCheckResult checkAs(Model& model, const Batch& batch, const GradientChec
   }
   require(result.checked > 0, "gradient check: the model has no parameters that are not frozen");
   result.passed = result.excess <= 1 && 4 * result.kinks < result.checked;
-  model.gradient(batch, {});
+  model.gradient(batch);
   return result;
 }
 

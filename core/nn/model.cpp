@@ -61,7 +61,7 @@ std::span<StateBlock> Model::updaterState() {
 }
 
 StepTicket Model::step(const Batch& batch) {
-  StepScore score = gradient(batch, {}).wait();
+  StepScore score = gradient(batch).wait();
   // A bad loss must not reach the parameters: the caller decides what happens to them.
   requireFinite(score);
   score.score += update(batch.stamp);

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -53,10 +52,6 @@ class StepTicket {
   std::uint64_t step_ = 0;
 };
 
-/// Called while a gradient is computed, last layer first, always in the same order: these segments of the
-/// gradient block are complete once the event is.
-using GradientReady = std::function<void(std::span<const Segment>, const Event&)>;
-
 /// How a network is run forward by hand, without a loss.
 struct ForwardPass {
   bool training = true;           ///< dropout acts, statistics move; `backward` may follow either way
@@ -82,7 +77,7 @@ class Model {
   virtual std::unique_ptr<Model> replicate(Context& context) const = 0;
   /// Computes the loss of `batch` and overwrites the gradient block. Reads `batch.stamp` for random streams.
   /// The batch may be refilled on return, whether the work is done or only enqueued on `context()`.
-  virtual StepTicket gradient(const Batch& batch, const GradientReady& onReady) = 0;
+  virtual StepTicket gradient(const Batch& batch) = 0;
   /// The parameters and gradients (float32 [P], one segment table; of float64, too, in a model that updates
   /// itself), and any statistics. The updater's state and the counters are kept by the base class. The same
   /// blocks, at the same place, for the life of the model once it is ready.

@@ -32,10 +32,9 @@ struct Network::Impl final : PendingScores {
   /// `batch` where the network computes, with all its numbers.
   const Batch& there(const Batch& batch, Context& context);
   /// Sends a training step on its way.
-  StepTicket enqueue(const Batch& batch, StepWork work, const GradientReady& onReady, Context& context);
+  StepTicket enqueue(const Batch& batch, StepWork work, Context& context);
   /// Everything of a step from its numbers to its results, enqueued.
-  void enqueueStep(NetworkProgram& program, StepLane& lane, StepWork work, const GradientReady& onReady,
-                   Context& context);
+  void enqueueStep(NetworkProgram& program, StepLane& lane, StepWork work, Context& context);
   void settle(std::uint64_t number, const NetworkProgram& program, const StepLane& lane, StepWork work);
   bool ready(std::uint64_t number) override;
   StepScore wait(std::uint64_t number) override;
@@ -72,7 +71,7 @@ StepRunner& Network::Impl::runner(ProgramCache::Entry& owner, const Batch& batch
   return ProgramCache::add(owner, std::make_unique<StepRunner>(
                                       batch, plan.outputs.size(), made.recordable(),
                                       [this, &made, &context](StepLane& lane, StepWork work) {
-                                        enqueueStep(made, lane, work, {}, context);
+                                        enqueueStep(made, lane, work, context);
                                       },
                                       [this, &made](std::uint64_t number, const StepLane& lane,
                                                     StepWork work) { settle(number, made, lane, work); },
@@ -112,8 +111,7 @@ const Batch& Network::Impl::there(const Batch& batch, Context& context) {
   return lane.batch();
 }
 
-StepTicket Network::Impl::enqueue(const Batch& batch, StepWork work, const GradientReady& onReady,
-                                  Context& context) {
+StepTicket Network::Impl::enqueue(const Batch& batch, StepWork work, Context& context) {
   auto& owner = programs.get(plan, examplesOf(batch), true, context);
   StepRunner& steps = runner(owner, batch, context);
   StepLane& lane = steps.begin(batch);
@@ -123,16 +121,11 @@ StepTicket Network::Impl::enqueue(const Batch& batch, StepWork work, const Gradi
     optimizer.writeNumbers(batch.stamp.iteration, batch.stamp.epoch, lane.hostUpdateNumbers());
   }
   const std::uint64_t number = scores.nextNumber();
-  if (onReady)
-    steps.run(number, work,
-              [&](StepLane& l, StepWork w) { enqueueStep(*owner.program, l, w, onReady, context); });
-  else
-    steps.run(number, work);
+  steps.run(number, work);
   return {*this, number};
 }
 
-void Network::Impl::enqueueStep(NetworkProgram& program, StepLane& lane, StepWork work,
-                                const GradientReady& onReady, Context& context) {
+void Network::Impl::enqueueStep(NetworkProgram& program, StepLane& lane, StepWork work, Context& context) {
   lane.fetch();
   findFeatures(plan, lane.batch(), features);
   StepInfo info = infoOf(lane.batch(), true);
@@ -144,7 +137,7 @@ void Network::Impl::enqueueStep(NetworkProgram& program, StepLane& lane, StepWor
     context.synchronize();
     info.lossWeight = scoreOf(plan, program, lane).weight;
   }
-  program.backward(info, onReady);
+  program.backward(info);
   if (work == StepWork::Update)
     network.optimizer().enqueue(network.block(BlockKind::Parameters), network.block(BlockKind::Gradients),
                                 lane.updateNumbers(), lane.penalty(), lane.losses());
@@ -287,16 +280,16 @@ std::span<StateBlock> Network::blocks() {
   return impl_->blocks;
 }
 
-StepTicket Network::gradient(const Batch& batch, const GradientReady& onReady) {
+StepTicket Network::gradient(const Batch& batch) {
   detail::requireLoss(impl_->plan);
   ContextScope scope(context());
-  if (impl_->enqueuesSteps) return impl_->enqueue(batch, StepWork::Gradient, onReady, context());
+  if (impl_->enqueuesSteps) return impl_->enqueue(batch, StepWork::Gradient, context());
   const Batch& there = impl_->there(batch, context());
   auto& program = impl_->run(there, true, context());
   const StepScore score = detail::lossOf(impl_->plan, program, there, true, context());
   StepInfo info = impl_->infoOf(there, true);
   info.lossWeight = score.weight;
-  program.backward(info, onReady);
+  program.backward(info);
   return StepTicket(score);
 }
 
@@ -304,7 +297,7 @@ StepTicket Network::step(const Batch& batch) {
   detail::requireLoss(impl_->plan);
   if (!impl_->enqueuesSteps || !optimizer().enqueues()) return Model::step(batch);
   ContextScope scope(context());
-  return impl_->enqueue(batch, StepWork::Update, {}, context());
+  return impl_->enqueue(batch, StepWork::Update, context());
 }
 
 double Network::score(const Batch& batch) {
@@ -374,7 +367,7 @@ void Network::backward(const Tensor& gradOutput, Tensor* gradInput) {
   copy(gradOutput, program.outputGradient(0), context());
   // The gradient is that of one loss; of parts of an input (DataParallel) all are of the same one.
   impl_->forwardInfo.lossWeight = 1;
-  program.backward(impl_->forwardInfo, {}, gradInput != nullptr);
+  program.backward(impl_->forwardInfo, gradInput != nullptr);
   if (!gradInput) return context().synchronize();  // gradOutput may be changed from here on
   gradInput->resize(program.inputGradient(0).shape(), DType::Float32);
   Tensor& rows = impl_->resultLike(*gradInput, context());

@@ -65,9 +65,8 @@ class Network : public Model {
   // Model. `gradient` and `score` throw InvalidArgument where no output has a loss.
   std::unique_ptr<Model> replicate(Context& context) const override;
   /// The loss is the sum of the outputs' losses times their weights. The ticket's weight is the largest of
-  /// the outputs' normalisers. On a GPU it is enqueued, with `onReady` call by call, without it from a
-  /// recording.
-  StepTicket gradient(const Batch& batch, const GradientReady& onReady) override;
+  /// the outputs' normalisers. On a GPU it is enqueued, as `step` is.
+  StepTicket gradient(const Batch& batch) override;
   /// On a GPU the whole step is enqueued: forward, loss, backward and update are recorded once for each form
   /// of batch (element types, shapes, masks) and launched from then on. Updaters of one's own without
   /// `settings()` are waited for instead.

@@ -177,7 +177,7 @@ void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListen
   const auto begin = Clock::now();
   const StepTicket ticket = [&] {
     try {
-      return gradientAlone ? replica_->gradient(batch, {}) : replica_->step(batch);
+      return gradientAlone ? replica_->gradient(batch) : replica_->step(batch);
     } catch (...) {
       finishBegun(run, me, listeners);  // the first step that failed is told of
       throw;

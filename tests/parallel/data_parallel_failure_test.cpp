@@ -113,7 +113,7 @@ TEST_CASE("outputs that cannot be put together are refused") {
         mine.push_back(StateBlock::zeros(b.name, b.kind, b.merge, b.segments, b.values.dtype()));
     }
     std::unique_ptr<Model> replicate(Context&) const override { return nullptr; }
-    StepTicket gradient(const Batch&, const GradientReady&) override { return StepTicket({}); }
+    StepTicket gradient(const Batch&) override { return StepTicket({}); }
     std::span<StateBlock> blocks() override { return mine; }
     void forward(const Tensor&, Tensor& output, const ForwardPass&) override {
       output = Tensor::zeros(shape);
@@ -245,7 +245,7 @@ TEST_CASE("a replica that cannot be started is named") {
 TEST_CASE("a model without parameters or forward is refused") {
   struct Empty final : Model {
     std::unique_ptr<Model> replicate(Context&) const override { return std::make_unique<Empty>(); }
-    StepTicket gradient(const Batch&, const GradientReady&) override { return StepTicket({}); }
+    StepTicket gradient(const Batch&) override { return StepTicket({}); }
     std::span<StateBlock> blocks() override { return {}; }
   } empty;
   DataParallel parallel(empty, cpus(2), 0, unpinned());

@@ -37,7 +37,7 @@ class LateModel final : public Model, PendingScores {
   std::unique_ptr<Model> replicate(Context& context) const override {
     return std::make_unique<LateModel>(order_, onStep_, &context);
   }
-  StepTicket gradient(const Batch& batch, const GradientReady&) override { return step(batch); }
+  StepTicket gradient(const Batch& batch) override { return step(batch); }
   std::span<StateBlock> blocks() override { return blocks_; }
   StepTicket step(const Batch& batch) override {
     if (batch.features[0].value.data<float>()[0] == kRefused) throw DeviceFailure("the step was refused");

@@ -404,9 +404,7 @@ TEST_CASE("models that cannot be evaluated") {
     class Mute final : public Model {
      public:
       std::unique_ptr<Model> replicate(Context&) const override { return std::make_unique<Mute>(); }
-      StepTicket gradient(const Batch& batch, const GradientReady& ready) override {
-        return toy_.gradient(batch, ready);
-      }
+      StepTicket gradient(const Batch& batch) override { return toy_.gradient(batch); }
       std::span<StateBlock> blocks() override { return toy_.blocks(); }
 
      private:

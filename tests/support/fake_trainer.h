@@ -17,7 +17,7 @@ class EchoModel final : public Model {
     blocks_.push_back(StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table));
   }
   std::unique_ptr<Model> replicate(Context&) const override { return std::make_unique<EchoModel>(); }
-  StepTicket gradient(const Batch& batch, const GradientReady&) override {
+  StepTicket gradient(const Batch& batch) override {
     return StepTicket({.score = 0, .weight = static_cast<double>(batch.examples())});
   }
   std::span<StateBlock> blocks() override { return blocks_; }

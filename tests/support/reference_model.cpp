@@ -81,12 +81,10 @@ ReferenceModel::Weights ReferenceModel::weightsOf(int layer) const {
   return {toArray(blocks_[0].segment(segments[0])), toArray(blocks_[0].segment(segments[1]))};
 }
 
-void ReferenceModel::setGradients(int layer, const std::pair<Array, Array>& weightAndBias,
-                                  const GradientReady& onReady) {
+void ReferenceModel::setGradients(int layer, const std::pair<Array, Array>& weightAndBias) {
   const auto segments = std::span(blocks_[1].segments->segments).subspan(2 * layer, 2);
   std::ranges::copy(weightAndBias.first.values, blocks_[1].segment(segments[0]).data<double>());
   std::ranges::copy(weightAndBias.second.values, blocks_[1].segment(segments[1]).data<double>());
-  if (onReady) onReady(segments, Event{});
 }
 
 Array ReferenceModel::dropped(const Array& x, const BatchStamp& stamp) const {
@@ -99,7 +97,7 @@ Array ReferenceModel::dropped(const Array& x, const BatchStamp& stamp) const {
   });
 }
 
-StepTicket ReferenceModel::gradient(const Batch& batch, const GradientReady& onReady) {
+StepTicket ReferenceModel::gradient(const Batch& batch) {
   const Array x = featuresOf(batch, options_.inputs), labels = toArray(batch.labels.front().value),
               mask = maskOf(batch);
   const double weight = std::accumulate(mask.values.begin(), mask.values.end(), 0.0);
@@ -115,10 +113,10 @@ StepTicket ReferenceModel::gradient(const Batch& batch, const GradientReady& onR
   const double normaliser = weight > 0 ? weight : 1;  // all masked: the gradient is 0
   const Array gradLogits =
       reference::lossGradient(Loss::NegativeLogLikelihood, logits, labels, mask, normaliser);
-  setGradients(1, reference::denseBackwardWeights(hidden, gradLogits), onReady);
+  setGradients(1, reference::denseBackwardWeights(hidden, gradLogits));
   const Array gradHidden = dropped(reference::denseBackwardData(gradLogits, second.weight), batch.stamp);
   const Array gradSums = reference::activationBackward(Activation::Tanh, sums, gradHidden);
-  setGradients(0, reference::denseBackwardWeights(x, gradSums), onReady);
+  setGradients(0, reference::denseBackwardWeights(x, gradSums));
   return StepTicket({.score = loss / normaliser, .weight = weight});
 }
 

@@ -35,7 +35,7 @@ class ReferenceModel final : public Model {
   explicit ReferenceModel(const ReferenceOptions& options = {}, Context* context = nullptr);
 
   std::unique_ptr<Model> replicate(Context& context) const override;
-  StepTicket gradient(const Batch& batch, const GradientReady& onReady) override;
+  StepTicket gradient(const Batch& batch) override;
   std::span<StateBlock> blocks() override { return blocks_; }
   double update(const BatchStamp& stamp) override;
   std::span<StateBlock> updaterState() override { return updater_->state(); }
@@ -46,8 +46,8 @@ class ReferenceModel final : public Model {
   };
   /// Of one of the two dense layers, 0 or 1.
   Weights weightsOf(int layer) const;
-  /// Writes the gradients of one of the two, and tells whoever waits for them.
-  void setGradients(int layer, const std::pair<Array, Array>& weightAndBias, const GradientReady& onReady);
+  /// Writes the gradients of one of the two.
+  void setGradients(int layer, const std::pair<Array, Array>& weightAndBias);
   /// Drops what the batch of this stamp drops.
   Array dropped(const Array& x, const BatchStamp& stamp) const;
 

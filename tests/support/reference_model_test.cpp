@@ -60,7 +60,7 @@ TEST_CASE("the reference model's loss and gradient are the float32 network's, dr
         0);
   for (auto& batch : everyKindOfBatch(options)) {
     batch.stamp = {.sequence = 2, .epoch = 3, .iteration = 40, .firstExample = 57};
-    const StepScore wide = reference.gradient(batch, {}).wait(), narrow = network.gradient(batch, {}).wait();
+    const StepScore wide = reference.gradient(batch).wait(), narrow = network.gradient(batch).wait();
     CHECK(narrow.weight == wide.weight);
     CHECK(narrow.score == doctest::Approx(wide.score).epsilon(1e-6));
     CHECK(maxError(network.block(BlockKind::Gradients).values, valuesOf(reference, BlockKind::Gradients)) <
@@ -77,21 +77,11 @@ TEST_CASE("the reference model's gradient is that of its loss") {
   }
 }
 
-TEST_CASE("the reference model tells of its gradients, the last layer first") {
-  ReferenceModel model;
-  std::vector<std::string> names;
-  model.gradient(classBatch({6}, 3, 4, 1), [&](std::span<const Segment> segments, const Event& event) {
-    CHECK(event.complete());
-    for (const auto& segment : segments) names.push_back(segment.name);
-  });
-  CHECK(names == std::vector<std::string>{"output.weight", "output.bias", "dense1.weight", "dense1.bias"});
-}
-
 TEST_CASE("a batch whose examples are all masked has weight 0 and no gradient") {
   ReferenceModel model;
   Batch batch = classBatch({6}, 3, 4, 1);
   batch.masks.push_back({"mask", Tensor::of({0, 0, 0}, {3})});
-  const StepScore score = model.gradient(batch, {}).wait();
+  const StepScore score = model.gradient(batch).wait();
   CHECK(score.weight == 0);
   CHECK(score.score == 0);
   CHECK(maxError(model.block(BlockKind::Gradients).values,
@@ -107,13 +97,13 @@ TEST_CASE(
     Array sum(model.block(BlockKind::Gradients).values.shape());
     double total = 0;
     for (const auto& [begin, end] : {std::pair{0, 2}, std::pair{2, 9}}) {
-      const double weight = model.gradient(partOf(batch, begin, end), {}).wait().weight;
+      const double weight = model.gradient(partOf(batch, begin, end)).wait().weight;
       const Array part = valuesOf(model, BlockKind::Gradients);
       for (std::size_t i = 0; i < sum.values.size(); ++i) sum.values[i] += weight * part.values[i];
       total += weight;
     }
     for (double& value : sum.values) value /= total;
-    model.gradient(batch, {});
+    model.gradient(batch);
     CHECK(maxError(model.block(BlockKind::Gradients).values, sum) < 1e-14);
   }
 }

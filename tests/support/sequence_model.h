@@ -69,9 +69,7 @@ class SequenceModel final : public Model {
     if (control_->onReplicate) return control_->onReplicate(number, context);
     return std::make_unique<SequenceModel>(options_, control_, &context);
   }
-  StepTicket gradient(const Batch&, const GradientReady&) override {
-    throw InvalidArgument("sequence: it has no loss");
-  }
+  StepTicket gradient(const Batch&) override { throw InvalidArgument("sequence: it has no loss"); }
   std::span<StateBlock> blocks() override { return blocks_; }
 
   using Model::forward;

@@ -68,7 +68,7 @@ std::unique_ptr<Model> ToyModel::replicate(Context& context) const {
   return replica;
 }
 
-StepTicket ToyModel::gradient(const Batch& batch, const GradientReady&) {
+StepTicket ToyModel::gradient(const Batch& batch) {
   const Tensor& x = batch.features.front().value;
   control_->record({batch.stamp, std::this_thread::get_id(), this, blocks_[0].values.data<float>(),
                     parameters(), iteration(), epoch()});

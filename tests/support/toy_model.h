@@ -64,7 +64,7 @@ class ToyModel final : public Model {
   ~ToyModel() override;
 
   std::unique_ptr<Model> replicate(Context& context) const override;
-  StepTicket gradient(const Batch& batch, const GradientReady& onReady) override;
+  StepTicket gradient(const Batch& batch) override;
   double update(const BatchStamp& stamp) override;
   std::span<StateBlock> blocks() override { return blocks_; }
   /// Each example plus the parameters.

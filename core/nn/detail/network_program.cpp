@@ -1,7 +1,6 @@
 #include "muster/core/nn/detail/network_program.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/detail/memory_plan.h"
@@ -110,9 +109,9 @@ void NetworkProgram::addNode(const NetworkNode& node, std::span<const std::size_
     const Value& value = values_[values[input]];
     binding.inputs.push_back({.shape = value.shape, .layout = value.layout});
   }
-  Node made{
-      .program = compile(node, binding), .segments = node.segments, .asInEvaluation = node.settings.frozen};
-  if (training && !node.segments.empty()) made.ready = Event(context_);
+  Node made{.program = compile(node, binding),
+            .runsBackward = !std::ranges::all_of(node.segments, &Segment::frozen),
+            .asInEvaluation = node.settings.frozen};
   const Layout wanted = made.program->inputLayout();
   for (const std::size_t input : node.inputs)
     made.inputs.push_back({.value = inLayout(values[input], wanted)});
@@ -142,9 +141,7 @@ std::unique_ptr<VertexProgram> NetworkProgram::compile(const NetworkNode& node,
 
 void NetworkProgram::append(Node node, const Shape& output) {
   const auto isLearned = [&](const Slot& slot) { return values_[slot.value].learned; };
-  const auto isTrained = [](const Segment& segment) { return !segment.frozen; };
-  node.runsBackward =
-      std::ranges::any_of(node.inputs, isLearned) || std::ranges::any_of(node.segments, isTrained);
+  node.runsBackward = node.runsBackward || std::ranges::any_of(node.inputs, isLearned);
   node.output = values_.size();
   values_.push_back({.shape = output, .layout = node.program->outputLayout(), .learned = node.runsBackward});
   nodes_.push_back(std::move(node));
@@ -312,12 +309,10 @@ void NetworkProgram::forward(std::span<const Tensor* const> features, const Step
       node.program->forwardAll(node.x, values_[node.output].value, node.asInEvaluation ? evaluation : info);
 }
 
-void NetworkProgram::backward(const StepInfo& info, const GradientReady& onReady, bool withInputGradient) {
+void NetworkProgram::backward(const StepInfo& info, bool withInputGradient) {
   StepInfo evaluation = info;
   evaluation.training = false;
-  // Whoever is told of a node's gradients wants them whole.
-  std::optional<AsideScope> aside;
-  if (!onReady) aside.emplace(context_);
+  AsideScope aside(context_);
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     Node& node = nodes_[i];
     if (!node.runsBackward && !withInputGradient) continue;
@@ -327,16 +322,13 @@ void NetworkProgram::backward(const StepInfo& info, const GradientReady& onReady
       node.gradX[s] = !wanted ? Tensor() : slot.writes ? values_[slot.value].gradient : slot.scratch;
     }
     Value& output = values_[node.output];
-    if (aside) aside->permit(node.goesAside);
+    aside.permit(node.goesAside);
     if (!node.program->aliasesInput())
       node.program->backwardAll(node.x, output.value, output.gradient, node.gradX,
                                 node.asInEvaluation ? evaluation : info);
     addShares(node, withInputGradient);
-    if (!onReady || node.segments.empty()) continue;
-    node.ready.record(context_);
-    onReady(node.segments, node.ready);
   }
-  if (aside) aside->join();
+  aside.join();
 }
 
 /// Brings a node's gradients by its inputs where they belong, as far as they are not there yet.

@@ -25,9 +25,9 @@ class NetworkProgram {
   /// Where the derivative by an output is written before `backward`; the shape of the output.
   Tensor& outputGradient(std::size_t index) { return values_[outputs_[index]].gradient; }
   /// Behind `forward` with the same `info`: overwrites the gradients of all parameters that need them, last
-  /// node first, and reports them; those before the first parameter to be learned only with
+  /// node first; those before the first parameter to be learned only with
   /// `withInputGradient`.
-  void backward(const StepInfo& info, const GradientReady& onReady, bool withInputGradient = false);
+  void backward(const StepInfo& info, bool withInputGradient = false);
   /// The derivative by an input, in the layout that the first to read it wants.
   const Tensor& inputGradient(std::size_t index) const { return values_[index].gradient; }
 
@@ -55,12 +55,10 @@ class NetworkProgram {
     std::unique_ptr<VertexProgram> program;
     std::vector<Slot> inputs = {};
     std::size_t output = 0;
-    std::span<const Segment> segments = {};
-    bool runsBackward = false;
+    bool runsBackward = false;               // it, or something before it, has parameters to learn
     bool asInEvaluation = false;             // frozen
     bool goesAside = false;                  // some of its backward pass may
     std::vector<Tensor> x = {}, gradX = {};  // as the program takes them
-    Event ready = {};                        // its parameters' gradients are complete
   };
 
   void addNode(const NetworkNode& node, std::span<const std::size_t> values, bool training);

@@ -36,22 +36,24 @@ void StepRunner::run(std::uint64_t number, StepWork work) {
   Place& place = places_[current_];
   auto& graph = place.graphs[static_cast<std::size_t>(work)];
   if (!graph && !(recordable_ && ranOnce_[static_cast<std::size_t>(work)] && record(place, work)))
-    return run(number, work, enqueue_);
-  graph->launch();
-  ++launched_;
-  enqueued(place, number, work);
+    runCallByCall(place, work);
+  else {
+    graph->launch();
+    ++launched_;
+  }
+  place.done.record(context_);
+  place.number = number;
+  place.work = work;
 }
 
-void StepRunner::run(std::uint64_t number, StepWork work, const Enqueue& enqueue) {
-  Place& place = places_[current_];
+void StepRunner::runCallByCall(Place& place, StepWork work) {
   try {
-    enqueue(place.lane, work);
+    enqueue_(place.lane, work);
   } catch (...) {
     waitAfterFailure();
     throw;
   }
   ranOnce_[static_cast<std::size_t>(work)] = true;
-  enqueued(place, number, work);
 }
 
 /// Nothing of a step that was enqueued in part shall read the lane when it is used again.
@@ -80,12 +82,6 @@ bool StepRunner::record(Place& place, StepWork work) {
   } catch (const OutOfMemory& error) {  // a graph takes memory of the device
     return refuse(error);
   }
-}
-
-void StepRunner::enqueued(Place& place, std::uint64_t number, StepWork work) {
-  place.done.record(context_);
-  place.number = number;
-  place.work = work;
 }
 
 const StepRunner::Place* StepRunner::placeOf(std::uint64_t number) const {

@@ -40,8 +40,6 @@ class StepRunner {
   StepLane& begin(const Batch& batch);
   /// Enqueues the step of that lane.
   void run(std::uint64_t number, StepWork work);
-  /// The same, call by call, by another function.
-  void run(std::uint64_t number, StepWork work, const Enqueue& enqueue);
 
   /// Whether step `number` has gone through here and is not settled yet.
   bool underWay(std::uint64_t number) const { return placeOf(number) != nullptr; }
@@ -65,7 +63,7 @@ class StepRunner {
 
   const Place* placeOf(std::uint64_t number) const;
   void settle(Place& place);
-  void enqueued(Place& place, std::uint64_t number, StepWork work);
+  void runCallByCall(Place& place, StepWork work);
   bool record(Place& place, StepWork work);
   void waitAfterFailure() noexcept;
 

@@ -55,7 +55,7 @@ TEST_CASE("what reads a gradient late finds it whole at the end of the backward 
   MultiLayerNetwork model(configuration);
   model.init();
   seen.clear();
-  model.gradient(test::classBatch({8}, 5, 3, 7), {});
+  model.gradient(test::classBatch({8}, 5, 3, 7));
   REQUIRE(seen.size() == kLayers);
   for (std::size_t i = 0; i < kLayers; ++i) {
     CAPTURE(i);

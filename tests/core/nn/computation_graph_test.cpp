@@ -139,7 +139,7 @@ TEST_CASE("a step weighs as much as the output with the largest normaliser") {
   ComputationGraph model(twoTasks());
   model.init();
   Batch batch = taskBatch(4, 1);
-  const auto weight = [&] { return model.gradient(batch, {}).wait().weight; };
+  const auto weight = [&] { return model.gradient(batch).wait().weight; };
   CHECK(weight() == 4);
   batch.masks = {{"digit", Tensor::zeros({4})}};
   CHECK(weight() == 4);
@@ -424,9 +424,7 @@ TEST_CASE("what cannot be is refused by name") {
         "float32 [3] on cpu");
   batch.masks.clear();
   batch.labels.front().value.data<std::int64_t>()[2] = 3;
-  CHECK(test::thrown<InvalidArgument>([&] {
-          model.gradient(batch, {});
-        }).starts_with("network: output digit: "));
+  CHECK(test::thrown<InvalidArgument>([&] { model.gradient(batch); }).starts_with("network: output digit: "));
   CHECK(test::thrown<InvalidArgument>([&] {
           Tensor out;
           model.forward(batch.features.front().value, out, {});

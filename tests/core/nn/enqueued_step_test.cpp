@@ -104,8 +104,8 @@ void checkBothWays(const Configuration& configuration, const std::vector<Batch>&
   CHECK(sameState(enqueued, atOnce));
   CHECK(atOnce.launchedSteps() == 0);
   CHECK((enqueued.launchedSteps() > 0) == recordable);
-  enqueued.gradient(batches[0], {});
-  atOnce.gradient(batches[0], {});
+  enqueued.gradient(batches[0]);
+  atOnce.gradient(batches[0]);
   CHECK(sameState(enqueued, atOnce));
   CHECK(
       test::sameBits(enqueued.block(BlockKind::Gradients).values, atOnce.block(BlockKind::Gradients).values));

@@ -145,7 +145,7 @@ TEST_CASE("a step by hand has the bits of gradient()") {
     model.init();
     auto batch = classes ? test::classBatch({2, 9, 8}, 10, 3, 1) : test::targetBatch({2, 9, 8}, 10, 3, 1);
     batch.stamp = {.epoch = 4, .firstExample = 20};
-    model.gradient(batch, {});
+    model.gradient(batch);
     const Tensor expected = cloneTensor(gradients(model));
     setZero(model.block(BlockKind::Gradients).values, model.context());
 
@@ -169,7 +169,7 @@ TEST_CASE("the gradient by the input is computed only where it is asked for") {
        .layers = {Spy{.asked = &asked}, Dense{.units = 3}, Spy{.asked = &asked}, Output{.classes = 2}}});
   model.init();
   const auto batch = test::classBatch({4}, 5, 2, 1);
-  model.gradient(batch, {});
+  model.gradient(batch);
   CHECK(asked == std::vector<bool>{true});  // the first spy stands before all parameters
   Tensor output, gradInput;
   model.forward(batch.features[0].value, output, {});
@@ -181,7 +181,7 @@ TEST_CASE("the gradient by the input is computed only where it is asked for") {
   model.backward(gradOutput, &gradInput);
   CHECK(asked == std::vector<bool>{true, true});
   asked.clear();
-  model.gradient(batch, {});
+  model.gradient(batch);
   CHECK(asked == std::vector<bool>{true});
 }
 
@@ -220,7 +220,7 @@ TEST_CASE("a chain without an output: no loss, but forward, output, clone and fi
   const std::string noLoss =
       "network: it has no loss, as its last layer is dense, not an output; run it by forward() and "
       "backward()";
-  CHECK(test::thrown<InvalidArgument>([&] { model.gradient(batch, {}); }) == noLoss);
+  CHECK(test::thrown<InvalidArgument>([&] { model.gradient(batch); }) == noLoss);
   CHECK(test::thrown<InvalidArgument>([&] { model.step(batch); }) == noLoss);
   CHECK(test::thrown<InvalidArgument>([&] { model.score(batch); }) == noLoss);
   InMemoryDataSetIterator data(batch.features[0].value, batch.labels[0].value, 3);
@@ -245,7 +245,7 @@ TEST_CASE("backward is refused unless its forward's activations are there") {
   CHECK(refusal().empty());
   model.output(input);  // has memory of its own
   CHECK(refusal().empty());
-  model.gradient(batch, {});
+  model.gradient(batch);
   CHECK(refusal().starts_with(missing));
   model.forward(input, output);
   for (std::int64_t size = 1; size <= 9; ++size)

@@ -161,7 +161,7 @@ void checkLoss(std::string_view name, const Output& output, const Tensor& labels
   if (mask.defined()) batch.masks.push_back({"mask", mask});
   const Tensor& gradients = model.block(BlockKind::Gradients).values;
   std::ranges::fill(gradients.span<float>(), std::numeric_limits<float>::quiet_NaN());
-  const auto step = model.gradient(batch, {}).wait();
+  const auto step = model.gradient(batch).wait();
   CHECK(step.score == doctest::Approx(golden.score).epsilon(1e-6));
   CHECK(step.weight == golden.weight);
   for (const auto& [segment, shape, gradient] : golden.parameters) {

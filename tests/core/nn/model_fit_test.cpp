@@ -134,7 +134,7 @@ class LateModel final : public Model, PendingScores {
     blocks_.push_back(StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table));
   }
   std::unique_ptr<Model> replicate(Context&) const override { return std::make_unique<LateModel>(); }
-  StepTicket gradient(const Batch&, const GradientReady&) override { return StepTicket(StepScore{}); }
+  StepTicket gradient(const Batch&) override { return StepTicket(StepScore{}); }
   std::span<StateBlock> blocks() override { return blocks_; }
   StepTicket step(const Batch& batch) override {
     scores_.push_back(batch.features[0].value.data<float>()[0]);

@@ -264,16 +264,6 @@ TEST_CASE("a clone is equal and independent; the input shape can come from the f
   CHECK_FALSE(sameBits(copy->block(BlockKind::Parameters).values, model.block(BlockKind::Parameters).values));
 }
 
-TEST_CASE("gradients are ready last layer first") {
-  MultiLayerNetwork model(lenet());
-  model.init();
-  std::vector<std::string> order;
-  model.gradient(
-      test::classBatch({1, 28, 28}, 16, 10, 4),
-      [&](std::span<const Segment> segments, const Event&) { order.push_back(segments.front().name); });
-  CHECK(order == std::vector<std::string>{"output.weight", "dense1.weight", "conv2.weight", "conv1.weight"});
-}
-
 TEST_CASE("what cannot be is refused by name") {
   const auto network = [](std::vector<Layer> layers, Shape input = {1, 8, 8}) {
     return messageOf([&] { MultiLayerNetwork({.inputShape = input, .layers = layers}); });

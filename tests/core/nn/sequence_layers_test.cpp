@@ -106,7 +106,7 @@ TEST_CASE("what padding holds changes neither outputs, score nor gradients") {
     Batch batch = test::sequenceBatch(kInput, 5, kClasses, 3, true);
     MultiLayerNetwork model({.seed = 7, .inputShape = kInput, .layers = layers});
     model.init();
-    const double score = model.gradient(batch, {}).wait().score;
+    const double score = model.gradient(batch).wait().score;
     const Tensor gradient = cloneTensor(model.block(BlockKind::Gradients).values);
     const Tensor& mask = batch.masks.front().value;
     for (std::int64_t i = 0; i < mask.elements(); ++i)
@@ -114,7 +114,7 @@ TEST_CASE("what padding holds changes neither outputs, score nor gradients") {
         std::fill_n(batch.features.front().value.data<float>() + 3 * i, 3, nan);
         batch.labels.front().value.data<std::int64_t>()[i] = -1;
       }
-    const auto step = model.gradient(batch, {}).wait();
+    const auto step = model.gradient(batch).wait();
     CHECK(step.score == score);
     CHECK(step.weight == std::ranges::count(mask.span<float>(), 1.0f));
     CHECK(test::sameBits(model.block(BlockKind::Gradients).values, gradient));
@@ -220,7 +220,7 @@ TEST_CASE("attention with and without a mask, one after the other, gives the bit
          .layers = {Dense{.units = 4, .activation = Activation::Tanh, .perStep = true},
                     SelfAttention{.heads = 2}, Output{.classes = kClasses, .perStep = true}}});
     model.init();
-    for (const bool mask : masked) model.gradient(test::sequenceBatch(kInput, 5, kClasses, 3, mask), {});
+    for (const bool mask : masked) model.gradient(test::sequenceBatch(kInput, 5, kClasses, 3, mask));
     return cloneTensor(model.block(BlockKind::Gradients).values);
   };
   CHECK(test::sameBits(gradientOf({true, false}), gradientOf({false})));

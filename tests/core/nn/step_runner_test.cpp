@@ -110,15 +110,6 @@ TEST_CASE("the first step of each work is run call by call, those behind it are 
   CHECK(steps.runner.launched() == 4);
   steps.runner.finish();
   CHECK(steps.settled == std::vector<std::string>{"1u", "2u", "3g", "4u", "5u", "6g"});
-  // Where somebody looks on, it is call by call in any case.
-  steps.runner.begin(batchOf(3));
-  int seen = 0;
-  steps.runner.run(7, StepWork::Gradient, [&](StepLane& lane, StepWork work) {
-    ++seen;
-    steps.enqueue(lane, work);
-  });
-  CHECK(seen == 1);
-  CHECK(steps.runner.launched() == 4);
 }
 
 TEST_CASE("what cannot be recorded is always run call by call") {
