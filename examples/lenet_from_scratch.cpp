@@ -25,7 +25,7 @@
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/ops/update.h"
-#include "muster/parallel/collective/all_reduce.h"
+#include "muster/parallel/exchange/all_reduce.h"
 #include "muster/parallel/split_and_load.h"
 
 using namespace muster;

@@ -2,8 +2,9 @@
 #include <map>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/detail/internals.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "muster/parallel/worker/placement.h"
+#include "muster/parallel/runtime/placement.h"
 
 namespace muster {
 namespace {
@@ -140,6 +141,11 @@ Builder& Builder::sharedGradients(SharedGradientsOptions options) {
 
 Builder& Builder::listeners(Listeners listeners) {
   options_.listeners = std::move(listeners);
+  return *this;
+}
+
+Builder& Builder::internals(const detail::Internals& internals) {
+  options_.internals = std::make_shared<const detail::Internals>(internals);
   return *this;
 }
 

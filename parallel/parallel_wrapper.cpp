@@ -6,15 +6,15 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
-#include "muster/parallel/averaging/periodic_averaging.h"
-#include "muster/parallel/averaging/shared_gradients.h"
-#include "muster/parallel/averaging/synchronous_gradients.h"
-#include "muster/parallel/detail/stall_patience.h"
-#include "muster/parallel/worker/dispatcher.h"
-#include "muster/parallel/worker/evaluation_run.h"
-#include "muster/parallel/worker/replica_set.h"
-#include "muster/parallel/worker/stall_watch.h"
-#include "muster/parallel/worker/watched_iterator.h"
+#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/evaluation/evaluation_run.h"
+#include "muster/parallel/runtime/stall_watch.h"
+#include "muster/parallel/strategies/averaging.h"
+#include "muster/parallel/strategies/shared_gradients.h"
+#include "muster/parallel/strategies/synchronous_gradients.h"
+#include "muster/parallel/training/dispatcher.h"
+#include "muster/parallel/training/replica_set.h"
+#include "muster/parallel/training/watched_iterator.h"
 
 namespace muster {
 namespace {
@@ -39,6 +39,10 @@ std::optional<std::int64_t> batchesPerEpoch(const DataSetIterator& data) {
     throw TrainingError(fmt::format("the data iterator failed to tell its size: {}", describe(cause)), -1,
                         cause);
   }
+}
+
+detail::Internals internalsOf(const ParallelOptions& options) {
+  return options.internals ? *options.internals : detail::Internals{};
 }
 
 Placements place(const ParallelOptions& options) {
@@ -144,8 +148,8 @@ ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
       strategy_(makeStrategy(options_)),
       placements_(place(options_)),
       replicas_(model, placements_.workers, options_.threadsPerWorker, options_.averageUpdaters,
-                strategy_->localWork()),
-      watch_(everybody(), detail::stallPatience()) {
+                strategy_->localWork(), internalsOf(options_)),
+      watch_(everybody(), internalsOf(options_).stallPatience) {
   if (options_.reportScoreAfterAveraging) all_.push_back(std::make_shared<ReportListener>());
   for (std::int64_t i = 0; i < options_.prefetchBuffer + options_.workers; ++i)
     batches_.push_back(std::make_unique<Batch>());
@@ -233,13 +237,13 @@ void ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data) {
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
   replicas_.spread();
-  strategy_->begin(replicas_.collective());
+  strategy_->begin(replicas_.exchange());
   replicas_.setTrained(true);
 }
 
 void ParallelWrapper::Impl::run(DataSetIterator& data, std::int64_t epochs) {
   FitRun run(options_.workers, batches_, *strategy_, stop_, !listenersOf(ListenerScope::Merged).empty(),
-             model_.iteration(), model_.epoch(), replicas_.made() ? &replicas_.collective() : nullptr,
+             model_.iteration(), model_.epoch(), replicas_.made() ? &replicas_.exchange() : nullptr,
              placements_.coresToSpare ? kPatience : std::chrono::nanoseconds(0));
   filledMeetings_ = 0;
   const FitEvent start{*this, model_.epoch(), epochs, batchesPerEpoch(data)};
@@ -263,7 +267,7 @@ void ParallelWrapper::Impl::train(FitRun& run, DataSetIterator& data, std::int64
   std::vector<TaskEnd> ends;
   try {
     for (const auto& worker : replicas_.workers())
-      ends.push_back(worker->train(run, epochs, replicas_.collective(), workerListeners));
+      ends.push_back(worker->train(run, epochs, replicas_.exchange(), workerListeners));
     ends.push_back(reader_.submit([&run, &data, workers = options_.workers, epochs, &activity = reading_] {
       dispatch(run, data, workers, epochs, activity);
     }));

@@ -10,10 +10,13 @@
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/model.h"
-#include "muster/parallel/averaging/threshold_rule.h"
+#include "muster/parallel/strategies/threshold_rule.h"
 #include "muster/parallel/training_mode.h"
 
 namespace muster {
+namespace detail {
+struct Internals;
+}
 
 /// Everything that a ParallelWrapper can be told, as the Builder collects it.
 struct ParallelOptions {
@@ -31,6 +34,7 @@ struct ParallelOptions {
   int threadsPerWorker = 1;
   bool pinThreads = true;
   Listeners listeners = {};
+  std::shared_ptr<const detail::Internals> internals = {};  ///< for tests; null: the defaults
 };
 
 /// Trains a model with several workers at once. Each worker is a thread with a full replica of the model on a
@@ -148,6 +152,8 @@ class ParallelWrapper::Builder {
   Builder& sharedGradients(SharedGradientsOptions options);
   /// Listeners of either scope; replaces those given before.
   Builder& listeners(Listeners listeners);
+  /// For tests: what they change inside.
+  Builder& internals(const detail::Internals& internals);
 
   /// @throws InvalidArgument naming an option out of range, or workers on GPUs and on the CPU together;
   ///         DeviceUnavailable for a device that cannot be used, with those that can.

@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "examples/support/number_text.h"
-#include "muster/parallel/averaging/threshold_rule.h"
+#include "muster/parallel/strategies/threshold_rule.h"
 
 namespace convergence {
 namespace {

@@ -6,9 +6,9 @@
 #include "muster/core/base/error.h"
 #include "muster/core/ops/accumulate.h"
 #include "muster/core/ops/axpy.h"
-#include "muster/parallel/collective/collective.h"
 #include "muster/parallel/data_parallel/replica_thread.h"
-#include "muster/parallel/worker/replica_check.h"
+#include "muster/parallel/exchange/exchange.h"
+#include "muster/parallel/runtime/replica_check.h"
 
 namespace muster {
 namespace {
@@ -91,7 +91,7 @@ struct DataParallel::Impl {
   std::size_t active = 0;  // replicas that took part in the last forward; 0 where there was none
   Shape outputShape;       // of the last forward
   DType outputType = DType::Float32;
-  PeerExchange exchange;                                 // of the replicas in a pass
+  PeerSums exchange;                                     // of the replicas in a pass
   std::vector<std::unique_ptr<ReplicaThread>> replicas;  // last: threads end before what they use
 };
 

@@ -13,7 +13,7 @@ ModelBlocks::ModelBlocks(Model& model) : gradients(model.block(BlockKind::Gradie
   }
 }
 
-ReplicaThread::ReplicaThread(int number, Placement where, PeerExchange& exchange)
+ReplicaThread::ReplicaThread(int number, Placement where, PeerSums& exchange)
     : index(number), placement(std::move(where)), peers(exchange, number), thread([this] {
         model.reset();
         context.reset();

@@ -7,9 +7,9 @@
 
 #include "muster/core/nn/model.h"
 #include "muster/parallel/data_parallel/split.h"
-#include "muster/parallel/worker/peer_exchange.h"
-#include "muster/parallel/worker/placement.h"
-#include "muster/parallel/worker/task_thread.h"
+#include "muster/parallel/runtime/placement.h"
+#include "muster/parallel/runtime/task_thread.h"
+#include "muster/parallel/training/peer_sums.h"
 
 namespace muster {
 
@@ -28,7 +28,7 @@ struct ModelBlocks {
 /// parts of a pass. While no task runs its members are the caller's.
 struct ReplicaThread {
   /// @param exchange  outlives it.
-  ReplicaThread(int number, Placement where, PeerExchange& exchange);
+  ReplicaThread(int number, Placement where, PeerSums& exchange);
 
   /// As in "replica 1 on cpu".
   std::string name() const;

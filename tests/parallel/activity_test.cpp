@@ -1,4 +1,4 @@
-#include "muster/parallel/worker/activity.h"
+#include "muster/parallel/runtime/activity.h"
 
 #include <doctest/doctest.h>
 

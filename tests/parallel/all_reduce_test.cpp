@@ -1,4 +1,4 @@
-#include "muster/parallel/collective/all_reduce.h"
+#include "muster/parallel/exchange/all_reduce.h"
 
 #include <doctest/doctest.h>
 

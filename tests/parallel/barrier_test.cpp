@@ -1,4 +1,4 @@
-#include "muster/parallel/worker/barrier.h"
+#include "muster/parallel/runtime/barrier.h"
 
 #include <doctest/doctest.h>
 

@@ -5,8 +5,8 @@
 
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/core/tensor/exchange.h"
-#include "muster/parallel/detail/device_groups.h"
+#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/exchange/transport.h"
 #include "tests/support/devices.h"
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
@@ -18,12 +18,6 @@ using namespace muster::test;
 namespace {
 
 constexpr std::int64_t kWidth = 67;
-
-/// While it lives, wrappers treat the CPU as so many devices; 0: as the CPU.
-struct Pretended {
-  explicit Pretended(int devices) { detail::pretendDevices(devices); }
-  ~Pretended() { detail::pretendDevices(0); }
-};
 
 struct Trained {
   std::vector<float> parameters, statistics, velocity;
@@ -48,10 +42,10 @@ struct Setting {
 
 /// Two fits of two epochs, the last round of each partial.
 Trained train(const Setting& s) {
-  const Pretended pretended(s.devices);
   ToyModel model({.size = kWidth, .training = halfNesterovs(), .statistics = true});
   auto divergence = std::make_shared<Divergence>();
   auto builder = toyWrapper(model, s.workers, s.mode == TrainingMode::Averaging ? 2 : 1);
+  builder.internals({.pretendedDevices = s.devices});
   builder.trainingMode(s.mode).averageUpdaters(s.averageUpdaters).listeners({divergence});
   if (s.mode == TrainingMode::Averaging) builder.measureDivergence(true);
   auto wrapper = builder.build();
@@ -99,11 +93,10 @@ TEST_CASE("every mode trains on several devices what it trains on one") {
 
 TEST_CASE("replicas on several devices are equal after every merge") {
   for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
-    const Pretended pretended(2);
     auto control = std::make_shared<ToyControl>();
     ToyModel model({.size = kWidth}, control);
     ToyIterator data(randomBatches(3, 15, 4, kWidth), kWidth);
-    toyWrapper(model, 5).trainingMode(mode).build().fit(data);
+    toyWrapper(model, 5).internals({.pretendedDevices = 2}).trainingMode(mode).build().fit(data);
     CHECK(checkReplicasEqual(*control) == 12);
   }
 }
@@ -115,15 +108,14 @@ TEST_CASE("the plan says how replicas on several devices are merged, by the rout
         "{}: 3 batches a round",
         route);
   };
-  const Pretended pretended(2);
   for (const bool works : {true, false}) {
     ToyModel model;
-    auto wrapper = toyWrapper(model, 3).build();
+    detail::Internals internals{.pretendedDevices = 2};
+    if (!works) internals.failingRoute = Route::Peers;
+    auto wrapper = toyWrapper(model, 3).internals(internals).build();
     CHECK(wrapper.plan() == planBy("peer copies"));
-    if (!works) detail::pretendFailure(Route::Peers);
     auto data = ToyIterator::ofValues({4, 4, 4});
     wrapper.fit(data);
-    detail::pretendFailure({});
     CHECK(wrapper.plan() == planBy(works ? "peer copies" : "the host"));
     wrapper.fit(data);
     CHECK(wrapper.plan() == planBy(works ? "peer copies" : "the host"));
@@ -132,10 +124,9 @@ TEST_CASE("the plan says how replicas on several devices are merged, by the rout
 
 TEST_CASE("a failure on one of several devices leaves the model as it was merged last") {
   for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
-    const Pretended pretended(2);
     auto control = std::make_shared<ToyControl>();
     ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}}, control);
-    auto wrapper = toyWrapper(model, 4).trainingMode(mode).build();
+    auto wrapper = toyWrapper(model, 4).internals({.pretendedDevices = 2}).trainingMode(mode).build();
     // Rounds of four: from 0 to 2, then {4, 4, fails, 4}.
     auto data = ToyIterator::ofValues({4, 4, 4, 4, 4, 4, 4, 4});
     control->onStep = [](const Batch& batch) {
@@ -153,7 +144,6 @@ TEST_CASE("a failure on one of several devices leaves the model as it was merged
 
 TEST_CASE("listeners look at the model and evaluate it in the middle of a training on several devices") {
   const auto run = [](int devices) {
-    const Pretended pretended(devices);
     ToyModel model({.size = 3, .training = halfNesterovs()});
     std::vector<float> seen;
     auto watcher = std::make_shared<RecordingListener>(
@@ -163,7 +153,12 @@ TEST_CASE("listeners look at the model and evaluate it in the middle of a traini
           seen.insert(seen.end(), values.begin(), values.end());
         });
     ToyIterator data(randomBatches(5, 8, 4, 3), 3);
-    toyWrapper(model, 4).averageUpdaters(false).listeners({watcher}).build().fit(data, 2);
+    toyWrapper(model, 4)
+        .internals({.pretendedDevices = devices})
+        .averageUpdaters(false)
+        .listeners({watcher})
+        .build()
+        .fit(data, 2);
     return seen;
   };
   CHECK(run(4) == run(0));

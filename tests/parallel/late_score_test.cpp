@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/detail/device_groups.h"
+#include "muster/parallel/detail/internals.h"
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
 
@@ -65,12 +65,6 @@ class LateModel final : public Model, PendingScores {
   std::vector<double> scores_;
 };
 
-/// While it lives, wrappers treat the CPU as a device on which work is enqueued.
-struct PretendedDevice {
-  PretendedDevice() { detail::pretendDevices(1); }
-  ~PretendedDevice() { detail::pretendDevices(0); }
-};
-
 /// Steps wait until all batches of their epoch are there: a worker goes on only where there is one to go on
 /// with.
 /// @param then  is called in a step that has waited.
@@ -85,8 +79,10 @@ void readAhead(ToyIterator& data, LateModel& model, std::int64_t batches, LateMo
   });
 }
 
+/// The wrapper treats the CPU as a device on which work is enqueued.
 auto aloneOnDevice(LateModel& model, std::int64_t frequency) {
   auto builder = toyWrapper(model, 1, frequency);
+  builder.internals({.pretendedDevices = 1});
   builder.prefetchBuffer(16);
   return builder;
 }
@@ -133,7 +129,6 @@ TEST_CASE("of a bad score and a step behind it that fails the score is told") {
 }
 
 TEST_CASE("alone on a device, a worker goes on before its round's scores are read") {
-  const PretendedDevice pretended;
   LateModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
   readAhead(data, model, 5);
@@ -157,7 +152,6 @@ TEST_CASE("alone on a device, a worker goes on before its round's scores are rea
 }
 
 TEST_CASE("a worker that goes on is merged to what it was at its round's end, in every mode") {
-  const PretendedDevice pretended;
   for (const auto mode : {TrainingMode::Averaging, TrainingMode::SharedGradients}) {
     LateModel model;
     auto wrapper = aloneOnDevice(model, 1).trainingMode(mode).build();
@@ -176,7 +170,6 @@ TEST_CASE("a worker that goes on is merged to what it was at its round's end, in
 }
 
 TEST_CASE("a bad score that is read when the worker has gone on is merged nowhere") {
-  const PretendedDevice pretended;
   LateModel model;
   auto wrapper = aloneOnDevice(model, 2).build();
   auto data = ToyIterator::ofValues({1, 2, 3, std::nanf(""), 5, 6});
@@ -194,7 +187,6 @@ TEST_CASE("a bad score that is read when the worker has gone on is merged nowher
 }
 
 TEST_CASE("a stop finds a worker that has gone on: all that it has trained is merged") {
-  const PretendedDevice pretended;
   const std::pair<float, std::string_view> cases[] = {
       {2, "step1 step2 wait1 wait2 "},
       {3, "step1 step2 wait1 step3 wait2 wait3 "},

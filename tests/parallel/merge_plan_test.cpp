@@ -1,4 +1,4 @@
-#include "muster/parallel/collective/merge_plan.h"
+#include "muster/parallel/exchange/merge_plan.h"
 
 #include <doctest/doctest.h>
 

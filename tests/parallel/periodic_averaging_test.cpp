@@ -1,9 +1,9 @@
-#include "muster/parallel/averaging/periodic_averaging.h"
+#include "muster/parallel/strategies/averaging.h"
 
 #include <doctest/doctest.h>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/collective/collective.h"
+#include "muster/parallel/exchange/exchange.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -12,7 +12,7 @@ using muster::test::thrown;
 namespace {
 
 /// Writes down what it is asked to merge.
-class RecordingCollective final : public Collective {
+class RecordingCollective final : public Exchange {
  public:
   RecordingCollective() : blocks_(3) {
     blocks_[2].name = "gradients";
@@ -58,11 +58,11 @@ TEST_CASE("the period is always the frequency, which is at least 1") {
 
 TEST_CASE("at a meeting each block is merged, with the weights as they are") {
   PeriodicAveraging strategy(1);
-  RecordingCollective collective;
+  RecordingCollective exchange;
   Context context;
   const std::vector<double> weights = {1, 0, 2.5};
-  CHECK(strategy.meet(2, {.weights = weights}, collective, context) == 200);
-  CHECK(collective.merged == "2 parameters 2.5;2 velocity 2.5;");
+  CHECK(strategy.meet(2, {.weights = weights}, exchange, context) == 200);
+  CHECK(exchange.merged == "2 parameters 2.5;2 velocity 2.5;");
 }
 
 TEST_CASE("post-local: every iteration until one, then at the frequency") {
@@ -78,13 +78,13 @@ TEST_CASE("post-local: every iteration until one, then at the frequency") {
 
 TEST_CASE("the divergence is measured where that is asked for, over all slices of the parameters") {
   PeriodicAveraging measuring(1, 0, true), plain(1);
-  RecordingCollective collective;
+  RecordingCollective exchange;
   Context context;
   const std::vector<double> weights = {1, 0, 2.5};
   for (auto* strategy : {&measuring, &plain}) {
-    strategy->begin(collective);
+    strategy->begin(exchange);
     for (int participant = 0; participant < 3; ++participant)
-      strategy->meet(participant, {.weights = weights}, collective, context);
+      strategy->meet(participant, {.weights = weights}, exchange, context);
   }
   CHECK(measuring.divergence() == 0.5);  // sqrt((1 + 2 + 3) / (3 * 8))
   CHECK(plain.divergence() == 0);

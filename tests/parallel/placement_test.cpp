@@ -1,4 +1,4 @@
-#include "muster/parallel/worker/placement.h"
+#include "muster/parallel/runtime/placement.h"
 
 #include <doctest/doctest.h>
 

@@ -1,10 +1,10 @@
-#include "muster/parallel/worker/stall_watch.h"
+#include "muster/parallel/runtime/stall_watch.h"
 
 #include <doctest/doctest.h>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
-#include "muster/parallel/detail/stall_patience.h"
+#include "muster/parallel/detail/internals.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -14,20 +14,16 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What is logged while it lives; the patience of wrappers built meanwhile is short.
+/// Collects what is logged while it lives.
 class Log {
  public:
-  explicit Log(std::chrono::milliseconds patience = 60ms) : patienceBefore_(detail::stallPatience()) {
-    detail::setStallPatience(patience);
+  Log() {
     sinkBefore_ = setLogSink([this](LogLevel level, std::string_view line) {
       std::scoped_lock lock(mutex_);
       lines_.push_back((level == LogLevel::Warning ? "warning: " : "") + std::string(line));
     });
   }
-  ~Log() {
-    setLogSink(sinkBefore_);
-    detail::setStallPatience(patienceBefore_);
-  }
+  ~Log() { setLogSink(sinkBefore_); }
   std::vector<std::string> lines() const {
     std::scoped_lock lock(mutex_);
     return lines_;
@@ -39,11 +35,12 @@ class Log {
   }
 
  private:
-  const std::chrono::milliseconds patienceBefore_;
   LogSink sinkBefore_;
   mutable std::mutex mutex_;
   std::vector<std::string> lines_;  // guarded by mutex_
 };
+
+const detail::Internals kImpatient{.stallPatience = 60ms};
 
 bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
@@ -59,7 +56,7 @@ TEST_CASE("an iterator that does not come back is named") {
   data.onNext = [&](std::int64_t, std::int64_t batch) {
     if (batch == 2) gate.pass();
   };
-  auto wrapper = toyWrapper(model, 2, 2).build();
+  auto wrapper = toyWrapper(model, 2, 2).internals(kImpatient).build();
   std::jthread training([&] { wrapper.fit(data); });
   const auto line = log.first();
   CHECK(line.starts_with("warning: fit() does not move on: "));
@@ -77,7 +74,7 @@ TEST_CASE("an evaluation is watched, too") {
   data.onNext = [&](std::int64_t, std::int64_t batch) {
     if (batch == 0) gate.pass();
   };
-  auto wrapper = toyWrapper(model, 2).build();
+  auto wrapper = toyWrapper(model, 2).internals(kImpatient).build();
   std::jthread evaluating([&] { CHECK_THROWS_AS(wrapper.evaluate(data), TrainingError); });
   const auto line = log.first();
   CHECK(line.starts_with("warning: evaluate() does not move on: "));
@@ -91,7 +88,7 @@ TEST_CASE("the first batch is watched, too") {
   Gate gate;
   auto data = ToyIterator::ofValues({1, 2, 3});
   data.onReset = [&](std::int64_t) { gate.pass(); };
-  auto wrapper = toyWrapper(model, 2).build();
+  auto wrapper = toyWrapper(model, 2).internals(kImpatient).build();
   std::jthread training([&] { wrapper.fit(data); });
   CHECK(contains(log.first(), "the caller is in the iterator for 0."));
   gate.open();
@@ -105,7 +102,7 @@ TEST_CASE("a step that does not come back is named") {
     if (batch.stamp.sequence == 1) gate.pass();
   };
   auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6, 7, 8});
-  auto wrapper = toyWrapper(model, 2).prefetchBuffer(1).build();
+  auto wrapper = toyWrapper(model, 2).internals(kImpatient).prefetchBuffer(1).build();
   std::jthread training([&] { wrapper.fit(data); });
   const auto line = log.first();
   CHECK(contains(line, "worker 1 is computing (batch 2) for 0."));
@@ -123,7 +120,7 @@ TEST_CASE("listeners of both scopes that do not come back are named") {
     auto listener = std::make_shared<RecordingListener>(scope, [&](const RecordedCall& call, Trainer&) {
       if (call.event == "merge" || (call.event == "iteration" && call.batch == 1)) gate.pass();
     });
-    auto wrapper = toyWrapper(model, 2).listeners({listener}).build();
+    auto wrapper = toyWrapper(model, 2).internals(kImpatient).listeners({listener}).build();
     std::jthread training([&] { wrapper.fit(data); });
     CHECK(contains(log.first(), scope == ListenerScope::Merged
                                     ? "the caller is in a listener for 0."
@@ -141,7 +138,7 @@ TEST_CASE("a worker that waits for another's listener is not blamed for it") {
       std::make_shared<RecordingListener>(ListenerScope::Worker, [&](const RecordedCall& call, Trainer&) {
         if (call.event == "iteration" && call.batch == 1) gate.pass();
       });
-  auto wrapper = toyWrapper(model, 2, 2).listeners({listener}).build();
+  auto wrapper = toyWrapper(model, 2, 2).internals(kImpatient).listeners({listener}).build();
   std::jthread training([&] { wrapper.fit(data); });
   const auto line = log.first();
   CHECK(contains(line, "worker 0 is waiting for other workers for "));
@@ -155,7 +152,7 @@ TEST_CASE("a replica that is not made in time is named") {
   Gate gate;
   model.control().onReplicate = [&](int) { gate.pass(); };
   auto data = ToyIterator::ofValues({1});
-  auto wrapper = toyWrapper(model, 1).build();
+  auto wrapper = toyWrapper(model, 1).internals(kImpatient).build();
   std::jthread training([&] { wrapper.fit(data); });
   CHECK(contains(log.first(), "worker 0 is making or filling its replica for 0."));
   gate.open();
@@ -163,14 +160,15 @@ TEST_CASE("a replica that is not made in time is named") {
 
 TEST_CASE("a long training that moves on is no stall, nor is a wrapper at rest") {
   constexpr auto kPatience = 300ms;  // a busy machine may let a thread wait for some of it
-  Log log(kPatience);
+  Log log;
   ToyModel model;
   // 60 steps of 15 ms on one of two workers, with no listener to meet before the end: three patiences.
   model.control().onStep = [](const Batch& batch) {
     if (batch.stamp.sequence % 2 == 1) std::this_thread::sleep_for(15ms);
   };
   auto data = ToyIterator::ofValues(std::vector<float>(120, 1.0f));
-  auto wrapper = toyWrapper(model, 2, 1000).prefetchBuffer(1000).build();
+  auto wrapper =
+      toyWrapper(model, 2, 1000).internals({.stallPatience = kPatience}).prefetchBuffer(1000).build();
   wrapper.fit(data);
   std::this_thread::sleep_for(2 * kPatience);
   CHECK(log.lines().empty());
@@ -193,5 +191,5 @@ TEST_CASE("a stall that lasts is reported again, once in each patience") {
 }
 
 TEST_CASE("the patience of a real training is ten seconds") {
-  CHECK(detail::stallPatience() == 10s);
+  CHECK(detail::Internals{}.stallPatience == 10s);
 }

@@ -1,4 +1,4 @@
-#include "muster/parallel/worker/task_thread.h"
+#include "muster/parallel/runtime/task_thread.h"
 
 #include <doctest/doctest.h>
 

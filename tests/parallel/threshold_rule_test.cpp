@@ -1,4 +1,4 @@
-#include "muster/parallel/averaging/threshold_rule.h"
+#include "muster/parallel/strategies/threshold_rule.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include "muster/core/backend/cuda/state.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
-#include "muster/core/tensor/exchange.h"
+#include "muster/core/tensor/device_copies.h"
 
 // Note [NCCL only copies]
 // NCCL could add up as well, in rings, trees or switches, whichever it finds best for the size and the
@@ -85,9 +85,9 @@ void inGroup(Calls calls) {
   MUSTER_NCCL_CHECK(nccl().ncclGroupEnd());
 }
 
-class NcclExchange final : public Exchange {
+class NcclCopies final : public DeviceCopies {
  public:
-  explicit NcclExchange(std::vector<Context*> contexts)
+  explicit NcclCopies(std::vector<Context*> contexts)
       : contexts_(std::move(contexts)), communicators_(contexts_.size()) {
     try {
       std::unique_lock lock(mutex_);
@@ -99,7 +99,7 @@ class NcclExchange final : public Exchange {
     }
   }
 
-  ~NcclExchange() override {
+  ~NcclCopies() override {
     try {
       std::unique_lock lock(mutex_);
       if (aborted_) return;
@@ -115,8 +115,6 @@ class NcclExchange final : public Exchange {
       abort();
     }
   }
-
-  Route route() const override { return Route::Nccl; }
 
   void run(std::span<const Transfer> transfers) override {
     std::unique_lock lock(mutex_);
@@ -211,8 +209,8 @@ std::string whyNoNccl() {
   }
 }
 
-std::unique_ptr<Exchange> makeNcclExchange(std::vector<Context*> contexts) {
-  return std::make_unique<NcclExchange>(std::move(contexts));
+std::unique_ptr<DeviceCopies> makeNcclCopies(std::vector<Context*> contexts) {
+  return std::make_unique<NcclCopies>(std::move(contexts));
 }
 
 }  // namespace muster::cuda

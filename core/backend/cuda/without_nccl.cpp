@@ -1,6 +1,6 @@
 // In the place of nccl.cpp where NCCL's headers were not found.
 #include "muster/core/base/error.h"
-#include "muster/core/tensor/exchange.h"
+#include "muster/core/tensor/device_copies.h"
 
 namespace muster::cuda {
 
@@ -8,8 +8,8 @@ std::string whyNoNccl() {
   return "this build was made without NCCL's headers";
 }
 
-std::unique_ptr<Exchange> makeNcclExchange(std::vector<Context*>) {
-  throw DeviceUnavailable("exchange: " + whyNoNccl());
+std::unique_ptr<DeviceCopies> makeNcclCopies(std::vector<Context*>) {
+  throw DeviceUnavailable("NCCL: " + whyNoNccl());
 }
 
 }  // namespace muster::cuda

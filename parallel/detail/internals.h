@@ -1,0 +1,21 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "muster/parallel/exchange/transport.h"
+
+namespace muster::detail {
+
+/// What tests change inside a wrapper, by `Builder::internals`.
+struct Internals {
+  /// How long one call within `fit()` may last before a warning names it.
+  std::chrono::milliseconds stallPatience{10'000};
+  /// Workers on the CPU are treated as if they were on this many devices, worker i on device i mod this, and
+  /// are merged as GPUs are. 0: they are not.
+  int pretendedDevices = 0;
+  /// This route between devices fails.
+  std::optional<Route> failingRoute = {};
+};
+
+}  // namespace muster::detail

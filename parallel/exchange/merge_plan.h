@@ -1,0 +1,69 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/core/device/device.h"
+#include "muster/parallel/exchange/exchange.h"
+#include "muster/parallel/exchange/transport.h"
+
+namespace muster {
+
+/// Replicas that lie on one device. The first of them is the one that meets those of other devices.
+struct DeviceGroup {
+  Device device;
+  std::vector<int> workers;  // in their order
+};
+
+/// Groups in the order of their first workers.
+/// @param devices  [worker]
+std::vector<DeviceGroup> groupByDevice(std::span<const Device> devices);
+
+/// One group's first replica sends another group a slice.
+struct Send {
+  int from = 0, to = 0;
+  Slice slice;
+};
+
+/// Who sends what to whom, in which order, to merge replicas that lie on several devices:
+///
+/// 1. on each device the replicas become their mean, in worker order;
+/// 2. `scatter`: each group reduces a slice of the block, and gets that slice of all others' first replicas;
+/// 3. each reduces its slice, in the order of the groups;
+/// 4. `gather`: each sends its reduced slice to all others;
+/// 5. on each device the first replica is copied to the others and to the shadow.
+///
+/// A device sends and receives 2 (G-1)/G of the block, as in a ring. Unlike in a ring every sum is formed in
+/// one place and in the order of the groups, so its bits depend neither on the route nor on timing. With one
+/// group, there is step 1 alone.
+class MergePlan {
+ public:
+  /// @param route  by which numbers get from device to device; of no meaning with one group.
+  MergePlan(std::vector<DeviceGroup> groups, Route route);
+
+  const std::vector<DeviceGroup>& groups() const { return groups_; }
+  /// [worker]
+  const std::vector<int>& groupOf() const { return groupOf_; }
+  Route route() const { return route_; }
+  /// Where that one was found not to work.
+  void setRoute(Route route) { route_ = route; }
+
+  /// Rounds of step 2 or 4: in each, every group sends one slice and receives one.
+  int rounds() const { return static_cast<int>(groups_.size()) - 1; }
+  /// The slice that a group reduces.
+  Slice owned(int group, std::int64_t elements) const;
+  /// One round, by sender. Slices may be empty. @param sends  [group], overwritten.
+  void scatter(int round, std::int64_t elements, std::span<Send> sends) const;
+  void gather(int round, std::int64_t elements, std::span<Send> sends) const;
+
+  /// As in "merged on cuda:0", or "merged over 2 devices by NCCL".
+  std::string describe() const;
+
+ private:
+  std::vector<DeviceGroup> groups_;
+  std::vector<int> groupOf_;
+  Route route_;
+};
+
+}  // namespace muster

@@ -1,0 +1,53 @@
+#include "muster/parallel/runtime/activity.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace muster {
+
+using Clock = std::chrono::steady_clock;
+
+void Activity::set(Kind kind, std::int64_t batch) {
+  // The kind last: who reads it first never takes a new kind for an old one's age.
+  since_ = Clock::now().time_since_epoch().count();
+  batch_ = batch;
+  kind_ = kind;
+}
+
+bool Activity::busy() const {
+  switch (kind_.load()) {
+    case Kind::Replicating:
+    case Kind::InIterator:
+    case Kind::Computing:
+    case Kind::InListener:
+    case Kind::Merging:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::chrono::nanoseconds Activity::elapsed() const {
+  return Clock::now() - Clock::time_point(Clock::duration(since_.load()));
+}
+
+std::string Activity::describe() const {
+  constexpr std::string_view words[] = {"",
+                                        "making or filling its replica",
+                                        "waiting for data",
+                                        "waiting for a free batch",
+                                        "in the iterator",
+                                        "computing",
+                                        "in a listener",
+                                        "merging",
+                                        "waiting for other workers",
+                                        "in an exchange with other workers"};
+  const Kind kind = kind_;
+  if (kind == Kind::Idle) return {};
+  auto text = std::string(words[static_cast<int>(kind)]);
+  if (batch_ >= 0) text += fmt::format(" (batch {})", batch_.load() + 1);
+  return text + fmt::format(" for {:.3g} s", std::chrono::duration<double>(elapsed()).count());
+}
+
+}  // namespace muster

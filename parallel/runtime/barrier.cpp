@@ -1,0 +1,48 @@
+#include "muster/parallel/runtime/barrier.h"
+
+#include <thread>
+
+namespace muster {
+namespace {
+
+/// Looks at `over` until it is true or `patience` has passed. Gives way to others that want the core.
+template <typename Over>
+bool lookFor(Over over, std::chrono::nanoseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!over()) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+}  // namespace
+
+bool Barrier::arrive(const std::function<void()>& last) {
+  std::unique_lock lock(mutex_);
+  if (aborted_) return false;
+  const std::uint64_t generation = generation_;
+  if (++arrived_ < parties_) {
+    const auto over = [&] { return generation != generation_ || aborted_; };
+    if (patience_.count() > 0) {
+      lock.unlock();
+      if (lookFor(over, patience_)) return generation != generation_;
+      lock.lock();
+    }
+    changed_.wait(lock, over);
+    return generation != generation_;  // let through before the abort: then so were all others
+  }
+  if (last) last();
+  arrived_ = 0;
+  ++generation_;
+  changed_.notify_all();
+  return true;
+}
+
+void Barrier::abort() {
+  std::scoped_lock lock(mutex_);
+  aborted_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace muster

@@ -1,0 +1,75 @@
+#include "muster/parallel/runtime/placement.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <set>
+
+namespace muster {
+namespace {
+
+/// Why so many threads are better not pinned; nothing where they may be.
+std::string reasonNotToPin(std::size_t threads, const CpuShare& share) {
+  if (threads > share.cores.size())
+    return fmt::format("{} threads for {} core{}", threads, share.cores.size(),
+                       share.cores.size() == 1 ? "" : "s");
+  if (threads > static_cast<std::size_t>(share.parallelism))
+    return fmt::format("{} threads, but the CPU quota is worth {} core{}", threads, share.parallelism,
+                       share.parallelism == 1 ? "" : "s");
+  return {};
+}
+
+/// Gives each worker on the CPU `threads` cores. @return all of them.
+std::vector<int> handOut(const std::vector<int>& cores, int threads, std::vector<Placement>& workers) {
+  auto next = cores.begin();
+  for (auto& worker : workers) {
+    if (!worker.device.isCpu()) continue;
+    worker.cores.assign(next, next + threads);
+    next += threads;
+  }
+  return {cores.begin(), next};
+}
+
+}  // namespace
+
+CpuShare CpuShare::ofProcess() {
+  return {availableCores(), availableParallelism()};
+}
+
+Placements placeWorkers(int workers, const std::vector<Device>& devices, int threadsPerWorker, bool pin,
+                        const CpuShare& share) {
+  Placements placements{.workers = std::vector<Placement>(workers), .pinning = "not pinned"};
+  std::size_t threads = 0;  // on the CPU
+  for (int i = 0; i < workers; ++i) {
+    placements.workers[i].device = devices[i % devices.size()];
+    if (placements.workers[i].device.isCpu()) threads += threadsPerWorker;
+  }
+  placements.coresToSpare = threads == 0 && workers < share.parallelism;
+  if (!pin || threads == 0) return placements;
+  if (const auto reason = reasonNotToPin(threads, share); !reason.empty()) {
+    placements.pinning += ": " + reason;
+    return placements;
+  }
+  const auto taken = handOut(share.cores, threadsPerWorker, placements.workers);
+  placements.pinning =
+      fmt::format("pinned to core{} {}", taken.size() > 1 ? "s" : "", fmt::join(taken, ", "));
+  return placements;
+}
+
+bool hasMathMode(Device device, std::optional<MathMode> mode) {
+  return mode.value_or(MathMode::Float32) == MathMode::Float32 || propertiesOf(device).tensorFloat32;
+}
+
+std::string describe(const Placements& placements, int threadsPerWorker) {
+  std::set<std::string> devices;
+  for (const auto& worker : placements.workers) devices.insert(worker.device.toString());
+  const auto plural = [](std::size_t n, std::string_view one) {
+    return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s");
+  };
+  const auto count = placements.workers.size();
+  return fmt::format("{} on {} ({}{}, {})", plural(count, "worker"), fmt::join(devices, ", "),
+                     plural(static_cast<std::size_t>(threadsPerWorker), "thread"), count > 1 ? " each" : "",
+                     placements.pinning);
+}
+
+}  // namespace muster

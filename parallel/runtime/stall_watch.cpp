@@ -1,0 +1,57 @@
+#include "muster/parallel/runtime/stall_watch.h"
+
+#include <algorithm>
+
+#include "muster/core/base/log.h"
+
+namespace muster {
+
+using namespace std::chrono_literals;
+
+StallWatch::StallWatch(std::vector<Subject> subjects, std::chrono::milliseconds patience)
+    : subjects_(std::move(subjects)),
+      patience_(patience),
+      thread_([this](const std::stop_token& stop) { loop(stop); }) {}
+
+void StallWatch::setWatched(std::string_view call) {
+  std::scoped_lock lock(mutex_);
+  call_ = call;
+  changed_.notify_all();
+}
+
+void StallWatch::loop(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  auto lastReport = std::chrono::steady_clock::time_point::min();
+  while (changed_.wait(lock, stop, [&] { return !call_.empty(); })) {
+    if (changed_.wait_for(lock, stop, patience_ / 4, [&] { return call_.empty(); })) continue;
+    const auto now = std::chrono::steady_clock::now();
+    if (stop.stop_requested() || now - patience_ < lastReport || !stalled()) continue;
+    lastReport = now;
+    const auto call = call_;
+    lock.unlock();  // a slow log holds nobody up
+    report(call);
+    lock.lock();
+  }
+}
+
+bool StallWatch::stalled() const {
+  const auto longAtIt = [&](const Subject& s) { return s.activity->elapsed() >= patience_; };
+  const auto idle = [](const Subject& s) { return s.activity->kind() == Activity::Kind::Idle; };
+  if (std::ranges::any_of(subjects_, [&](const auto& s) { return s.activity->busy() && longAtIt(s); }))
+    return true;
+  return std::ranges::all_of(subjects_, [&](const auto& s) { return idle(s) || longAtIt(s); }) &&
+         !std::ranges::all_of(subjects_, idle);
+}
+
+void StallWatch::report(std::string_view call) const noexcept {
+  try {
+    std::string text;
+    for (const auto& [name, activity] : subjects_)
+      if (const auto what = activity->describe(); !what.empty())
+        text += fmt::format("{}{} is {}", text.empty() ? "" : "; ", name, what);
+    logWarning("{} does not move on: {}", call, text);
+  } catch (...) {  // a line is lost rather than the process
+  }
+}
+
+}  // namespace muster

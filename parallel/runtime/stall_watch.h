@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "muster/parallel/runtime/activity.h"
+
+namespace muster {
+
+/// Logs who has been at one thing for too long while a `fit()` or `evaluate()` runs: a call of the user's
+/// that does not come back, or everybody waiting. Who merely waits for a slow but moving one is no stall.
+/// Looks from a thread of its own, since any other may be the one that is stuck.
+class StallWatch {
+ public:
+  struct Subject {
+    std::string name;
+    const Activity* activity;
+  };
+
+  StallWatch(std::vector<Subject> subjects, std::chrono::milliseconds patience);
+  StallWatch(const StallWatch&) = delete;
+  StallWatch& operator=(const StallWatch&) = delete;
+
+  /// While it lives, the watch looks after `call`, as in "fit()".
+  class Shift {
+   public:
+    Shift(StallWatch& watch, std::string_view call) : watch_(watch) { watch_.setWatched(call); }
+    ~Shift() { watch_.setWatched({}); }
+    Shift(const Shift&) = delete;
+    Shift& operator=(const Shift&) = delete;
+
+   private:
+    StallWatch& watch_;
+  };
+
+ private:
+  void setWatched(std::string_view call);
+  void loop(const std::stop_token& stop);
+  bool stalled() const;
+  void report(std::string_view call) const noexcept;
+
+  const std::vector<Subject> subjects_;
+  const std::chrono::milliseconds patience_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::string_view call_;  // guarded by mutex_; empty: nothing is watched
+  std::jthread thread_;    // last: it ends before what it looks at
+};
+
+}  // namespace muster

@@ -1,0 +1,58 @@
+#include "muster/parallel/training/dispatcher.h"
+
+#include "muster/parallel/training/watched_iterator.h"
+
+namespace muster {
+namespace {
+
+/// Deals the batches of one epoch. @return false when the run has been aborted.
+bool dealBatches(FitRun& run, WatchedIterator& data, int workers, BatchStamp& stamp, Activity& activity) {
+  const std::int64_t firstIteration = stamp.iteration;
+  while (!run.stopping()) {
+    activity.set(Activity::Kind::WaitingForRoom);
+    const auto batch = run.freeBatches().pop();
+    if (!batch) return false;
+    // A stop while the iterator was at work: what it gave is not trained.
+    if (run.stopping() || !data.next(**batch) || run.stopping()) {
+      run.freeBatches().push(*batch);
+      break;
+    }
+    (*batch)->stamp = stamp;
+    stamp.firstExample += (*batch)->examples();
+    activity.set(Activity::Kind::WaitingForRoom);
+    if (!run.queue(static_cast<int>(stamp.sequence % workers)).push(*batch)) return false;
+    ++stamp.sequence;
+    stamp.iteration = firstIteration + stamp.sequence / workers;
+  }
+  stamp.iteration = firstIteration + (stamp.sequence + workers - 1) / workers;
+  return true;
+}
+
+bool endEpoch(FitRun& run, int workers) {
+  for (int w = 0; w < workers; ++w)
+    if (!run.queue(w).push(nullptr)) return false;
+  return true;
+}
+
+}  // namespace
+
+void dispatch(FitRun& run, DataSetIterator& iterator, int workers, std::int64_t epochs, Activity& activity) {
+  BatchStamp stamp{.epoch = run.firstEpoch(), .iteration = run.firstIteration()};
+  WatchedIterator data(iterator, activity);
+  try {
+    for (std::int64_t e = 0; e < epochs && !run.stopping(); ++e, ++stamp.epoch) {
+      stamp.sequence = stamp.firstExample = 0;
+      data.reset(stamp.epoch);
+      if (!dealBatches(run, data, workers, stamp, activity)) break;
+      activity.set(Activity::Kind::WaitingForRoom);
+      if (!endEpoch(run, workers)) break;
+    }
+    // A worker may have begun to wait for the epoch after this one just before the stop.
+    if (run.stopping()) endEpoch(run, workers);
+  } catch (...) {
+    run.fail(-1, std::current_exception(), [&] { return data.failure(); });
+  }
+  activity.set(Activity::Kind::Idle);
+}
+
+}  // namespace muster

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+#include "muster/core/data/data_set_iterator.h"
+#include "muster/parallel/training/fit_run.h"
+
+namespace muster {
+
+/// Reads the epochs of one `fit()` from the iterator, stamps each batch, and hands batch b to worker b mod W.
+/// Runs on a thread of its own; reads ahead, over the ends of epochs too, as far as free batches allow.
+///
+/// Ends after the last epoch, on a stop (each worker then gets the end of its epoch), or when the run has
+/// failed. A failure of the iterator is the run's failure.
+void dispatch(FitRun& run, DataSetIterator& data, int workers, std::int64_t epochs, Activity& activity);
+
+}  // namespace muster

@@ -1,0 +1,72 @@
+#include "muster/parallel/training/peer_sums.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster {
+
+PeerSums::PeerSums(int workers) : slots_(static_cast<std::size_t>(workers)), participants_(workers) {}
+
+void PeerSums::begin(int participants) {
+  std::scoped_lock lock(mutex_);
+  for (std::size_t w = 0; w < slots_.size(); ++w)
+    slots_[w] = {.takesPart = w < static_cast<std::size_t>(participants)};
+  participants_ = participants;
+  arrived_ = 0;
+  aborted_ = false;
+  problem_.clear();
+}
+
+void PeerSums::leave(int worker) {
+  std::scoped_lock lock(mutex_);
+  Slot& slot = slots_[static_cast<std::size_t>(worker)];
+  if (!std::exchange(slot.takesPart, false)) return;
+  --participants_;
+  if (arrived_ > 0 && arrived_ == participants_) complete();  // the others waited for this one alone
+}
+
+void PeerSums::abort() {
+  std::scoped_lock lock(mutex_);
+  aborted_ = true;
+  changed_.notify_all();
+}
+
+void PeerSums::sum(int worker, std::span<double> values) {
+  std::unique_lock lock(mutex_);
+  if (!aborted_) {
+    const auto generation = generation_;
+    slots_[static_cast<std::size_t>(worker)] = {.arrived = true, .values = values};
+    if (++arrived_ == participants_)
+      complete();
+    else
+      changed_.wait(lock, [&] { return generation != generation_ || aborted_; });
+    if (generation != generation_) return;
+  }
+  throw PeerFailure(problem_.empty() ? "another worker failed while this one waited for it" : problem_);
+}
+
+void PeerSums::complete() {
+  const auto first = std::ranges::find_if(slots_, &Slot::arrived);
+  for (const auto& slot : slots_)
+    if (slot.arrived && slot.values.size() != first->values.size()) {
+      problem_ = fmt::format("workers of one step came to exchange {} and {} values", first->values.size(),
+                             slot.values.size());
+      aborted_ = true;
+      changed_.notify_all();
+      return;
+    }
+  total_.assign(first->values.size(), 0.0);
+  for (const auto& slot : slots_)
+    if (slot.arrived)
+      for (std::size_t i = 0; i < total_.size(); ++i) total_[i] += slot.values[i];
+  for (auto& slot : slots_) {
+    if (slot.arrived) std::ranges::copy(total_, slot.values.begin());
+    slot.arrived = false;
+    slot.values = {};
+  }
+  arrived_ = 0;
+  ++generation_;
+  changed_.notify_all();
+}
+
+}  // namespace muster

@@ -1,0 +1,204 @@
+#include "muster/parallel/training/replica_set.h"
+
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/parallel/exchange/device_exchange.h"
+#include "muster/parallel/exchange/host_exchange.h"
+#include "muster/parallel/runtime/replica_check.h"
+
+namespace muster {
+namespace {
+
+/// As if the CPU were several devices.
+MergePlan pretendedPlan(std::size_t workers, int devices) {
+  std::vector<DeviceGroup> groups(std::min(workers, static_cast<std::size_t>(devices)));
+  for (std::size_t w = 0; w < workers; ++w) groups[w % groups.size()].workers.push_back(static_cast<int>(w));
+  return {std::move(groups), Route::Peers};
+}
+
+/// Who lies beside whom, and how numbers get from one device to another; nothing for workers on the CPU.
+std::optional<MergePlan> planMerges(const std::vector<Placement>& placements, int pretendedDevices) {
+  std::vector<Device> devices;
+  for (const auto& placement : placements) devices.push_back(placement.device);
+  if (std::ranges::all_of(devices, &Device::isCpu)) {
+    if (pretendedDevices == 0) return {};
+    return pretendedPlan(devices.size(), pretendedDevices);
+  }
+  auto groups = groupByDevice(devices);
+  if (groups.size() == 1) return MergePlan(std::move(groups), Route::Host);
+  std::vector<Device> each;
+  for (const auto& group : groups) each.push_back(group.device);
+  const Links links = linksBetween(each);
+  const Route route = bestRoute(links);
+  if (route != Route::Nccl)
+    logInfo("replicas on {} GPUs are to be merged by {}: {}", each.size(), nameOf(route), links.whyNoNccl);
+  return MergePlan(std::move(groups), route);
+}
+
+/// What meetings may be about: all but counters, which a meeting gives to each.
+std::vector<StateBlock*> sharedState(Model& model) {
+  auto state = model.state();
+  std::erase_if(state, [](const StateBlock* b) { return b->kind == BlockKind::Counters; });
+  return state;
+}
+
+}  // namespace
+
+ReplicaSet::ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
+                       bool averageUpdaters, LocalWork localWork, const detail::Internals& internals)
+    : model_(model),
+      averageUpdaters_(averageUpdaters),
+      localWork_(localWork),
+      failingRoute_(internals.failingRoute),
+      mergePlan_(planMerges(placements, internals.pretendedDevices)) {
+  for (std::size_t w = 0; w < placements.size(); ++w)
+    workers_.push_back(std::make_unique<Worker>(static_cast<int>(w), placements[w], threadsPerWorker));
+}
+
+std::vector<WorkerTimes> ReplicaSet::times() const {
+  std::vector<WorkerTimes> times;
+  for (const auto& worker : workers_) times.push_back(worker->times());
+  return times;
+}
+
+std::string ReplicaSet::merging() const {
+  if (exchange_) return exchange_->describe();
+  return mergePlan_ ? mergePlan_->describe() : std::string();
+}
+
+template <typename Call>
+void ReplicaSet::inNameOf(std::size_t worker, std::string_view purpose, Call call) {
+  try {
+    call();
+  } catch (...) {
+    const auto cause = std::current_exception();
+    throw TrainingError(
+        fmt::format("worker {} on {} could not {}: {}", worker,
+                    workers_[worker]->placement().device.toString(), purpose, describe(cause)),
+        static_cast<int>(worker), cause);
+  }
+}
+
+void ReplicaSet::await(std::vector<TaskEnd>& tasks, std::string_view purpose) {
+  for (auto& task : tasks) task.wait();
+  for (std::size_t w = 0; w < tasks.size(); ++w)
+    inNameOf(w, purpose, [&] {
+      if (auto thrown = tasks[w].get()) std::rethrow_exception(std::move(thrown));
+    });
+}
+
+void ReplicaSet::make() {
+  std::vector<TaskEnd> made;
+  for (const auto& worker : workers_) made.push_back(worker->replicate(model_));
+  await(made, "be made");
+  checkCopies();
+  std::vector<std::vector<StateBlock*>> states;
+  for (const auto& worker : workers_) states.push_back(sharedState(worker->replica()));
+  if (mergePlan_)
+    exchange_ = std::make_unique<DeviceExchange>(states, averageUpdaters_, *mergePlan_, failingRoute_);
+  else
+    exchange_ = std::make_unique<HostExchange>(states, averageUpdaters_);
+}
+
+void ReplicaSet::checkCopies() {
+  for (std::size_t w = 0; w < workers_.size(); ++w)
+    inNameOf(w, "be made", [&] {
+      requireCopy(workers_[w]->replica().state(), model_.state(), "the model's");
+      for (std::size_t v = 0; v < w; ++v)
+        requireCopy(workers_[w]->replica().state(), workers_[v]->replica().state(),
+                    fmt::format("worker {}'s", v));
+    });
+}
+
+std::vector<Tensor> ReplicaSet::sharedValues() {
+  std::vector<Tensor> values;
+  for (const auto* block : sharedState(model_)) values.push_back(block->values);
+  return values;
+}
+
+void ReplicaSet::spread() {
+  exchange_->wait();  // for what a fit that failed has left under way
+  // Asked for here, once: a model is used by one thread at a time, and may make its blocks when it is asked.
+  const auto values = sharedValues();
+  model_.context().synchronize();
+  const auto iteration = model_.iteration(), epoch = model_.epoch();
+  const auto blocks = exchange_->blocks();
+  const auto load = [&](std::size_t w, Model& replica, Context& context) {
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      if (blocks[b].kind == BlockKind::Gradients) continue;
+      if (trained_ && blocks[b].rule == MergeRule::Keep) continue;
+      Tensor target = blocks[b].replicas[w];
+      copy(values.at(b), target, context);
+    }
+    replica.setCounters(iteration, epoch);
+    context.synchronize();  // the user's model may change then
+  };
+  std::vector<TaskEnd> loaded;
+  for (std::size_t w = 0; w < workers_.size();
+       ++w)  // on its own thread: its memory is touched where it is used
+    loaded.push_back(workers_[w]->withReplica(
+        [&load, w](Model& replica, Context& context) { load(w, replica, context); }));
+  await(loaded, "take the model's state");
+  for (const auto& worker : workers_) worker->setWhole();
+  for (std::size_t b = 0; b < blocks.size(); ++b)
+    for (std::size_t w = 0; w < blocks[b].shadows.size(); ++w) {
+      Tensor shadow = blocks[b].shadows[w];
+      const auto before = std::span(blocks[b].shadows).first(w);
+      if (std::ranges::find(before, shadow.raw(), &Tensor::raw) == before.end()) copy(values.at(b), shadow);
+    }
+  exchange_->restart();
+}
+
+bool ReplicaSet::fill() {
+  exchange_->wait();
+  if (!exchange_->whole()) return false;
+  model_.context().synchronize();
+  for (const auto& block : exchange_->blocks())
+    if (block.rule == MergeRule::Keep && trained_) takeMeanOfKept(block);
+  const auto merged = mergedValues();
+  if (merged.empty()) return false;
+  auto values = sharedValues();
+  for (std::size_t b = 0; b < merged.size(); ++b)
+    if (merged[b].defined()) copy(merged[b], values.at(b));
+  return true;
+}
+
+std::vector<Tensor> ReplicaSet::mergedValues() const {
+  const auto whole = std::ranges::find_if(workers_, [](const auto& worker) { return worker->whole(); });
+  const bool ofReplica = localWork_ == LocalWork::Gradient;
+  if (ofReplica && whole == workers_.end()) return {};
+  std::vector<Tensor> values;
+  for (const auto& block : exchange_->blocks()) {
+    // Forward passes move a replica's statistics between meetings: as merged, they lie in the shadow.
+    const bool updated = block.kind == BlockKind::Parameters || block.kind == BlockKind::UpdaterState;
+    values.push_back(ofReplica && updated ? block.replicas[whole - workers_.begin()] : block.shadow);
+  }
+  return values;
+}
+
+void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {
+  // The mean goes to all that it is made from, and the workers' own is not to change.
+  SharedBlock copies{.name = block.name,
+                     .kind = block.kind,
+                     .rule = MergeRule::Average,
+                     .replicas = {},
+                     .shadow = block.shadow,
+                     .shadows = block.shadows};
+  std::vector<double> weights;
+  double total = 0;
+  for (std::size_t w = 0; w < workers_.size(); ++w) {
+    copies.replicas.push_back(cloneTensor(block.replicas[w]));
+    weights.push_back(static_cast<double>(workers_[w]->times().examples));
+    total += weights.back();
+  }
+  if (total == 0) return;
+  for (int w = 0; w < exchange_->participants(); ++w) {
+    exchange_->merge(w, copies, weights, model_.context());
+    exchange_->end(w);
+  }
+  exchange_->wait();
+}
+
+}  // namespace muster

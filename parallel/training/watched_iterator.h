@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "muster/core/base/error.h"
+#include "muster/core/data/data_set_iterator.h"
+#include "muster/parallel/runtime/activity.h"
+
+namespace muster {
+
+/// A user's iterator in use: its activity shows who is in it, batches without examples are refused, and a
+/// failure can be told from its place.
+class WatchedIterator {
+ public:
+  WatchedIterator(DataSetIterator& data, Activity& activity) : data_(data), activity_(activity) {}
+
+  void reset(std::int64_t epoch) {
+    activity_.set(Activity::Kind::InIterator);
+    epoch_ = epoch;
+    batch_ = -1;
+    data_.reset(epoch);
+    batch_ = 0;
+  }
+
+  /// @throws InvalidArgument for a batch without examples.
+  bool next(Batch& batch) {
+    activity_.set(Activity::Kind::InIterator, batch_);
+    if (!data_.next(batch)) return false;
+    require(batch.examples() > 0, "the batch has no examples");
+    ++batch_;
+    return true;
+  }
+
+  /// Where the call stood that has thrown.
+  std::string failure() const {
+    if (batch_ < 0) return fmt::format("the data iterator failed in reset to epoch {}", epoch_ + 1);
+    const BatchStamp at{.sequence = batch_, .epoch = epoch_};
+    return fmt::format("the data iterator failed at {}", at.toString());
+  }
+
+ private:
+  DataSetIterator& data_;
+  Activity& activity_;
+  std::int64_t epoch_ = 0;
+  std::int64_t batch_ = -1;  // the next one; -1: in reset
+};
+
+}  // namespace muster

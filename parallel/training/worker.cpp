@@ -1,0 +1,254 @@
+#include "muster/parallel/training/worker.h"
+
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+struct IdleAtEnd {
+  Activity& activity;
+  ~IdleAtEnd() { activity.set(Activity::Kind::Idle); }
+};
+
+}  // namespace
+
+class Worker::Peer final : public Peers {
+ public:
+  /// Until the object's end the worker's context knows of the others, where there are any.
+  Peer(Worker& worker, PeerSums& exchange, bool alone) : worker_(worker), exchange_(exchange) {
+    worker_.context_->setPeers(alone ? nullptr : this);
+  }
+  ~Peer() override { worker_.context_->setPeers(nullptr); }
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  void sum(std::span<double> values) override {
+    worker_.activity_.set(Activity::Kind::InExchange, worker_.current_.sequence);
+    const auto begin = Clock::now();
+    exchange_.sum(worker_.index_, values);
+    worker_.waitedInStep_ += Clock::now() - begin;
+    worker_.activity_.set(Activity::Kind::Computing, worker_.current_.sequence);
+  }
+
+ private:
+  Worker& worker_;
+  PeerSums& exchange_;
+};
+
+Worker::Worker(int index, Placement placement, int threads)
+    : index_(index), placement_(std::move(placement)), threads_(threads), thread_([this] {
+        replica_.reset();
+        context_.reset();
+      }) {
+  resetTimes();
+}
+
+void Worker::resetTimes() {
+  times_.own = {.worker = index_, .device = placement_.device};
+  times_.publish();
+}
+
+TaskEnd Worker::replicate(const Model& model) {
+  return thread_.submit([this, &model] {
+    activity_.set(Activity::Kind::Replicating);
+    const IdleAtEnd idle{activity_};
+    if (!context_)
+      context_ = std::make_unique<Context>(
+          placement_.device,
+          ContextOptions{.threads = threads_, .cores = placement_.cores, .mathMode = placement_.mathMode});
+    replica_ = model.replicate(*context_);
+    require(replica_ != nullptr, "the model's replicate() returned nothing");
+    replica_->state();  // the updater's state is allocated here, on this thread
+    context_->synchronize();
+  });
+}
+
+TaskEnd Worker::withReplica(std::function<void(Model&, Context&)> task) {
+  return thread_.submit([this, task = std::move(task)] {
+    activity_.set(Activity::Kind::Replicating);
+    const IdleAtEnd idle{activity_};
+    task(*replica_, *context_);
+  });
+}
+
+TaskEnd Worker::train(FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners) {
+  return thread_.submit([this, &run, epochs, &exchange, &listeners] {
+    const IdleAtEnd idle{activity_};
+    current_ = {.epoch = run.firstEpoch()};
+    begun_.reset();  // of a run that failed
+    staged_ = false;
+    const Peer peer(*this, run.peers(), exchange.participants() == 1);
+    try {
+      trainEpochs(run, epochs, exchange, listeners);
+    } catch (...) {
+      run.fail(index_, std::current_exception(), [this] { return failure(); });
+    }
+    times_.publish();
+  });
+}
+
+std::string Worker::failure() const {
+  const auto kind = activity_.kind();
+  const std::string_view where = kind == Activity::Kind::Computing    ? "in"
+                                 : kind == Activity::Kind::InListener ? "in a listener after"
+                                 : kind == Activity::Kind::InExchange ? "in an exchange with other workers in"
+                                                                      : "at the merge after";
+  return fmt::format("worker {} on {} failed {} {}", index_, placement_.device.toString(), where,
+                     current_.toString());
+}
+
+void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners) {
+  for (std::int64_t e = 0; e < epochs; ++e) {
+    contribution_ = {};
+    const Participant me{index_, exchange, *context_, times_, activity_};
+    for (Verdict verdict = Verdict::Continue; verdict != Verdict::EpochOver;) {
+      if (!runRound(run, me, listeners)) return;
+      if (staged_) continue;  // its meeting is held while the next round's first step runs
+      if (contribution_.batches > 0) run.contribute(me, contribution_.weight);
+      verdict = run.meet(me, contribution_,
+                         [&](const FitRun::Meeting& meeting) { return settle(meeting, listeners); });
+      if (verdict == Verdict::Aborted) return;
+      const bool over = verdict == Verdict::EpochOver;
+      replica_->setCounters(run.meeting().iteration, run.meeting().epoch + (over ? 1 : 0));
+      if (verdict == Verdict::Stop) return;
+      contribution_ = {.epochIterations = contribution_.epochIterations, .ended = contribution_.ended};
+    }
+  }
+}
+
+bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& listeners) {
+  for (std::int64_t done = 0; done < run.quota() && !contribution_.ended && !run.stopping(); ++done) {
+    const auto batch = nextBatch(run, me, listeners);
+    if (!batch) return false;
+    if (*batch == nullptr) {
+      contribution_.ended = true;
+      run.peers().leave(index_);
+      break;
+    }
+    // A stop while it waited: no other batch is begun.
+    if (!run.stopping()) work(**batch, run, me, listeners);
+    if (!run.freeBatches().push(*batch)) return false;
+  }
+  const bool goesOn = begun_ && !staged_ && !contribution_.ended && !run.stopping();
+  if (goesOn && run.stage(me)) {
+    staged_ = true;
+    return true;
+  }
+  finishBegun(run, me, listeners);  // a merge is of steps that are done and known to be good
+  if (run.stopping()) {
+    run.peers().leave(index_);  // others may have begun a step before the stop
+    giveBackBatches(run);
+  }
+  return true;
+}
+
+std::optional<Batch*> Worker::nextBatch(FitRun& run, const Participant& me, WorkerListeners& listeners) {
+  if (staged_) {  // it goes on only where there is something to go on with
+    const auto batch = run.queue(index_).tryPop();
+    if (batch && *batch) return batch;
+    finishBegun(run, me, listeners);
+    if (batch) return batch;
+  }
+  activity_.set(Activity::Kind::WaitingForData);
+  const auto begin = Clock::now();
+  const auto batch = run.queue(index_).pop();
+  times_.own.waitingForData += Clock::now() - begin;
+  return batch;
+}
+
+void Worker::giveBackBatches(FitRun& run) {
+  while (const auto batch = run.queue(index_).tryPop())
+    if (*batch) run.freeBatches().push(*batch);
+}
+
+void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners) {
+  const bool gradientAlone = run.localWork() == LocalWork::Gradient;
+  current_ = batch.stamp;
+  activity_.set(Activity::Kind::Computing, batch.stamp.sequence);
+  waitedInStep_ = std::chrono::nanoseconds(0);
+  const auto begin = Clock::now();
+  const StepTicket ticket = [&] {
+    try {
+      return gradientAlone ? replica_->gradient(batch) : replica_->step(batch);
+    } catch (...) {
+      finishBegun(run, me, listeners);  // the first step that failed is told of
+      throw;
+    }
+  }();
+  times_.own.computing += Clock::now() - begin - waitedInStep_;
+  times_.own.waitingForWorkers += waitedInStep_;
+  finishBegun(run, me, listeners);
+  begun_ = Step{ticket, batch.stamp, batch.examples()};
+  if (gradientAlone || ticket.known() || !listeners.listeners.empty()) finishStep(run, listeners);
+}
+
+void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
+  const Step step = *begun_;
+  begun_.reset();
+  const BatchStamp latest = std::exchange(current_, step.stamp);  // a failure from here on is this step's
+  activity_.set(Activity::Kind::Computing, step.stamp.sequence);
+  const auto begin = Clock::now();
+  const StepScore score = step.ticket.wait();
+  requireFinite(score);
+  require(std::isfinite(score.weight) && score.weight >= 0,
+          "a step's weight must be finite and not negative, got {}", score.weight);
+  times_.own.computing += Clock::now() - begin;
+  currentScore_ = score.score;
+  currentExamples_ = step.examples;
+  ++times_.own.batches;
+  times_.own.examples += currentExamples_;
+  contribution_.scoreSum += score.score * score.weight;
+  contribution_.weight += score.weight;
+  contribution_.examples += currentExamples_;
+  ++contribution_.batches;
+  ++contribution_.epochIterations;
+  if (run.localWork() != LocalWork::Gradient) tell(listeners, currentScore_);
+  current_ = latest;
+}
+
+void Worker::finishBegun(FitRun& run, const Participant& me, WorkerListeners& listeners) {
+  if (!begun_) return;
+  const BatchStamp stamp = begun_->stamp;
+  finishStep(run, listeners);
+  if (!std::exchange(staged_, false)) return;
+  const BatchStamp latest = std::exchange(current_, stamp);
+  contribution_.staged = true;
+  run.meet(me, contribution_, [](const FitRun::Meeting&) { return 0.0; });
+  contribution_ = {.epochIterations = contribution_.epochIterations};
+  current_ = latest;
+}
+
+double Worker::settle(const FitRun::Meeting& meeting, WorkerListeners& listeners) {
+  const bool trained = contribution_.batches > 0;
+  current_.epoch = meeting.epoch;  // as they are already, unless it is idle
+  current_.iteration = meeting.iteration - 1;
+  activity_.set(Activity::Kind::Computing, current_.sequence);
+  const auto begin = Clock::now();
+  whole_ = false;
+  const double penalty = replica_->update(current_);
+  whole_ = true;
+  times_.own.computing += Clock::now() - begin;
+  if (trained) {
+    requireFinite({.score = currentScore_ + penalty});
+    tell(listeners, currentScore_ + penalty);
+  }
+  return penalty;
+}
+
+void Worker::tell(WorkerListeners& listeners, double score) {
+  if (listeners.listeners.empty()) return;
+  activity_.set(Activity::Kind::WaitingForWorkers);  // another one's listener may be running
+  std::scoped_lock lock(listeners.mutex);
+  activity_.set(Activity::Kind::InListener, current_.sequence);
+  const IterationEvent event{listeners.trainer, index_, current_, currentExamples_, score};
+  for (const auto& listener : listeners.listeners) listener->onIteration(event);
+}
+
+}  // namespace muster

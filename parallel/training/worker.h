@@ -1,0 +1,102 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "muster/core/nn/model.h"
+#include "muster/parallel/evaluation/evaluation_run.h"
+#include "muster/parallel/runtime/placement.h"
+#include "muster/parallel/runtime/task_thread.h"
+#include "muster/parallel/training/fit_run.h"
+
+namespace muster {
+
+/// Calls listeners of Worker scope, one call at a time over all workers.
+struct WorkerListeners {
+  Trainer& trainer;
+  Listeners listeners;
+  std::mutex mutex;
+};
+
+/// A thread with a device, a context and a replica of its own, all made and destroyed on that thread. It
+/// lives as long as the wrapper.
+class Worker {
+ public:
+  Worker(int index, Placement placement, int threads);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  int index() const { return index_; }
+  const Placement& placement() const { return placement_; }
+
+  /// Makes the replica, on the worker's thread. `model` must not change until it is made.
+  TaskEnd replicate(const Model& model);
+  /// Trains until the run ends. Failures go to the run; the task itself throws nothing.
+  TaskEnd train(FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners);
+  /// Its part in an evaluation. On the worker's thread: a task of `withReplica`, or an errand in a meeting.
+  void evaluate(EvaluationRun& run) { run.work(index_, *replica_, activity_); }
+  /// Runs `task` on the worker's thread, with its context; it shows as busy with its replica.
+  TaskEnd withReplica(std::function<void(Model&, Context&)> task);
+
+  /// The replica; while no task runs, or from the worker's thread.
+  Model& replica() { return *replica_; }
+  /// Whether the replica's parameters are those of a finished update. While no task runs.
+  bool whole() const { return whole_; }
+  /// The replica was given a whole state. While no task runs.
+  void setWhole() { whole_ = true; }
+  const Activity& activity() const { return activity_; }
+  /// Since the last `resetTimes`, as of the last meeting. Thread-safe.
+  WorkerTimes times() const { return times_.published(); }
+  /// While no task runs.
+  void resetTimes();
+
+ private:
+  void trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners);
+  /// Steps until the quota is done, the epoch ends or the run stops. @return false if the run was aborted.
+  bool runRound(FitRun& run, const Participant& me, WorkerListeners& listeners);
+  /// @return nothing if the run was aborted.
+  std::optional<Batch*> nextBatch(FitRun& run, const Participant& me, WorkerListeners& listeners);
+  /// The worker's work with a batch: a step, or the gradient alone. Where the device goes on with a step, its
+  /// score is read while the next one runs, unless a listener wants to see the replica as the step left it.
+  void work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners);
+  /// Waits for the step that was begun last, and counts it.
+  void finishStep(FitRun& run, WorkerListeners& listeners);
+  /// The same, if one was begun, and then holds the meeting of its round where that was staged.
+  void finishBegun(FitRun& run, const Participant& me, WorkerListeners& listeners);
+  /// The update that follows a meeting about gradients. @return the penalty.
+  double settle(const FitRun::Meeting& meeting, WorkerListeners& listeners);
+  void tell(WorkerListeners& listeners, double score);
+  /// After a stop: a reader that waits for a free batch must not wait for ever.
+  void giveBackBatches(FitRun& run);
+  /// As a layer of the replica sees the other workers: what it waits for them is no time of computing.
+  class Peer;
+  /// What the thread was doing when it failed.
+  std::string failure() const;
+
+  const int index_;
+  const Placement placement_;
+  const int threads_;
+  std::unique_ptr<Context> context_;  // worker's thread only
+  std::unique_ptr<Model> replica_;    // likewise, but see replica()
+  Contribution contribution_;         // worker's thread only
+  BatchStamp current_;                // likewise: the batch in progress or the last one
+  struct Step {
+    StepTicket ticket;
+    BatchStamp stamp;
+    std::int64_t examples;
+  };
+  std::optional<Step> begun_;                 // likewise: its score is not read yet
+  bool staged_ = false;                       // likewise: it ends a round, whose meeting is still to come
+  double currentScore_ = 0;                   // likewise: its score, and its examples
+  std::int64_t currentExamples_ = 0;          // likewise
+  std::chrono::nanoseconds waitedInStep_{0};  // likewise: for other workers, since the step began
+  bool whole_ = true;                         // likewise, but see whole()
+  TimeSheet times_;
+  Activity activity_;
+  TaskThread thread_;  // last: everything above outlives it
+};
+
+}  // namespace muster

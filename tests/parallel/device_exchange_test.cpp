@@ -1,0 +1,320 @@
+#include "muster/parallel/exchange/device_exchange.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include "muster/core/base/random.h"
+#include "muster/parallel/exchange/host_exchange.h"
+#include "tests/support/devices.h"
+
+using namespace muster;
+
+namespace {
+
+/// Worker i on "device" i mod `devices`; all of them are the CPU.
+MergePlan planOf(int workers, int devices, Route route) {
+  std::vector<DeviceGroup> groups(static_cast<std::size_t>(std::min(workers, devices)));
+  for (int w = 0; w < workers; ++w) groups[static_cast<std::size_t>(w) % groups.size()].workers.push_back(w);
+  return {std::move(groups), route};
+}
+
+/// Replicas with blocks of each kind and rule, drawn from a seed: the same for the same workers and size.
+struct Replicas {
+  Replicas(int workers, std::int64_t elements, DType type = DType::Float32) {
+    auto table = std::make_shared<SegmentTable>();
+    table->segments = {{.name = "all", .shape = {elements}}};
+    table->elements = elements;
+    for (int w = 0; w < workers; ++w) {
+      auto& blocks = owned.emplace_back();
+      const auto add = [&](std::string name, BlockKind kind, MergeRule rule) {
+        const RandomStream random(static_cast<std::uint64_t>(w), name);
+        auto block = StateBlock::zeros(std::move(name), kind, rule, table, type);
+        for (std::int64_t i = 0; i < elements; ++i) {
+          const double value = random.normal(static_cast<std::uint64_t>(i));
+          const double drawn = rule == MergeRule::Moments && i >= elements / 2 ? value * value : value;
+          if (type == DType::Float32)
+            block.values.data<float>()[i] = static_cast<float>(drawn);
+          else
+            block.values.data<double>()[i] = drawn;
+        }
+        blocks.push_back(block);
+      };
+      add("parameters", BlockKind::Parameters, MergeRule::Average);
+      add("own", BlockKind::Statistics, MergeRule::Keep);
+      add("velocity", BlockKind::UpdaterState, MergeRule::Average);
+      add("residual", BlockKind::Statistics, MergeRule::Reset);
+      if (elements % 2 == 0) add("moments", BlockKind::Statistics, MergeRule::Moments);
+      add("gradients", BlockKind::Gradients, MergeRule::Keep);
+    }
+    for (auto& blocks : owned) {
+      states.emplace_back();
+      for (auto& block : blocks) states.back().push_back(&block);
+    }
+  }
+  double at(int worker, std::size_t block, std::int64_t i) const {
+    const Tensor& values = owned[static_cast<std::size_t>(worker)][block].values;
+    return values.dtype() == DType::Float32 ? values.data<float>()[i] : values.data<double>()[i];
+  }
+  std::size_t blocks() const { return owned.front().size(); }
+
+  std::vector<std::vector<StateBlock>> owned;
+  std::vector<std::vector<StateBlock*>> states;
+};
+
+/// A meeting, as workers hold it: every one in a thread of its own. @return the spread of the parameters.
+Spread meet(Exchange& exchange, const std::vector<double>& weights, bool measure = false,
+            Device device = Device::cpu()) {
+  std::vector<Spread> spreads(weights.size());
+  const auto everybody = [&](auto part) {
+    std::vector<std::jthread> threads;
+    for (int p = 0; p < exchange.participants(); ++p)
+      threads.emplace_back([&, p] {
+        Context context(device);
+        part(p, context);
+      });
+  };
+  everybody([&](int p, Context& context) { exchange.arrive(p, context); });
+  everybody([&](int p, Context& context) {
+    exchange.begin(p);
+    for (const auto& block : exchange.blocks())
+      exchange.merge(
+          p, block, weights, context,
+          measure && block.kind == BlockKind::Parameters ? &spreads[static_cast<std::size_t>(p)] : nullptr);
+    exchange.end(p);
+  });
+  everybody([&](int p, Context& context) { exchange.follow(p, context); });
+  exchange.wait();
+  Spread total;
+  for (const auto& spread : spreads) {
+    total.distance += spread.distance;
+    total.norm += spread.norm;
+  }
+  return total;
+}
+
+std::vector<double> weightsOf(int workers) {
+  std::vector<double> weights;
+  for (int w = 0; w < workers; ++w) weights.push_back(1 + w % 3);
+  return weights;
+}
+
+bool sameBits(const Replicas& a, const Replicas& b) {
+  for (std::size_t w = 0; w < a.owned.size(); ++w)
+    for (std::size_t i = 0; i < a.blocks(); ++i) {
+      const Tensor &x = a.owned[w][i].values, &y = b.owned[w][i].values;
+      if (x.bytes() != y.bytes() || std::memcmp(x.raw(), y.raw(), x.bytes()) != 0) return false;
+    }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("1 to 8 workers on 1 to 4 devices: all replicas and shadows get the value that the host forms") {
+  for (const Route route : {Route::Peers, Route::Host})
+    for (int workers = 1; workers <= 8; ++workers)
+      for (int devices = 1; devices <= 4; ++devices)
+        for (const std::int64_t elements : {0, 1, 15, 16, 34, 97, 4100}) {
+          CAPTURE(workers);
+          CAPTURE(devices);
+          CAPTURE(elements);
+          const auto weights = weightsOf(workers);
+          Replicas replicas(workers, elements), expected(workers, elements);
+          DeviceExchange exchange(replicas.states, true, planOf(workers, devices, route));
+          HostExchange host(expected.states, true);
+          meet(exchange, weights);
+          meet(host, weights);
+          bool close = true, same = true, shadows = true;
+          for (std::size_t b = 0; b < replicas.blocks(); ++b)
+            for (std::int64_t i = 0; i < elements; ++i)
+              for (int w = 0; w < workers; ++w) {
+                const double got = replicas.at(w, b, i), wanted = expected.at(w, b, i);
+                close = close && std::abs(got - wanted) <= 1e-6 * (1 + std::abs(wanted));
+                const auto& block = exchange.blocks()[b];
+                if (block.rule == MergeRule::Keep) continue;
+                same = same && got == replicas.at(0, b, i);
+                if (block.shadow.defined())
+                  shadows = shadows && block.shadows[static_cast<std::size_t>(w)].data<float>()[i] == got;
+              }
+          CHECK(close);
+          CHECK(same);
+          CHECK(shadows);
+          // Where no device has two replicas, or there is one device alone, the order is that of the workers.
+          if (devices == 1 || workers <= devices) CHECK(sameBits(replicas, expected));
+        }
+}
+
+TEST_CASE("the bits depend on neither the route nor the run") {
+  for (const auto& [workers, devices] : {std::pair{5, 2}, {8, 3}, {4, 4}}) {
+    Replicas peers(workers, 1000), host(workers, 1000), again(workers, 1000);
+    DeviceExchange byPeers(peers.states, true, planOf(workers, devices, Route::Peers));
+    DeviceExchange byHost(host.states, true, planOf(workers, devices, Route::Host));
+    DeviceExchange repeated(again.states, true, planOf(workers, devices, Route::Peers));
+    meet(byPeers, weightsOf(workers));
+    meet(byHost, weightsOf(workers));
+    meet(repeated, weightsOf(workers));
+    CHECK(sameBits(peers, host));
+    CHECK(sameBits(peers, again));
+  }
+}
+
+TEST_CASE("float64 blocks are merged as they are") {
+  Replicas replicas(5, 98, DType::Float64), expected(5, 98, DType::Float64);
+  DeviceExchange exchange(replicas.states, true, planOf(5, 3, Route::Peers));
+  HostExchange host(expected.states, true);
+  meet(exchange, weightsOf(5));
+  meet(host, weightsOf(5));
+  bool close = true;
+  for (std::size_t b = 0; b < replicas.blocks(); ++b)
+    for (std::int64_t i = 0; i < 98; ++i)
+      for (int w = 0; w < 5; ++w)
+        close = close && std::abs(replicas.at(w, b, i) - expected.at(w, b, i)) <= 1e-14;
+  CHECK(close);
+}
+
+TEST_CASE("a device all of whose workers weigh nothing receives the mean of the others") {
+  // Workers 1 and 3 of device 1 weigh nothing, and hold what nobody else is to see.
+  Replicas replicas(4, 40), expected(4, 40);
+  for (const int w : {1, 3})
+    for (std::size_t b : {std::size_t{0}, std::size_t{4}}) {
+      auto& values = replicas.owned[static_cast<std::size_t>(w)][b].values;
+      std::ranges::fill(values.span<float>(), std::nanf(""));
+    }
+  DeviceExchange exchange(replicas.states, true, planOf(4, 2, Route::Host));
+  HostExchange host(expected.states, true);
+  meet(exchange, {3, 0, 1, 0});
+  meet(host, {3, 0, 1, 0});
+  CHECK(sameBits(replicas, expected));
+}
+
+TEST_CASE("one contributor is copied to all, bit for bit") {
+  Replicas replicas(6, 50);
+  const auto before = replicas.owned[4][0].values.span<float>();
+  const std::vector<float> wanted(before.begin(), before.end());
+  DeviceExchange exchange(replicas.states, true, planOf(6, 4, Route::Peers));
+  meet(exchange, {0, 0, 0, 0, 2, 0});
+  for (std::size_t w = 0; w < 6; ++w)
+    CHECK(std::ranges::equal(replicas.owned[w][0].values.span<float>(), wanted));
+}
+
+TEST_CASE("the spread is that of all replicas from the mean of all, on however many devices they lie") {
+  for (const auto& [workers, devices] : {std::pair{1, 1}, {4, 1}, {3, 3}, {8, 3}, {7, 2}}) {
+    CAPTURE(workers);
+    CAPTURE(devices);
+    Replicas replicas(workers, 1000), expected(workers, 1000);
+    DeviceExchange exchange(replicas.states, true, planOf(workers, devices, Route::Peers));
+    HostExchange host(expected.states, true);
+    const auto spread = meet(exchange, weightsOf(workers), true);
+    const auto wanted = meet(host, weightsOf(workers), true);
+    CHECK(spread.distance == doctest::Approx(wanted.distance).epsilon(1e-6));
+    CHECK(spread.norm == doctest::Approx(wanted.norm).epsilon(1e-6));
+    if (workers > 1) CHECK(spread.distance > 0);
+  }
+}
+
+TEST_CASE("what was staged becomes the shadow once it is taken, whatever the replica does meanwhile") {
+  Replicas replicas(1, 34);
+  DeviceExchange exchange(replicas.states, true, planOf(1, 1, Route::Host));
+  Context context;
+  const auto fill = [&](float value) {
+    for (auto& block : replicas.owned[0]) std::ranges::fill(block.values.span<float>(), value);
+  };
+  const auto shadowsHold = [&](float value) {
+    bool hold = true;
+    for (const auto& block : exchange.blocks()) {
+      if (!block.shadow.defined() || block.rule == MergeRule::Keep) continue;
+      const float wanted = block.rule == MergeRule::Reset ? 0 : value;
+      for (const auto& shadow : {block.shadow, block.shadows[0]})
+        hold = hold && std::ranges::all_of(shadow.span<float>(), [&](float x) { return x == wanted; });
+    }
+    return hold;
+  };
+  for (const float value : {1.0f, 2.0f, 3.0f}) {
+    fill(value);
+    CHECK(exchange.stage(context));
+    for (const auto& block : exchange.blocks())
+      CHECK(block.replicas[0].data<float>()[33] == (block.rule == MergeRule::Reset ? 0 : value));
+    fill(-1);
+    CHECK(shadowsHold(value - 1));
+    exchange.takeStaged();
+    CHECK(shadowsHold(value));
+  }
+  fill(7);  // a meeting that was not staged
+  meet(exchange, {1});
+  CHECK(shadowsHold(7));
+}
+
+TEST_CASE("several participants have nothing to stage, nor has the host") {
+  Replicas two(2, 10), one(1, 10);
+  Context context;
+  CHECK_FALSE(DeviceExchange(two.states, true, planOf(2, 1, Route::Host)).stage(context));
+  CHECK_FALSE(HostExchange(one.states, true).stage(context));
+}
+
+TEST_CASE("whole between meetings, not in the middle of one") {
+  Replicas replicas(2, 10);
+  DeviceExchange exchange(replicas.states, true, planOf(2, 2, Route::Peers));
+  CHECK(exchange.whole());
+  exchange.begin(1);
+  CHECK(exchange.whole());  // the first participant enqueues
+  exchange.begin(0);
+  CHECK_FALSE(exchange.whole());
+  exchange.end(1);
+  CHECK_FALSE(exchange.whole());
+  exchange.end(0);
+  CHECK(exchange.whole());
+  exchange.abort();  // copies end by themselves
+  CHECK(exchange.whole());
+  exchange.begin(0);  // and a merge fails in its middle, until all is filled anew
+  exchange.abort();
+  exchange.wait();
+  CHECK_FALSE(exchange.whole());
+  exchange.restart();
+  CHECK(exchange.whole());
+}
+
+TEST_CASE("a participant says the bytes that it would send, as on the host") {
+  Replicas replicas(3, 20), expected(3, 20);
+  DeviceExchange exchange(replicas.states, false, planOf(3, 2, Route::Peers));
+  HostExchange host(expected.states, false);
+  Context context;
+  const std::vector<double> weights{1, 0, 2};
+  for (int p = 0; p < 3; ++p)
+    CHECK(exchange.mergeState(p, weights, context) == host.mergeState(p, weights, context));
+}
+
+TEST_CASE("replicas on one GPU are merged to what the host forms") {
+  using test::OnGpu;
+  MUSTER_NEEDS_DEVICE(OnGpu);
+  for (const int workers : {1, 2, 3, 8, 9, 32}) {
+    CAPTURE(workers);
+    Replicas expected(workers, 4100), there(workers, 4100);
+    for (auto& blocks : there.owned)
+      for (auto& block : blocks) block.values = copyTo(block.values, Device::cuda(0));
+    DeviceExchange exchange(
+        there.states, true,
+        MergePlan(groupByDevice(std::vector(static_cast<std::size_t>(workers), Device::cuda(0))),
+                  Route::Host));
+    HostExchange host(expected.states, true);
+    // Spreads, and a second meeting on what the first has made.
+    for (int meeting = 0; meeting < 2; ++meeting) {
+      const auto spread = meet(exchange, weightsOf(workers), true, Device::cuda(0));
+      const auto wanted = meet(host, weightsOf(workers), true);
+      CHECK(spread.distance == doctest::Approx(wanted.distance).epsilon(1e-6));
+      CHECK(spread.norm == doctest::Approx(wanted.norm).epsilon(1e-6));
+    }
+    bool close = true;
+    for (std::size_t w = 0; w < there.owned.size(); ++w)
+      for (std::size_t b = 0; b < there.blocks(); ++b) {
+        const Tensor got = copyTo(there.owned[w][b].values, Device::cpu());
+        for (std::int64_t i = 0; i < got.elements(); ++i) {
+          const double wanted = expected.at(static_cast<int>(w), b, i);
+          close = close && std::abs(got.data<float>()[i] - wanted) <= 1e-6 * (1 + std::abs(wanted));
+        }
+      }
+    CHECK(close);
+  }
+}

@@ -1,0 +1,230 @@
+#include "muster/parallel/exchange/host_exchange.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using muster::test::thrown;
+
+namespace {
+
+std::shared_ptr<const SegmentTable> tableOf(std::int64_t elements) {
+  auto table = std::make_shared<SegmentTable>();
+  table->segments = {{.name = "all", .shape = {elements}}};
+  table->elements = elements;
+  return table;
+}
+
+/// Replicas with one block of each kind; element i of worker w's parameters is w + i.
+struct Replicas {
+  Replicas(int workers, std::int64_t elements) {
+    for (int w = 0; w < workers; ++w) {
+      auto& blocks = owned.emplace_back();
+      const auto add = [&](std::string name, BlockKind kind, MergeRule rule) {
+        auto block = StateBlock::zeros(std::move(name), kind, rule, tableOf(elements));
+        for (std::int64_t i = 0; i < elements; ++i)
+          block.values.data<float>()[i] = static_cast<float>(w + i % 1000);
+        blocks.push_back(block);
+      };
+      add("parameters", BlockKind::Parameters, MergeRule::Average);
+      add("own", BlockKind::Statistics, MergeRule::Keep);
+      add("velocity", BlockKind::UpdaterState, MergeRule::Average);
+      add("residual", BlockKind::Statistics, MergeRule::Reset);
+      add("gradients", BlockKind::Gradients, MergeRule::Keep);  // averaged by whoever asks for it
+    }
+    for (auto& blocks : owned) {
+      states.emplace_back();
+      for (auto& block : blocks) states.back().push_back(&block);
+    }
+  }
+  const float* values(int worker, std::size_t block) const {
+    return owned[static_cast<std::size_t>(worker)][block].values.data<float>();
+  }
+
+  std::vector<std::vector<StateBlock>> owned;
+  std::vector<std::vector<StateBlock*>> states;
+};
+
+void mergeAll(HostExchange& exchange, const std::vector<double>& weights) {
+  std::vector<std::jthread> threads;
+  for (int p = 0; p < exchange.participants(); ++p)
+    threads.emplace_back([&, p] {
+      Context context;
+      for (const auto& block : exchange.blocks()) exchange.merge(p, block, weights, context);
+    });
+}
+
+}  // namespace
+
+TEST_CASE("every element of every block is merged, by whatever number of participants") {
+  for (const int workers : {1, 2, 3, 4, 5, 8})
+    for (const std::int64_t elements : {0, 1, 15, 16, 17, 97, 4099}) {
+      CAPTURE(workers);
+      CAPTURE(elements);
+      Replicas replicas(workers, elements);
+      HostExchange exchange(replicas.states, true);
+      CHECK(exchange.participants() == workers);
+      // Weights 1, 2, .. W: the mean of w is sum w (w + 1) / sum (w + 1) = 2 (W - 1) / 3.
+      std::vector<double> weights;
+      for (int w = 0; w < workers; ++w) weights.push_back(w + 1);
+      mergeAll(exchange, weights);
+      const double mean = 2.0 * (workers - 1) / 3;
+      bool good = true, same = true, untouched = true, reset = true;
+      for (std::int64_t i = 0; i < elements; ++i)
+        for (int w = 0; w < workers; ++w) {
+          const double expected = mean + static_cast<double>(i % 1000);
+          good = good && std::abs(replicas.values(w, 0)[i] - expected) <= 1e-7 * (1 + expected);
+          same = same && replicas.values(w, 0)[i] == replicas.values(0, 0)[i] &&
+                 exchange.blocks()[0].shadow.data<float>()[i] == replicas.values(0, 0)[i] &&
+                 replicas.values(w, 2)[i] == replicas.values(0, 0)[i] &&
+                 replicas.values(w, 4)[i] == replicas.values(0, 0)[i];
+          untouched = untouched && replicas.values(w, 1)[i] == static_cast<float>(w + i % 1000);
+          reset = reset && replicas.values(w, 3)[i] == 0;
+        }
+      CHECK(good);
+      CHECK(same);
+      CHECK(untouched);  // what each keeps
+      CHECK(reset);
+    }
+}
+
+TEST_CASE("averageUpdaters(false) leaves the updater's state to each worker") {
+  Replicas replicas(3, 20);
+  HostExchange exchange(replicas.states, false);
+  mergeAll(exchange, {1, 1, 1});
+  for (int w = 0; w < 3; ++w) {
+    CHECK(replicas.values(w, 0)[5] == 6);  // (5 + 6 + 7) / 3
+    CHECK(replicas.values(w, 2)[5] == static_cast<float>(w + 5));
+  }
+}
+
+TEST_CASE("statistics: both halves are merged, whatever the slices") {
+  // Worker w: mean w, variance 2. With weights 1 each and 3 workers: mean 1, variance 2 + (0 + 1 + 4) / 3
+  // - 1.
+  for (const std::int64_t half : {1, 16, 33, 100}) {
+    std::vector<std::vector<StateBlock>> owned(3);
+    std::vector<std::vector<StateBlock*>> states(3);
+    for (std::size_t w = 0; w < 3; ++w) {
+      auto& block = owned[w].emplace_back(
+          StateBlock::zeros("statistics", BlockKind::Statistics, MergeRule::Moments, tableOf(2 * half)));
+      for (std::int64_t i = 0; i < half; ++i) {
+        block.values.data<float>()[i] = static_cast<float>(w);
+        block.values.data<float>()[half + i] = 2;
+      }
+      states[w].push_back(&block);
+    }
+    HostExchange exchange(states, true);
+    mergeAll(exchange, {1, 1, 1});
+    for (std::size_t w = 0; w < 3; ++w)
+      for (std::int64_t i = 0; i < half; ++i) {
+        CHECK(owned[w][0].values.data<float>()[i] == doctest::Approx(1));
+        CHECK(owned[w][0].values.data<float>()[half + i] == doctest::Approx(2 + 2.0 / 3));
+      }
+  }
+}
+
+TEST_CASE("blocks of float64: averaged and reset, whatever the slices") {
+  for (const std::int64_t elements : {1, 16, 33, 100}) {
+    CAPTURE(elements);
+    std::vector<std::vector<StateBlock>> owned(3);
+    std::vector<std::vector<StateBlock*>> states(3);
+    for (std::size_t w = 0; w < 3; ++w) {
+      for (const auto rule : {MergeRule::Average, MergeRule::Reset}) {
+        auto block =
+            StateBlock::zeros("block", BlockKind::Statistics, rule, tableOf(elements), DType::Float64);
+        std::ranges::fill(block.values.span<double>(), static_cast<double>(w) * 0x1p-40 + 1);
+        owned[w].push_back(block);
+      }
+      for (auto& block : owned[w]) states[w].push_back(&block);
+    }
+    HostExchange exchange(states, true);
+    mergeAll(exchange, {1, 2, 1});
+    for (std::size_t w = 0; w < 3; ++w) {
+      CHECK(
+          std::ranges::all_of(owned[w][0].values.span<double>(), [](double x) { return x == 1 + 0x1p-40; }));
+      CHECK(std::ranges::all_of(owned[w][1].values.span<double>(), [](double x) { return x == 0; }));
+    }
+  }
+}
+
+TEST_CASE("replicas that are not alike are refused, naming the block") {
+  CHECK(thrown<InvalidArgument>([] { HostExchange({}, true); }) == "exchange: there are no replicas");
+  Replicas small(1, 4), large(1, 5);
+  CHECK(thrown<InvalidArgument>([&] {
+          HostExchange({small.states[0], large.states[0]}, true);
+        }) == "exchange: block parameters [5] of worker 1 differs from block parameters [4] of worker 0");
+  auto fewer = large.states[0];
+  fewer.pop_back();
+  CHECK(thrown<InvalidArgument>([&] {
+          HostExchange({large.states[0], fewer}, true);
+        }) == "exchange: worker 1 has 4 state blocks, worker 0 has 5");
+}
+
+TEST_CASE("gradients have no shadow; bytes are those of a contributor's replica, none where none travel") {
+  Replicas replicas(2, 100);
+  HostExchange exchange(replicas.states, true);
+  CHECK_FALSE(exchange.blocks()[4].shadow.defined());
+  Context context;
+  const std::vector<double> weights = {1, 0};
+  const auto bytes = [&](int participant, std::size_t block) {
+    return exchange.merge(participant, exchange.blocks()[block], weights, context);
+  };
+  CHECK(bytes(0, 0) == 400);
+  CHECK(bytes(1, 0) == 0);  // it contributes nothing
+  CHECK(bytes(0, 1) == 0);  // each keeps its own
+  CHECK(bytes(0, 3) == 0);  // zero needs no message
+  Replicas alone(1, 100);
+  HostExchange single(alone.states, true);
+  CHECK(single.merge(0, single.blocks()[0], std::vector<double>{1}, context) == 0);
+}
+
+TEST_CASE("the spread of all slices together is the replicas' distance from their mean") {
+  // Elements w + i with weights 1, 1, 2: mean 1.25 + i; distance per element (1.25^2 + 0.25^2 + 2 0.75^2)
+  // / 4.
+  constexpr std::int64_t kElements = 100;
+  Replicas replicas(3, kElements);
+  HostExchange exchange(replicas.states, true);
+  const std::vector<double> weights = {1, 1, 2};
+  double distance = 0, norm = 0, expectedNorm = 0;
+  Context context;
+  for (int p = 0; p < 3; ++p) {
+    Spread spread;
+    exchange.merge(p, exchange.blocks()[0], weights, context, &spread);
+    distance += spread.distance;
+    norm += spread.norm;
+  }
+  for (std::int64_t i = 0; i < kElements; ++i) expectedNorm += (1.25 + i) * (1.25 + i);
+  CHECK(distance == doctest::Approx(kElements * (1.5625 + 0.0625 + 2 * 0.5625) / 4));
+  CHECK(norm == doctest::Approx(expectedNorm));
+}
+
+TEST_CASE("what cannot be merged is refused before a merge") {
+  const auto refusal = [](DType type, std::int64_t elements, MergeRule rule) {
+    auto block = StateBlock::zeros("counts", BlockKind::Statistics, rule, tableOf(elements), type);
+    return thrown<InvalidArgument>([&] { HostExchange({{&block}}, true); });
+  };
+  CHECK(refusal(DType::Int64, 4, MergeRule::Average) ==
+        "exchange: block counts is int64 [4] on cpu; what is merged must be float32 or float64, and "
+        "row-major");
+  CHECK(refusal(DType::Float32, 3, MergeRule::Moments) ==
+        "exchange: block counts is to be merged as means and variances, but has 3 elements");
+  auto kept = StateBlock::zeros("counts", BlockKind::Statistics, MergeRule::Keep, tableOf(3), DType::Int64);
+  CHECK(HostExchange({{&kept}}, true).blocks().size() == 1);
+}
+
+TEST_CASE("a block of a kind is there once, or that is said") {
+  Replicas replicas(2, 20);
+  const HostExchange exchange(replicas.states, true);
+  CHECK(exchange.block(BlockKind::Parameters).name == "parameters");
+  CHECK(thrown<InvalidArgument>([] {
+          Replicas some(2, 20);
+          for (auto& states : some.states) states.erase(states.begin());
+          HostExchange(some.states, true).block(BlockKind::Parameters);
+        }) == "the training mode wants a model with one block of parameters, this one has 0");
+}

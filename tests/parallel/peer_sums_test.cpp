@@ -1,0 +1,92 @@
+#include "muster/parallel/training/peer_sums.h"
+
+#include <doctest/doctest.h>
+
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Values = std::vector<double>;
+
+/// What a worker's `sum` gives, on a thread of its own; the text of its failure where it fails.
+std::future<std::pair<Values, std::string>> summed(PeerSums& exchange, int worker, Values values) {
+  return std::async(std::launch::async, [&exchange, worker, values = std::move(values)]() mutable {
+    auto problem = test::thrown<PeerFailure>([&] { exchange.sum(worker, values); });
+    return std::pair(values, problem);
+  });
+}
+
+bool waits(const std::future<std::pair<Values, std::string>>& result) {
+  return result.wait_for(30ms) == std::future_status::timeout;
+}
+
+}  // namespace
+
+TEST_CASE("everyone gets the sums, added in worker order whoever comes first") {
+  // 1e16 + 1 is 1e16 in float64, so another order gives another sum.
+  const Values own[] = {{1e16, 1}, {1, 2}, {-1e16, 3}};
+  const Values expected{(1e16 + 1) - 1e16, 6};
+  CHECK(expected[0] == 0);
+  for (const std::vector<int>& order : {std::vector{0, 1, 2}, {2, 0, 1}, {1, 2, 0}}) {
+    PeerSums exchange(3);
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      std::vector<std::future<std::pair<Values, std::string>>> results;
+      for (const int worker : order) {
+        results.push_back(summed(exchange, worker, own[worker]));
+        if (results.size() < 3) CHECK(waits(results.back()));
+      }
+      for (auto& result : results) CHECK(result.get().first == expected);
+    }
+  }
+}
+
+TEST_CASE("nobody waits for a worker that has left, until the next beginning") {
+  PeerSums exchange(3);
+  auto first = summed(exchange, 0, {1}), second = summed(exchange, 2, {4});
+  CHECK(waits(first));
+  exchange.leave(1);
+  exchange.leave(1);  // once more changes nothing
+  CHECK(first.get().first == Values{5});
+  CHECK(second.get().first == Values{5});
+  exchange.leave(2);
+  Values alone{7};
+  exchange.sum(0, alone);
+  CHECK(alone == Values{7});
+  exchange.beginAll();
+  auto again = summed(exchange, 0, {1}), other = summed(exchange, 1, {2});
+  CHECK(waits(again));
+  auto last = summed(exchange, 2, {3});
+  CHECK(again.get().first == Values{6});
+  CHECK(other.get().first == Values{6});
+  CHECK(last.get().first == Values{6});
+  exchange.begin(1);
+  exchange.sum(0, alone);
+  CHECK(alone == Values{7});
+}
+
+TEST_CASE("an abort wakes everyone and lasts until the next beginning") {
+  PeerSums exchange(2);
+  auto waiting = summed(exchange, 1, {1});
+  CHECK(waits(waiting));
+  exchange.abort();
+  CHECK(waiting.get().second == "another worker failed while this one waited for it");
+  CHECK(summed(exchange, 0, {1}).get().second == "another worker failed while this one waited for it");
+  exchange.beginAll();
+  auto first = summed(exchange, 0, {1}), second = summed(exchange, 1, {2});
+  CHECK(first.get().first == Values{3});
+  CHECK(second.get().first == Values{3});
+}
+
+TEST_CASE("different numbers of values are a failure of all") {
+  PeerSums exchange(2);
+  auto first = summed(exchange, 0, {1, 2}), second = summed(exchange, 1, {1});
+  CHECK(first.get().second == "workers of one step came to exchange 2 and 1 values");
+  CHECK(second.get().second == "workers of one step came to exchange 2 and 1 values");
+}

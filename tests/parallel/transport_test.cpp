@@ -1,0 +1,107 @@
+#include "muster/parallel/exchange/transport.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using muster::test::thrown;
+
+namespace {
+
+/// Three contexts, and for each a tensor of its number and an inbox of NaN.
+struct Ring {
+  Ring() {
+    for (int d = 0; d < 3; ++d) {
+      sources.push_back(Tensor::of({static_cast<float>(d), static_cast<float>(d) + 0.5f}, {2}));
+      const float nan = std::numeric_limits<float>::quiet_NaN();
+      targets.push_back(Tensor::of({nan, nan}, {2}));
+    }
+  }
+  std::vector<Context*> all() { return {&contexts[0], &contexts[1], &contexts[2]}; }
+
+  Context contexts[3];
+  std::vector<Tensor> sources, targets;
+};
+
+}  // namespace
+
+TEST_CASE("copies go on side by side, by either route") {
+  for (const Route route : {Route::Peers, Route::Host}) {
+    Ring ring;
+    const auto transport = makeTransport(route, ring.all(), 8);
+    CHECK(transport.route == route);
+    for (int again = 0; again < 2; ++again)
+      for (int shift = 1; shift <= 2; ++shift) {
+        std::vector<Transfer> transfers;
+        for (int d = 0; d < 3; ++d)
+          transfers.push_back({d, (d + shift) % 3, ring.sources[static_cast<std::size_t>(d)],
+                               ring.targets[static_cast<std::size_t>((d + shift) % 3)]});
+        transport.copies->run(transfers);
+        for (int d = 0; d < 3; ++d) {
+          const float* got = ring.targets[static_cast<std::size_t>((d + shift) % 3)].data<float>();
+          CHECK(got[0] == static_cast<float>(d));
+          CHECK(got[1] == static_cast<float>(d) + 0.5f);
+        }
+      }
+  }
+}
+
+TEST_CASE("several pieces from one device to another lie side by side on the host") {
+  Ring ring;
+  const auto transport = makeTransport(Route::Host, ring.all(), 8);
+  std::vector<Transfer> halves;
+  for (int i = 1; i >= 0; --i)
+    halves.push_back({0, 2, ring.sources[0].slice(i, {1}), ring.targets[2].slice(1 - i, {1})});
+  transport.copies->run(halves);
+  CHECK(ring.targets[2].data<float>()[0] == 0.5f);
+  CHECK(ring.targets[2].data<float>()[1] == 0.0f);
+}
+
+TEST_CASE("more than was planned for is refused, not written behind the end") {
+  Ring ring;
+  const auto transport = makeTransport(Route::Host, ring.all(), 4);
+  const Transfer both{1, 2, ring.sources[1], ring.targets[2]};
+  CHECK(thrown<InvalidArgument>([&] {
+          transport.copies->run({&both, 1});
+        }) == "transport: 8 bytes from cpu to cpu are more than the 4 planned for");
+}
+
+TEST_CASE("a route that does not work gives way to the next, which is the one that is named") {
+  Ring ring;
+  std::vector<std::string> warnings;
+  const auto before = setLogSink([&](LogLevel, std::string_view text) { warnings.emplace_back(text); });
+  const auto routeUsed = [&](Route first, Route broken) {
+    const auto transport = makeTransport(first, ring.all(), 8, broken);
+    transport.copies->run(std::vector<Transfer>{{1, 2, ring.sources[1], ring.targets[2]}});
+    CHECK(ring.targets[2].data<float>()[1] == 1.5f);
+    return transport.route;
+  };
+  CHECK(routeUsed(Route::Nccl, Route::Nccl) == Route::Peers);
+  CHECK(routeUsed(Route::Peers, Route::Peers) == Route::Host);
+  CHECK(routeUsed(Route::Host, Route::Peers) == Route::Host);
+  CHECK(thrown<DeviceFailure>([&] { makeTransport(Route::Host, ring.all(), 8, Route::Host); }) ==
+        "transport: the host fails in this test");
+  setLogSink(before);
+  CHECK(warnings ==
+        std::vector<std::string>{
+            "replicas cannot be merged by NCCL and are merged by peer copies: transport: NCCL fails "
+            "in this test",
+            "replicas cannot be merged by peer copies and are merged by the host: transport: peer "
+            "copies fails in this test"});
+}
+
+TEST_CASE("what devices have between them, and NCCL where there is none") {
+  if (!cudaBuilt()) {
+    const auto links = linksBetween(std::vector{Device::cuda(0), Device::cuda(1)});
+    CHECK(links.whyNoNccl == "this build has no CUDA");
+    CHECK_FALSE(links.peers);
+    Ring ring;
+    CHECK(thrown<DeviceUnavailable>([&] { makeTransport(Route::Nccl, ring.all(), 8); }) ==
+          "transport: this build has no CUDA, and so no NCCL");
+  }
+}
