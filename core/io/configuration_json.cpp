@@ -65,12 +65,6 @@ Layer detail::readLayer(JsonReader& reader) {
   return layer.learningRate(settings.learningRate);  // checks it
 }
 
-std::string detail::layerJson(const Layer& layer) {
-  JsonWriter writer;
-  writeLayer(layer, writer);
-  return writer.line();
-}
-
 std::string MultiLayerConfiguration::toJson() const {
   JsonWriter writer;
   writeHead(kChainFormat, writer);

@@ -5,9 +5,9 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/utf8.h"
 #include "muster/core/io/detail/network_json.h"
+#include "muster/core/io/detail/network_parts.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/computation_graph.h"
-#include "muster/core/nn/detail/network_plan.h"
 #include "muster/core/nn/multi_layer_network.h"
 
 namespace muster {
@@ -76,15 +76,15 @@ void fill(Network& network, const Safetensors& file, const std::filesystem::path
 
 /// Layers that compute something else may still have the same tensors: their options must be the same too.
 void requireSameParts(const Network& mine, const Network& theirs, const std::filesystem::path& path) {
-  const auto myInputs = mine.inputs(), theirInputs = theirs.inputs();
+  const auto [myInputs, here] = detail::partsOf(mine);
+  const auto [theirInputs, there] = detail::partsOf(theirs);
   if (myInputs.size() != theirInputs.size())
     throw FileError(
         path, fmt::format("its network has {} inputs, this one {}", theirInputs.size(), myInputs.size()));
   for (std::size_t i = 0; i < myInputs.size(); ++i)
-    if (!myInputs[i].shape.empty() && myInputs[i].shape != theirInputs[i].shape)
-      throw FileError(path, fmt::format("its network takes inputs {}, this one {}",
-                                        theirInputs[i].shape.toString(), myInputs[i].shape.toString()));
-  const auto here = mine.parts(), there = theirs.parts();
+    if (const Shape& m = myInputs[i].second, &t = theirInputs[i].second; !m.empty() && m != t)
+      throw FileError(path,
+                      fmt::format("its network takes inputs {}, this one {}", t.toString(), m.toString()));
   if (here.size() != there.size())
     throw FileError(path, fmt::format("its network has {} layers, this one {}", there.size(), here.size()));
   for (std::size_t i = 0; i < here.size(); ++i)
@@ -158,8 +158,8 @@ void loadState(Network& network, const std::filesystem::path& path) {
   const auto saved = networkIn(file, path);
   requireSameParts(network, *saved, path);
   Batch example;  // of the shapes that the saved network was made for, as they may still be open here
-  for (const auto& input : saved->inputs())
-    Batch::ensure(example.features, input.name, input.shape.prepend(1));
+  for (const auto& [name, shape] : detail::partsOf(*saved).inputs)
+    Batch::ensure(example.features, name, shape.prepend(1));
   network.prepare(example);
   fill(network, file, path);
 }

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "muster/core/base/error.h"
-#include "muster/core/io/detail/layer_json.h"
 #include "muster/core/nn/detail/graph_order.h"
 #include "muster/core/nn/detail/network_plan.h"
 
@@ -104,16 +103,6 @@ std::vector<detail::NetworkOutline> ComputationGraph::outline() const {
 std::vector<detail::NetworkInput> ComputationGraph::inputs() const {
   std::vector<detail::NetworkInput> all;
   for (const auto& input : configuration_.inputs) all.push_back({.name = input.name, .shape = input.shape});
-  return all;
-}
-
-std::vector<std::pair<std::string, std::string>> ComputationGraph::parts() const {
-  std::vector<std::pair<std::string, std::string>> all;
-  for (const auto& vertex : configuration_.vertices)
-    all.emplace_back("vertex " + vertex.name, fmt::format("{} of {}", detail::layerJson(vertex.layer),
-                                                          fmt::join(vertex.inputs, ", ")));
-  for (const auto& output : configuration_.outputs)
-    all.emplace_back("output", fmt::format("{} with weight {}", output.name, output.weight));
   return all;
 }
 

@@ -83,16 +83,13 @@ class ComputationGraph final : public Network {
   static std::unique_ptr<ComputationGraph> load(const std::filesystem::path& path);
   std::string toJson() const override { return configuration_.toJson(); }
 
+ private:
   std::vector<detail::NetworkInput> inputs() const override;
-  std::vector<std::pair<std::string, std::string>> parts() const override;
-
- protected:
   detail::NetworkPlan layOut() const override;
   std::vector<detail::NetworkOutline> outline() const override;
   void setInputShapes(std::span<const Shape> shapes) override;
   std::unique_ptr<Network> make(Context* context) const override;
 
- private:
   ComputationGraph(ComputationGraphConfiguration configuration, Context* context);
 
   ComputationGraphConfiguration configuration_;

@@ -3,7 +3,6 @@
 #include <map>
 
 #include "muster/core/base/error.h"
-#include "muster/core/io/detail/layer_json.h"
 #include "muster/core/nn/detail/network_plan.h"
 
 namespace muster {
@@ -87,13 +86,6 @@ detail::NetworkPlan MultiLayerNetwork::layOut() const {
 
 std::vector<detail::NetworkInput> MultiLayerNetwork::inputs() const {
   return {{.name = "features", .shape = configuration_.inputShape}};
-}
-
-std::vector<std::pair<std::string, std::string>> MultiLayerNetwork::parts() const {
-  std::vector<std::pair<std::string, std::string>> all;
-  for (std::size_t i = 0; i < configuration_.layers.size(); ++i)
-    all.emplace_back(fmt::format("layer {}", i), detail::layerJson(configuration_.layers[i]));
-  return all;
 }
 
 void MultiLayerNetwork::setInputShapes(std::span<const Shape> shapes) {

@@ -42,16 +42,13 @@ class MultiLayerNetwork final : public Network {
   static std::unique_ptr<MultiLayerNetwork> load(const std::filesystem::path& path);
   std::string toJson() const override { return configuration_.toJson(); }
 
+ private:
   std::vector<detail::NetworkInput> inputs() const override;
-  std::vector<std::pair<std::string, std::string>> parts() const override;
-
- protected:
   detail::NetworkPlan layOut() const override;
   std::vector<detail::NetworkOutline> outline() const override;
   void setInputShapes(std::span<const Shape> shapes) override;
   std::unique_ptr<Network> make(Context* context) const override;
 
- private:
   MultiLayerNetwork(MultiLayerConfiguration configuration, Context* context);
 
   MultiLayerConfiguration configuration_;

@@ -95,15 +95,12 @@ class Network : public Model {
   /// How many steps the compiled programs have launched from a recording.
   std::int64_t launchedSteps() const;
 
-  /// For core/io: the inputs' names and shapes, and what the network is made of, as pairs of a label ("layer
-  /// 0", "vertex conv1") and a line of JSON.
-  virtual std::vector<detail::NetworkInput> inputs() const = 0;
-  virtual std::vector<std::pair<std::string, std::string>> parts() const = 0;
-
  protected:
   /// @param context  nullptr: one of its own; see Model.
   Network(const TrainingOptions& options, std::uint64_t seed, Context* context);
 
+  /// As the configuration gives them; shapes may be open.
+  virtual std::vector<detail::NetworkInput> inputs() const = 0;
   /// Lays the configuration out, whose inputs all have shapes. @throws InvalidArgument.
   virtual detail::NetworkPlan layOut() const = 0;
   /// What is known of the nodes while shapes are open, in the order in which they run.

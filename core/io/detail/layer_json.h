@@ -1,17 +1,13 @@
 #pragma once
 
-#include <string>
-
 #include "muster/core/io/json_fields.h"
 #include "muster/core/nn/module.h"
 
 namespace muster::detail {
 
-/// A layer with all its options, as an element of a configuration's "layers".
-std::string layerJson(const Layer& layer);
-
-/// The same among other fields. What is not settled otherwise is left out of `LayerSettings`.
+// A layer's type and options, and of its settings those that differ from the default, among other fields.
 void writeLayer(const Layer& layer, JsonWriter& writer);
+/// @throws InvalidArgument naming the field that is unknown, missing or wrong.
 Layer readLayer(JsonReader& reader);
 
 }  // namespace muster::detail
