@@ -18,7 +18,7 @@ namespace detail {
 struct NetworkInput;
 struct NetworkOutline;
 struct NetworkPlan;
-class NetworkProgram;
+struct NetworkProbe;
 }  // namespace detail
 
 /// What chains and graphs of layers have in common: a network that is described by a configuration.
@@ -86,15 +86,6 @@ class Network : public Model {
   ///         `step` or `fit` with as many examples overwrite them, as do batches of eight other sizes.
   void backward(const Tensor& gradOutput, Tensor* gradInput) override;
 
-  /// Bytes that the activations and gradients of all compiled programs take.
-  std::size_t activationBytes() const;
-
-  /// Whether steps are enqueued, recorded and launched as a whole. From the beginning: on a GPU. On the CPU
-  /// it gives the same bits by a longer way, for tests. Waits for what is under way.
-  void setEnqueuedSteps(bool enqueued);
-  /// How many steps the compiled programs have launched from a recording.
-  std::int64_t launchedSteps() const;
-
  protected:
   /// @param context  nullptr: one of its own; see Model.
   Network(const TrainingOptions& options, std::uint64_t seed, Context* context);
@@ -112,6 +103,7 @@ class Network : public Model {
   std::unique_ptr<Network> cloneNetwork();
 
  private:
+  friend struct detail::NetworkProbe;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -92,6 +92,10 @@ void requireInput(const NetworkPlan& plan, std::size_t input, const Tensor& valu
                                     lengthAdvice(plan.inputs[input], value.shape())));
 }
 
+StepInfo infoOf(const Batch& batch, std::uint64_t seed, bool training) {
+  return {.stamp = batch.stamp, .seed = seed, .training = training, .sequenceMask = batch.sequenceMask()};
+}
+
 void findFeatures(const NetworkPlan& plan, const Batch& batch, std::vector<const Tensor*>& features) {
   requireInitialized(plan);
   features.resize(plan.inputs.size());

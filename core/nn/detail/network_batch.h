@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,9 @@ const Tensor& tensorFor(const std::vector<NamedTensor>& tensors, std::string_vie
 void requireInitialized(const NetworkPlan& plan);
 /// @throws InvalidArgument unless `value` is [N, ...] of what input `input` takes, N at least 1.
 void requireInput(const NetworkPlan& plan, std::size_t input, const Tensor& value);
+
+/// What a pass over the batch reads beside its tensors.
+StepInfo infoOf(const Batch& batch, std::uint64_t seed, bool training);
 
 /// The features of each input, checked as the masks are. @param features  [input], overwritten.
 void findFeatures(const NetworkPlan& plan, const Batch& batch, std::vector<const Tensor*>& features);

@@ -14,6 +14,7 @@
 #include "muster/core/data/in_memory.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/computation_graph.h"
+#include "muster/core/nn/detail/network_probe.h"
 #include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
@@ -99,11 +100,11 @@ void checkBothWays(const Configuration& configuration, const std::vector<Batch>&
   T atOnce(configuration), enqueued(configuration);
   atOnce.init();
   enqueued.init();
-  enqueued.setEnqueuedSteps(true);
+  detail::NetworkProbe::setEnqueuedSteps(enqueued, true);
   CHECK(scoresOf(enqueued, batches) == scoresOf(atOnce, batches));
   CHECK(sameState(enqueued, atOnce));
-  CHECK(atOnce.launchedSteps() == 0);
-  CHECK((enqueued.launchedSteps() > 0) == recordable);
+  CHECK(detail::NetworkProbe::launchedSteps(atOnce) == 0);
+  CHECK((detail::NetworkProbe::launchedSteps(enqueued) > 0) == recordable);
   enqueued.gradient(batches[0]);
   atOnce.gradient(batches[0]);
   CHECK(sameState(enqueued, atOnce));
@@ -192,7 +193,7 @@ TEST_CASE("a layer of one's own that does not say that it can be recorded is run
   Twice::weight = 0;
   MultiLayerNetwork model(configuration);
   model.init();
-  model.setEnqueuedSteps(true);
+  detail::NetworkProbe::setEnqueuedSteps(model, true);
   model.step(test::classBatch({1, 8, 8}, 7, 3, 1));
   CHECK(Twice::weight == 7);
 
@@ -214,10 +215,10 @@ TEST_CASE_TEMPLATE("batches of a resident data set are gathered where the networ
     auto model = std::make_unique<MultiLayerNetwork>(images());
     MultiLayerNetwork there(images(), context);
     there.init();
-    if (enqueued) there.setEnqueuedSteps(true);
+    if (enqueued) detail::NetworkProbe::setEnqueuedSteps(there, true);
     InMemoryDataSetIterator data(all.features[0].value, all.labels[0].value, 8, 5, placement);
     there.fit(data, 3);
-    CHECK((there.launchedSteps() > 0) == enqueued);
+    CHECK((detail::NetworkProbe::launchedSteps(there) > 0) == enqueued);
     model->init();
     model->copyStateFrom(there);
     const auto accuracy = there.evaluate(data).accuracy();
@@ -240,7 +241,7 @@ TEST_CASE("a batch that names a row which is not there is refused") {
   REQUIRE(data.next(batch));
   batch.labels[0].value.data<std::int64_t>()[1] = 4;
   CHECK(test::thrown<InvalidArgument>([&] { model.step(batch); }) == "gather: int64 [4] on cpu has no row 4");
-  model.setEnqueuedSteps(true);
+  detail::NetworkProbe::setEnqueuedSteps(model, true);
   CHECK(test::thrown<InvalidArgument>([&] { model.step(batch); }) ==
         "network: the batch's labels name row 4 of int64 [4] on cpu");
   batch.labels[0].value.data<std::int64_t>()[1] = 0;
@@ -250,7 +251,7 @@ TEST_CASE("a batch that names a row which is not there is refused") {
 TEST_CASE("enqueued steps allocate nothing, with batches of two sizes and with a mask") {
   MultiLayerNetwork model(images());
   model.init();
-  model.setEnqueuedSteps(true);
+  detail::NetworkProbe::setEnqueuedSteps(model, true);
   const auto full = test::classBatch({1, 8, 8}, 16, 3, 1), rest = test::classBatch({1, 8, 8}, 5, 3, 1);
   const auto masked = weighted(test::classBatch({1, 8, 8}, 16, 3, 1));
   InMemoryDataSetIterator data(full.features[0].value, full.labels[0].value, 16, {}, MemoryPlacement::Device);
@@ -273,7 +274,7 @@ TEST_CASE("programs and forms of batches are kept in small numbers; tickets outl
   MultiLayerNetwork model(images()), reference(images());
   model.init();
   reference.init();
-  model.setEnqueuedSteps(true);
+  detail::NetworkProbe::setEnqueuedSteps(model, true);
   std::vector<StepTicket> tickets;
   std::vector<double> expected;
   // Twelve batch sizes, and five forms of one of them: more than are kept, several times.
@@ -300,7 +301,7 @@ TEST_CASE_TEMPLATE("a loss that is not finite reaches neither parameters nor the
   MultiLayerNetwork model(images(), context), before(images());
   model.init();
   before.init();
-  model.setEnqueuedSteps(true);
+  detail::NetworkProbe::setEnqueuedSteps(model, true);
   auto batch = test::classBatch({1, 8, 8}, 16, 3, 1);
   for (int i = 0; i < 4; ++i) model.step(batch);
   before.copyStateFrom(model);
@@ -315,7 +316,7 @@ TEST_CASE_TEMPLATE("a loss that is not finite reaches neither parameters nor the
 TEST_CASE("fit() with enqueued steps names the batch whose score is not finite") {
   MultiLayerNetwork model(images());
   model.init();
-  model.setEnqueuedSteps(true);
+  detail::NetworkProbe::setEnqueuedSteps(model, true);
   std::vector<Batch> batches = mixture(6);
   batches[1].features[0].value = cloneTensor(batches[1].features[0].value);
   batches[1].features[0].value.data<float>()[7] = std::numeric_limits<float>::quiet_NaN();
@@ -332,7 +333,7 @@ TEST_CASE_TEMPLATE("a mask that cannot be reaches neither parameters nor the upd
     MultiLayerNetwork model(images(), context), before(images());
     model.init();
     before.init();
-    model.setEnqueuedSteps(enqueued);
+    detail::NetworkProbe::setEnqueuedSteps(model, enqueued);
     auto batch = test::classBatch({1, 8, 8}, 4, 3, 1);
     Tensor mask = Batch::ensure(batch.masks, "weights", {4});
     std::ranges::fill(mask.span<float>(), 1.0f);
@@ -388,7 +389,7 @@ TEST_CASE_TEMPLATE("gradients agree with central differences", Where, MUSTER_TES
   auto configuration = images();
   MultiLayerNetwork model(configuration, context);
   model.init();
-  model.setEnqueuedSteps(true);
+  detail::NetworkProbe::setEnqueuedSteps(model, true);
   const Tensor before = copyTo(model.block(BlockKind::Parameters).values, Device::cpu());
   const auto result = checkGradients(model, test::classBatch({1, 8, 8}, 6, 3, 4));
   CHECK_MESSAGE(result.passed, result.toString());
@@ -438,12 +439,12 @@ TEST_CASE_TEMPLATE("a hundred epochs use no more memory than ten", Where, MUSTER
   Context context(Where::device(), Where::options());
   MultiLayerNetwork model(images(), context);
   model.init();
-  model.setEnqueuedSteps(true);
+  detail::NetworkProbe::setEnqueuedSteps(model, true);
   test::ListIterator data(mixture(8));
   model.fit(data, 10);
-  const auto bytes = model.activationBytes();
+  const auto bytes = detail::NetworkProbe::activationBytes(model);
   const long objects = test::liveObjects();
   model.fit(data, 90);
   CHECK(test::liveObjects() == objects);
-  CHECK(model.activationBytes() == bytes);
+  CHECK(detail::NetworkProbe::activationBytes(model) == bytes);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/detail/network_probe.h"
 #include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
@@ -272,7 +273,7 @@ TEST_CASE("masks and labels of a chain are named where they do not fit, and the 
     MultiLayerNetwork model(
         {.inputShape = kInput, .layers = {LSTM{.units = 3}, Output{.classes = kClasses, .perStep = true}}});
     model.init();
-    model.setEnqueuedSteps(enqueued);
+    detail::NetworkProbe::setEnqueuedSteps(model, enqueued);
     const auto problem = [&](const Batch& batch) {
       return test::thrown<InvalidArgument>([&] { model.step(batch).wait(); });
     };

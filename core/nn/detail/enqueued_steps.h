@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "muster/core/nn/detail/program_cache.h"
+#include "muster/core/nn/detail/score_ring.h"
+
+namespace muster::detail {
+
+/// Training steps of a network that are enqueued and recorded, and the scores that they end with.
+class EnqueuedSteps final : public PendingScores {
+ public:
+  /// @param network, plan, programs  outlive it; looked at only in calls.
+  EnqueuedSteps(Model& network, std::uint64_t seed, const NetworkPlan& plan, ProgramCache& programs)
+      : network_(network), seed_(seed), plan_(plan), programs_(programs) {}
+
+  /// Enqueues a step: the gradient of `batch`, and for Update what the updater makes of it.
+  StepTicket enqueue(const Batch& batch, StepWork work);
+  /// Copies a batch to the device as a step would, for a pass without one.
+  const Batch& fetch(const Batch& batch);
+
+  bool ready(std::uint64_t number) override { return programs_.complete(number); }
+  StepScore wait(std::uint64_t number) override;
+
+ private:
+  std::int64_t examplesOf(const Batch& batch);
+  StepRunner& runner(ProgramCache::Entry& owner, const Batch& batch);
+  void enqueueStep(NetworkProgram& program, StepLane& lane, StepWork work);
+  void finish(std::uint64_t number, const NetworkProgram& program, const StepLane& lane, StepWork work);
+
+  Model& network_;
+  std::uint64_t seed_;
+  const NetworkPlan& plan_;
+  ProgramCache& programs_;
+  ScoreRing scores_;
+  std::vector<const Tensor*> features_;  // [input] of the batch at hand
+};
+
+}  // namespace muster::detail

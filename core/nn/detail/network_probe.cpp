@@ -1,0 +1,23 @@
+#include "muster/core/nn/detail/network_probe.h"
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/detail/network_impl.h"
+
+namespace muster::detail {
+
+void NetworkProbe::setEnqueuedSteps(Network& network, bool enqueued) {
+  require(enqueued || network.context().device().isCpu(), "network: on {} steps are always enqueued",
+          network.context().device().toString());
+  network.impl_->programs.finish();
+  network.impl_->enqueuesSteps = enqueued;
+}
+
+std::int64_t NetworkProbe::launchedSteps(const Network& network) {
+  return network.impl_->programs.launched();
+}
+
+std::size_t NetworkProbe::activationBytes(const Network& network) {
+  return network.impl_->programs.bytes();
+}
+
+}  // namespace muster::detail

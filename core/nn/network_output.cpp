@@ -1,0 +1,63 @@
+#include "muster/core/nn/detail/network_batch.h"
+#include "muster/core/nn/detail/network_impl.h"
+#include "muster/core/nn/detail/network_loss.h"
+#include "muster/core/ops/activation.h"
+
+namespace muster {
+namespace {
+
+/// What output `index` of a program predicts: of a network that ends in a loss the activation that goes with
+/// it.
+void predict(const detail::NetworkProgram& program, const std::optional<LossHead>& head, std::size_t index,
+             Tensor& out, detail::DeviceCopies& copies, Context& context) {
+  const Tensor& predictions = program.output(index);
+  out.resize(predictions.shape(), DType::Float32);
+  if (!head || head->loss == Loss::MeanSquaredError) return copies.fetch(predictions, out);
+  // Of a sequence every time step is a row.
+  const Shape rows{predictions.elements() / predictions.shape()[-1], predictions.shape()[-1]};
+  Tensor& activated = copies.resultFor(out);
+  Tensor flat = activated.reshape(rows);
+  activationForward(head->activation, predictions.reshape(rows), flat, context);
+  copies.fetch(activated, out);
+}
+
+}  // namespace
+
+double Network::score(const Batch& batch) {
+  detail::requireLoss(impl_->plan);
+  ContextScope scope(context());
+  const Batch& there = impl_->there(batch);
+  auto& program = impl_->run(there, false);
+  return detail::lossOf(impl_->plan, program, there, false, context()).score;
+}
+
+std::string_view Network::outputName() const {
+  const auto& outputs = impl_->plan.outputs;
+  return outputs.size() > 1 ? std::string_view(outputs.front().name) : std::string_view();
+}
+
+void Network::output(const Batch& batch, Tensor& out) {
+  ContextScope scope(context());
+  const auto& program = impl_->run(impl_->there(batch), false);
+  predict(program, impl_->plan.outputs.front().head, 0, out, impl_->copies, context());
+}
+
+std::vector<Tensor> Network::outputs(const Batch& batch) {
+  ContextScope scope(context());
+  const auto& program = impl_->run(impl_->there(batch), false);
+  const auto& outputs = impl_->plan.outputs;
+  std::vector<Tensor> all(outputs.size());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    predict(program, outputs[i].head, i, all[i], impl_->copies, context());
+  return all;
+}
+
+Tensor Network::output(const Tensor& features) {
+  Batch batch;
+  batch.features.push_back({"features", features});
+  Tensor out;
+  output(batch, out);
+  return out;
+}
+
+}  // namespace muster
