@@ -1,7 +1,7 @@
 #pragma once
 
-#include <concurrentqueue/concurrentqueue.h>
-#include <concurrentqueue/lightweightsemaphore.h>
+#include <concurrentqueue.h>
+#include <lightweightsemaphore.h>
 
 #include <atomic>
 #include <cstddef>

@@ -1,10 +1,14 @@
-# moodycamel's ConcurrentQueue: headers only, without a CMake package in Debian.
-# Gives the target concurrentqueue::concurrentqueue, included as <concurrentqueue/concurrentqueue.h>.
-find_path(concurrentqueue_INCLUDE_DIR concurrentqueue/concurrentqueue.h)
-mark_as_advanced(concurrentqueue_INCLUDE_DIR)
+# moodycamel's ConcurrentQueue: headers only, which its version 1.0.4 moved into a folder moodycamel.
+# Gives the target concurrentqueue::concurrentqueue, included as <concurrentqueue.h>.
+find_path(concurrentqueue_HEADER_DIR lightweightsemaphore.h
+  PATH_SUFFIXES concurrentqueue/moodycamel concurrentqueue moodycamel)
+mark_as_advanced(concurrentqueue_HEADER_DIR)
 include(FindPackageHandleStandardArgs)
-find_package_handle_standard_args(concurrentqueue REQUIRED_VARS concurrentqueue_INCLUDE_DIR)
-if(concurrentqueue_FOUND AND NOT TARGET concurrentqueue::concurrentqueue)
-  add_library(concurrentqueue::concurrentqueue INTERFACE IMPORTED)
-  target_include_directories(concurrentqueue::concurrentqueue INTERFACE "${concurrentqueue_INCLUDE_DIR}")
+find_package_handle_standard_args(concurrentqueue REQUIRED_VARS concurrentqueue_HEADER_DIR)
+if(concurrentqueue_FOUND)
+  # A project that has called find_package(concurrentqueue CONFIG) has the target, for <moodycamel/concurrentqueue.h>.
+  if(NOT TARGET concurrentqueue::concurrentqueue)
+    add_library(concurrentqueue::concurrentqueue INTERFACE IMPORTED)
+  endif()
+  target_include_directories(concurrentqueue::concurrentqueue INTERFACE "${concurrentqueue_HEADER_DIR}")
 endif()
