@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <string_view>
+#include <tuple>
 
 #include "muster/core/backend/cpu/onednn.h"
 #include "muster/core/base/error.h"
@@ -27,41 +28,61 @@ dnnl::primitive_attr attributes() {
   return result;
 }
 
-/// Canonical weights; where there are groups, with a dimension for them in front.
-Desc weightDesc(const Conv2dShape& s) {
-  const std::int64_t in = s.inChannels / s.groups;
-  if (s.groups == 1) return {{s.outChannels, in, s.kernel[0], s.kernel[1]}, kFloat, Tag::oihw};
-  return {{s.groups, s.outChannels / s.groups, in, s.kernel[0], s.kernel[1]}, kFloat, Tag::goihw};
+/// An activation in the format that oneDNN likes best.
+Desc anyFormat(const Shape& shape) {
+  return {{shape.begin(), shape.end()}, kFloat, Tag::any};
 }
 
-/// The formats that a convolution's descriptor asks for.
-struct Formats {
-  Desc input, weight, bias, output;
-};
+/// Where there are groups, with a dimension for them in front.
+Desc weightDesc(const Conv2dShape& s, Tag dense, Tag grouped) {
+  const std::int64_t in = s.inChannels / s.groups;
+  if (s.groups == 1) return {{s.outChannels, in, s.kernel[0], s.kernel[1]}, kFloat, dense};
+  return {{s.groups, s.outChannels / s.groups, in, s.kernel[0], s.kernel[1]}, kFloat, grouped};
+}
 
-/// The three primitives' descriptors for one set of formats.
+Desc biasDesc(const Conv2dShape& s) {
+  return {{s.outChannels}, kFloat, Tag::a};
+}
+
+/// Describes one pass of a convolution. oneDNN 3 takes at once what oneDNN 2 took in a descriptor of its own.
+/// @param hint  the forward pass, for a backward pass.
+template <typename Primitive, typename... Hint, typename... Arguments>
+auto describe(const dnnl::engine& engine, const std::tuple<Hint...>& hint, const Arguments&... arguments) {
+  const auto make = [&](const auto&... forward) {
+#if DNNL_VERSION_MAJOR >= 3
+    return typename Primitive::primitive_desc(engine, arguments..., forward..., attributes());
+#else
+    return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attributes(), engine,
+                                              forward...);
+#endif
+  };
+  return std::apply(make, hint);
+}
+
+/// The three primitives' descriptors for activations in these formats, and weights in oneDNN's own.
 struct PrimitiveDescs {
   dnnl::convolution_forward::primitive_desc forward;
   dnnl::convolution_backward_data::primitive_desc backwardData;
   dnnl::convolution_backward_weights::primitive_desc backwardWeights;
 
-  PrimitiveDescs(const Conv2dShape& s, const Formats& f, dnnl::algorithm algorithm,
+  PrimitiveDescs(const Conv2dShape& s, const Desc& input, const Desc& output, dnnl::algorithm algorithm,
                  const dnnl::engine& engine) {
+    const Desc weight = weightDesc(s, Tag::any, Tag::any), bias = biasDesc(s);
     const auto stride = dims(s.stride), padding = dims(s.padding);
     const dnnl::memory::dims gaps{s.dilation[0] - 1, s.dilation[1] - 1};  // oneDNN counts what is skipped
-    forward = {{dnnl::prop_kind::forward_training, algorithm, f.input, f.weight, f.bias, f.output, stride,
-                gaps, padding, padding},
-               attributes(),
-               engine};
-    backwardData = {{algorithm, f.input, f.weight, f.output, stride, gaps, padding, padding},
-                    attributes(),
-                    engine,
-                    forward};
-    backwardWeights = {{algorithm, f.input, f.weight, f.bias, f.output, stride, gaps, padding, padding},
-                       attributes(),
-                       engine,
-                       forward};
+    forward =
+        describe<dnnl::convolution_forward>(engine, std::tie(), dnnl::prop_kind::forward_training, algorithm,
+                                            input, weight, bias, output, stride, gaps, padding, padding);
+    backwardData = describe<dnnl::convolution_backward_data>(engine, std::tie(forward), algorithm, input,
+                                                             weight, output, stride, gaps, padding, padding);
+    backwardWeights = describe<dnnl::convolution_backward_weights>(
+        engine, std::tie(forward), algorithm, input, weight, bias, output, stride, gaps, padding, padding);
   }
+};
+
+/// The caller's formats.
+struct Formats {
+  Desc input, weight, bias, output;
 };
 
 bool isFast(const dnnl::primitive_desc& desc) {
@@ -161,20 +182,13 @@ struct OneDnnConv2dPlanner::Descriptors {
         input(in),
         output(out),
         context(c),
-        given{activationDesc(s.input(), in),
-              weightDesc(s),
-              {{s.outChannels}, kFloat, Tag::a},
+        given{activationDesc(s.input(), in), weightDesc(s, Tag::oihw, Tag::goihw), biasDesc(s),
               activationDesc(s.output(), out)},
-        native(s, {given.input, any(given.weight), given.bias, given.output}, kDirect, stateOf(c).engine),
-        free(s, {any(given.input), any(given.weight), given.bias, any(given.output)}, kDirect,
-             stateOf(c).engine),
+        native(s, given.input, given.output, kDirect, stateOf(c).engine),
+        free(s, anyFormat(s.input()), anyFormat(s.output()), kDirect, stateOf(c).engine),
         passes(w) {
-    if (w != Winograd{})
-      winograd.emplace(s, Formats{given.input, any(given.weight), given.bias, given.output}, kWinograd,
-                       stateOf(c).engine);
+    if (w != Winograd{}) winograd.emplace(s, given.input, given.output, kWinograd, stateOf(c).engine);
   }
-
-  static Desc any(const Desc& desc) { return {desc.dims(), kFloat, Tag::any}; }
 };
 
 namespace {
@@ -279,13 +293,9 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
 bool winogradConv2dSupports(const Conv2dShape& shape, Context& context) {
   if (shape.kernel != std::array<std::int64_t, 2>{3, 3}) return false;
   const std::scoped_lock lock(planningMutex());
-  const auto activation = [&](const Shape& s) { return activationDesc(s, Layout::ChannelBlocks); };
-  const Formats formats{activation(shape.input()),
-                        Desc(weightDesc(shape).dims(), kFloat, Tag::any),
-                        {{shape.outChannels}, kFloat, Tag::a},
-                        activation(shape.output())};
   try {
-    PrimitiveDescs(shape, formats, kWinograd, stateOf(context).engine);
+    PrimitiveDescs(shape, activationDesc(shape.input(), Layout::ChannelBlocks),
+                   activationDesc(shape.output(), Layout::ChannelBlocks), kWinograd, stateOf(context).engine);
     return true;
   } catch (const dnnl::error&) {
     return false;
