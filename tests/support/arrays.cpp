@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
 #include <limits>
 
 namespace muster::test {
@@ -45,8 +46,13 @@ void forEachElement(const Shape& shape, Layout layout,
 }  // namespace
 
 std::uint64_t freshSeed() {
-  if (const char* text = std::getenv("MUSTER_TEST_SEED")) return std::strtoull(text, nullptr, 10);
-  return std::random_device{}();
+  static const std::uint64_t seed = [] {
+    const char* const text = std::getenv("MUSTER_TEST_SEED");
+    const std::uint64_t drawn = text ? std::strtoull(text, nullptr, 10) : std::random_device{}();
+    std::cerr << "Random inputs from MUSTER_TEST_SEED=" << drawn << std::endl;
+    return drawn;
+  }();
+  return seed;
 }
 
 Array randomArray(const Shape& shape, std::mt19937_64& random, double low, double high) {

@@ -27,7 +27,9 @@ struct Array {
   }
 };
 
-/// The seed of a test's random inputs: another one in each run, or MUSTER_TEST_SEED. Print it with INFO.
+/// The seed of a test program's random inputs: MUSTER_TEST_SEED, or a new one for each run. It is printed
+/// when it is first asked for, so that a crash or a hang shows it, too. `./run test --seeds` runs the
+/// programs that call this.
 std::uint64_t freshSeed();
 
 /// Uniform in [low, high), each a float32.

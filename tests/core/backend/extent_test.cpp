@@ -28,9 +28,7 @@ std::vector<std::int64_t> edges(std::mt19937_64& random) {
 }
 
 TEST_CASE("quotients by a prepared extent are those of a division, about every multiple that is tried") {
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   const auto numbers = edges(random);
   std::int64_t wrong = 0;
   for (const std::int64_t size : numbers) {

@@ -46,9 +46,7 @@ void checkAgainstReference(Activation kind, const Array& x, const Array& gradY, 
 TEST_CASE_TEMPLATE("activations agree with the reference over layouts and threads", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   // The last is above the grain, so that threads share it.
   const Shape shapes[] = {{1, 1, 1, 1}, {17, 5, 3, 2}, {3, 20, 4, 4}, {33, 17, 5, 5}};
   for (const auto& [kind, name] : EnumNames<Activation>::kNames)
@@ -80,9 +78,7 @@ TEST_CASE("softmax of a sequence is over the features of each step") {
 }
 
 TEST_CASE("softmax of [N, C] agrees with the reference and does not overflow") {
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   Context context;
   checkAgainstReference(Activation::Softmax, test::randomArray({9, 10}, random, -6, 6),
                         test::randomArray({9, 10}, random), Layout::RowMajor, context);

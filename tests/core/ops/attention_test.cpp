@@ -83,9 +83,7 @@ TEST_CASE_TEMPLATE(
     MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   Context context(device, Where::options());
   const ContextScope scope(context);
   constexpr std::int64_t kSteps = 37, kLength = 21;

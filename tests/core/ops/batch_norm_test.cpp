@@ -103,9 +103,7 @@ TEST_CASE_TEMPLATE(
     "batch normalisation agrees with the reference over shapes, layouts, activations and threads", Where,
     MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   for (const Shape& input : kShapes) {
     Inputs in(input, random);
     spareKinks(reference::batchNorm({.input = input, .epsilon = 1e-3}, in.x, in.gamma, in.beta), in.gradY);
@@ -138,9 +136,7 @@ TEST_CASE_TEMPLATE(
 TEST_CASE_TEMPLATE("with given statistics it agrees with the reference, too", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Place on{Where::device()};
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   Context context(Where::device());
   for (const Shape& input : kShapes)
     for (const auto activation : {Activation::Identity, Activation::ReLU})

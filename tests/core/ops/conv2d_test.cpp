@@ -122,9 +122,7 @@ std::string describe(const Conv2dShape& s) {
 TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices and threads", Where,
                    MUSTER_TEST_MATH_MODES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   const Conv2dShape shapes[] = {
       {.batch = 3, .height = 12, .width = 11, .outChannels = 20, .kernel = {5, 5}},
       {.batch = 2, .inChannels = 20, .height = 8, .width = 9, .outChannels = 50, .kernel = {5, 5}},
@@ -232,9 +230,7 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
 /// one channel, and channels that fill no strip.
 TEST_CASE_TEMPLATE("the gradient of the bias is the sum of many values", Where, MUSTER_TEST_MATH_MODES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   const Conv2dShape shapes[] = {
       {.batch = 130, .height = 9, .width = 9, .outChannels = 3, .kernel = {1, 1}},
       {.batch = 3, .inChannels = 4, .height = 90, .width = 53, .outChannels = 1, .kernel = {1, 1}},
@@ -259,9 +255,7 @@ TEST_CASE_TEMPLATE("the gradient of the bias is the sum of many values", Where, 
 TEST_CASE_TEMPLATE("a plan that takes ReLU over gives it and lets NaN through, or refuses", Where,
                    MUSTER_TEST_MATH_MODES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   Context context(Where::device(), Where::options());
   Case c({.batch = 2, .inChannels = 8, .height = 6, .width = 6, .outChannels = 16, .kernel = {3, 3}}, random);
   std::vector<Conv2dChoice> choices{Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast};
@@ -282,9 +276,7 @@ TEST_CASE_TEMPLATE("a plan that takes ReLU over gives it and lets NaN through, o
 }
 
 TEST_CASE("a convolution without bias adds none and can be asked for no bias gradient") {
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   Context context;
   ContextScope scope(context);
   const Case c({.batch = 2, .inChannels = 3, .height = 6, .width = 6, .outChannels = 4, .kernel = {3, 3}},
@@ -301,9 +293,7 @@ TEST_CASE("a convolution without bias adds none and can be asked for no bias gra
 }
 
 TEST_CASE("a planned convolution gives the same bits whenever it runs, and so does a second plan") {
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   const Conv2dShape shapes[] = {
       {.batch = 17, .inChannels = 20, .height = 12, .width = 12, .outChannels = 50, .kernel = {5, 5}},
       {.batch = 5,

@@ -19,9 +19,7 @@ TEST_CASE_TEMPLATE(
   const Device device = Where::device();
   // Sums of up to 400 products of numbers within [-1, 1].
   const double tolerance = 1e-5 + 20 * Where::kProductError;
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   const ConvTranspose2dShape shapes[] = {
       {.batch = 2, .inChannels = 3, .height = 4, .width = 5, .outChannels = 2, .kernel = {3, 3}},
       {.batch = 2,

@@ -25,9 +25,7 @@ TEST_CASE_TEMPLATE("dense layers agree with the reference over shapes and thread
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   constexpr auto kRow = Layout::RowMajor;
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   // The last ones for the gradient of the bias on a GPU: sums in several parts, the last of them shorter,
   // with a strip of columns that is not full, of one column, and more strips than a grid has blocks.
   const DenseShape shapes[] = {{1, 1, 1},     {7, 3, 5},     {128, 80, 50}, {33, 500, 10},
@@ -74,9 +72,7 @@ TEST_CASE_TEMPLATE("dense layers agree with the reference over shapes and thread
 }
 
 TEST_CASE("a dense plan gives the same bits whenever it runs") {
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   for (int threads : {1, 2, 3}) {
     Context context(Device::cpu(), {.threads = threads});
     ContextScope scope(context);

@@ -24,7 +24,6 @@ TEST_CASE_TEMPLATE("dropout follows its rule over shapes, rates and threads", Wh
   constexpr auto kRow = Layout::RowMajor;
   const Device device = Where::device();
   const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
   std::mt19937_64 engine(seed);
   for (const Shape& shape : {Shape{1, 1}, Shape{5, 7}, Shape{33, 2, 3, 3}, Shape{20, 16}})
     for (double rate : {0.0, 0.25, 0.5, 0.99})

@@ -80,9 +80,7 @@ std::vector<Tensor> toTensors(const std::vector<Array>& arrays, Layout layout, D
 TEST_CASE_TEMPLATE("combinations and their derivatives, for few inputs and many, in every layout", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   Context context(Where::device(), {.threads = 2});
   const ContextScope scope(context);
   const Shape shape{3, 5, 2, 7};

@@ -24,9 +24,7 @@ TEST_CASE_TEMPLATE(
     MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   for (const std::int64_t features : {1, 7, 64, 5000})
     for (const Shape& shape : {Shape{1}, Shape{6}, Shape{5, 9}, Shape{20, 31}}) {
       constexpr std::int64_t kVocabulary = 11;
@@ -69,9 +67,7 @@ TEST_CASE_TEMPLATE("gradients of large vocabularies and of many places have the 
                    Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   struct Sizes {
     std::int64_t vocabulary, count, features;
   };

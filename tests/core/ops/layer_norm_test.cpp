@@ -41,9 +41,7 @@ Results run(const LayerNormShape& shape, Context& context, const Array& x, const
 TEST_CASE_TEMPLATE("layer normalisation agrees with the reference over shapes and threads", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   for (const Shape& input :
        {Shape{1, 1}, Shape{3, 5}, Shape{40, 16}, Shape{17, 33}, Shape{700, 300}, Shape{2100, 5}}) {
     CAPTURE(input.toString());

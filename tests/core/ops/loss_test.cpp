@@ -68,9 +68,7 @@ void checkAgainstReference(Loss kind, const Array& predictions, const Array& lab
 TEST_CASE_TEMPLATE("losses and gradients agree with the reference", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   for (const auto& [kind, name] : EnumNames<Loss>::kNames)
     for (const Shape& shape : {Shape{1, 1}, Shape{7, 10}, Shape{130, 3}, Shape{3001, 2}})
       for (double normaliser : {0.0, 256.0})
@@ -138,9 +136,7 @@ TEST_CASE("a row of weight 0 counts for nothing, whatever it holds") {
 }
 
 TEST_CASE("over time every step is a row, and the normaliser is the number of unmasked steps") {
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   Context context;
   constexpr std::int64_t kExamples = 3, kSteps = 5, kClasses = 4;
   const auto logits = test::toTensor(test::randomArray({kExamples * kSteps, kClasses}, random, -5, 5));

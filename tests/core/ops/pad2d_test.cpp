@@ -13,9 +13,7 @@ using test::Array;
 
 TEST_CASE_TEMPLATE("zeros around images, in every layout", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   for (const std::int64_t channels : {18, 20}) {  // in fours, on a GPU, or not
     const Shape shape{3, channels, 4, 5};
     const Array x = test::randomArray(shape, random);

@@ -36,9 +36,7 @@ void checkAgainstReference(const Pool2dShape& shape, const Array& x, const Array
 TEST_CASE_TEMPLATE("pooling agrees with the reference over shapes, layouts and threads", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   const Pool2dShape shapes[] = {
       {.batch = 17, .channels = 20, .height = 8, .width = 6},
       {.batch = 2, .channels = 3, .height = 7, .width = 9, .kernel = {3, 3}, .stride = {1, 2}},

@@ -177,9 +177,7 @@ TEST_CASE_TEMPLATE(
 
 TEST_CASE_TEMPLATE("a padded batch gives what each sequence gives by itself", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   const std::vector<std::int64_t> lengths{9, 1, 5, 0, 9, 7};
   Context context(Where::device(), Where::options());
   const ContextScope scope(context);
@@ -232,9 +230,7 @@ TEST_CASE_TEMPLATE("a padded batch gives what each sequence gives by itself", Wh
 TEST_CASE_TEMPLATE("the same bits whenever a plan runs, and backward may be called again", Where,
                    MUSTER_TEST_MATH_MODES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU})
     for (const int threads : {1, 3}) {
       ContextOptions options = Where::options();

@@ -23,9 +23,7 @@ TEST_CASE_TEMPLATE("reordering moves every element from any layout to any other,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   for (const Shape& shape : kShapes)
     for (Layout from : kLayouts)
       for (Layout to : kLayouts)
@@ -66,9 +64,7 @@ TEST_CASE_TEMPLATE("reordering writes nothing behind its target", Where, MUSTER_
 TEST_CASE_TEMPLATE("features are loaded as float32, bytes as value/255", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   Context context(device, {.threads = 2});
   for (const Shape& shape : kShapes)
     for (Layout to : kLayouts) {

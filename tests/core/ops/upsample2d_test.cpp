@@ -45,9 +45,7 @@ TEST_CASE_TEMPLATE(
     "images are enlarged as the reference does it, in every layout, and gradients are its derivatives", Where,
     MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const std::uint64_t seed = test::freshSeed();
-  INFO("MUSTER_TEST_SEED=", seed);
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(test::freshSeed());
   checkAgainstReference<Where>(17, random);
   checkAgainstReference<Where>(8, random);  // in fours, on a GPU
 }
