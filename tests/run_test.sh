@@ -11,7 +11,7 @@ mkdir -p "$root/tests/gpu" "$sandbox/bin"
 cp "$here/../run" "$here/../CMakePresets.json" "$root"
 cp "$here/gpu/report.sh" "$here/gpu/pack.sh" "$root/tests/gpu"
 touch -d '1 hour ago' "$root/CMakePresets.json"
-unset CUDACXX CUDA_HOME CUDA_PATH VIRTUAL_ENV CONDA_PREFIX
+unset CUDACXX CUDA_HOME CUDA_PATH VIRTUAL_ENV CONDA_PREFIX MUSTER_TEST_SEED MUSTER_MAX_CPU_ISA
 export HOME=$sandbox PATH=$sandbox/bin:$PATH
 
 script() { # name; its text comes in
@@ -30,7 +30,9 @@ case \$* in
   --build*) if [[ -e $sandbox/broken ]]; then cat "$sandbox/broken"; exit 1; fi
     mkdir -p "\$build/examples"
     printf '#!/bin/bash\necho trained "\$@"\n' >"\$build/examples/mnist_convnet"
-    chmod +x "\$build/examples/mnist_convnet" ;;
+    chmod +x "\$build/examples/mnist_convnet"
+    [[ "\$*" != *draws_test* ]] || install -D "$sandbox/draws_test" "\$build/tests/core/draws_test"
+    echo "\$*" >"$sandbox/built" ;;
   *) echo configured >>"$sandbox/log"
     printf 'CMAKE_HOME_DIRECTORY:INTERNAL=%s\nMUSTER_CUDA:STRING=%s\n' "$root" "\$(cat "$sandbox/cuda")" >"\$build/CMakeCache.txt"
     touch "\$build/build.ninja" ;;
@@ -78,6 +80,43 @@ run 1 'the presets have changed'
 touch -d '1 hour ago' "$root/CMakePresets.json"
 gpu 9.0
 run 0 'nobody wants CUDA'
+
+seeds() { # status, what is said, the seeds that run, arguments of ./run test; "-": nothing is built
+  local status=0
+  rm -f "$sandbox/seeds" "$sandbox/built"
+  "$root/run" test "${@:4}" >"$sandbox/out" 2>&1 || status=$?
+  local ran=- targets=''
+  if [[ -e $sandbox/seeds ]]; then ran=$(sort -n "$sandbox/seeds" | tr '\n' ' '); fi
+  if [[ -e $sandbox/built ]]; then targets=$(sed 's/.*--target //' "$sandbox/built"); fi
+  if [[ $status != "$1" || $ran != "$3" || $3 != - && $targets != draws_test ]] || ! grep -qF -- "$2" "$sandbox/out"; then
+    printf 'run_test: ./run test %s ended with %s, not %s, built "%s", and ran the seeds %s, not %s; it said:\n' "${*:4}" \
+      "$status" "$1" "$targets" "$ran" "$3"
+    cat "$sandbox/out"
+    failures=$((failures + 1))
+  fi
+}
+# One of two test programs draws its inputs; it fails with the seed 12, and skips all of its tests with 11.
+mkdir -p "$root/tests/core"
+echo 'std::mt19937_64 random(test::freshSeed());' >"$root/tests/core/draws_test.cpp"
+echo 'std::mt19937_64 random(5);' >"$root/tests/core/plain_test.cpp"
+cat >"$sandbox/draws_test" <<END
+#!/bin/bash
+echo "\$MUSTER_TEST_SEED" >>"$sandbox/seeds"
+echo "inputs of \$MUSTER_TEST_SEED"
+((MUSTER_TEST_SEED != 12)) || exit 3
+((MUSTER_TEST_SEED != 11)) || exit 77
+END
+seeds 0 '1 test programs with the seeds 1 to 4' '1 2 3 4 ' --seeds 4
+seeds 0 'all passed' '1 ' --seeds=1
+MUSTER_TEST_SEED=10 seeds 0 'with the seeds 10 to 11' '10 11 ' --seeds 2
+MUSTER_TEST_SEED=10 seeds 1 '1 runs failed' '10 11 12 13 ' --seeds 4
+MUSTER_TEST_SEED=12 seeds 1 'inputs of 12' '12 ' --seeds 1
+MUSTER_TEST_SEED=12 MUSTER_MAX_CPU_ISA=avx2 seeds 1 "To repeat: MUSTER_MAX_CPU_ISA=avx2 MUSTER_TEST_SEED=12 $root" '12 ' --seeds 1
+seeds 1 '--seeds wants a number' - --seeds 0
+seeds 1 '--seeds wants a number' - --seeds many
+seeds 1 '--seeds wants a number' - --seeds
+seeds 1 'presets release and dev' - --seeds 2 --preset tsan
+seeds 1 'options of ctest: -R dense' - --seeds 2 -R dense
 
 breaks() { # what ninja says, whether the advice is to do without CUDA, and by which verb of ./run
   echo "$1" >"$sandbox/broken"
