@@ -9,12 +9,12 @@
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/evaluation/evaluation_run.h"
 #include "muster/parallel/runtime/stall_watch.h"
+#include "muster/parallel/runtime/watched_iterator.h"
 #include "muster/parallel/strategies/averaging.h"
 #include "muster/parallel/strategies/shared_gradients.h"
 #include "muster/parallel/strategies/synchronous_gradients.h"
 #include "muster/parallel/training/dispatcher.h"
 #include "muster/parallel/training/replica_set.h"
-#include "muster/parallel/training/watched_iterator.h"
 
 namespace muster {
 namespace {
@@ -97,8 +97,6 @@ struct ParallelWrapper::Impl final : Trainer {
   void fillAtEnd(FitRun& run);
   bool inListener() const;
   Evaluation evaluateOnWorkers(DataSetIterator& data);
-  void evaluateInMeeting(EvaluationRun& evaluation, DataSetIterator& data);
-  void evaluateOnIdleWorkers(EvaluationRun& evaluation, DataSetIterator& data);
   std::vector<StallWatch::Subject> everybody() const;
   Listeners listenersOf(ListenerScope scope) const;
 
@@ -157,8 +155,8 @@ ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
 
 std::vector<StallWatch::Subject> ParallelWrapper::Impl::everybody() const {
   std::vector<StallWatch::Subject> all = {{"the caller", &caller_}, {"the reader", &reading_}};
-  for (const auto& worker : replicas_.workers())
-    all.push_back({fmt::format("worker {}", worker->index()), &worker->activity()});
+  for (const auto* thread : replicas_.threads())
+    all.push_back({fmt::format("worker {}", thread->index()), &thread->activity()});
   return all;
 }
 
@@ -264,18 +262,19 @@ void ParallelWrapper::Impl::run(DataSetIterator& data, std::int64_t epochs) {
 
 void ParallelWrapper::Impl::train(FitRun& run, DataSetIterator& data, std::int64_t epochs) {
   WorkerListeners workerListeners{*this, listenersOf(ListenerScope::Worker), {}};
-  std::vector<TaskEnd> ends;
+  Tasks tasks;
   try {
     for (const auto& worker : replicas_.workers())
-      ends.push_back(worker->train(run, epochs, replicas_.exchange(), workerListeners));
-    ends.push_back(reader_.submit([&run, &data, workers = options_.workers, epochs, &activity = reading_] {
+      worker->train(tasks, run, epochs, replicas_.exchange(), workerListeners);
+    tasks.add(reader_, [&run, &data, workers = options_.workers, epochs, &activity = reading_] {
       dispatch(run, data, workers, epochs, activity);
-    }));
+    });
+    tasks.start();
     coordinate(run, epochs);
   } catch (...) {
     run.fail(-1, std::current_exception(), [] { return "the workers could not be started"; });
   }
-  for (auto& end : ends) end.wait();
+  tasks.wait();
 }
 
 void ParallelWrapper::Impl::coordinate(FitRun& run, std::int64_t epochs) {
@@ -372,40 +371,17 @@ Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data) {
     caller_.set(Activity::Kind::WaitingForWorkers);
     replicas_.make();
   }
-  std::vector<Device> devices;
-  for (const auto& worker : replicas_.workers()) devices.push_back(worker->placement().device);
   // One more batch a worker keeps all busy. The batches are the evaluation's own: those of a training may be
   // full of data that was read ahead, and an iterator may have put its own memory into a batch.
   const auto ahead = std::min<std::int64_t>(options_.prefetchBuffer, options_.workers);
-  EvaluationRun evaluation(model(), std::move(devices), ahead);
-  if (inMeeting_)
-    evaluateInMeeting(evaluation, data);
-  else
-    evaluateOnIdleWorkers(evaluation, data);
-  return evaluation.result();
-}
-
-void ParallelWrapper::Impl::evaluateInMeeting(EvaluationRun& evaluation, DataSetIterator& data) {
-  if (!inMeeting_->beginErrand([&](int w) { replicas_.workers()[w]->evaluate(evaluation); }))
+  EvaluationRun evaluation(model(), replicas_.threads(), ahead);
+  if (!inMeeting_) return evaluation.evaluate(data, caller_);
+  if (!inMeeting_->beginErrand([&](int worker) { evaluation.work(worker); }))
     throw Error("evaluate: the training has failed meanwhile, and its workers have left");
   evaluation.deal(data, caller_);
-  evaluation.awaitWorkers();
+  evaluation.awaitWork();
   inMeeting_->endErrand();
-}
-
-void ParallelWrapper::Impl::evaluateOnIdleWorkers(EvaluationRun& evaluation, DataSetIterator& data) {
-  std::vector<TaskEnd> ends;
-  struct Join {
-    EvaluationRun& evaluation;
-    std::vector<TaskEnd>& ends;
-    ~Join() {
-      evaluation.closeQueues();
-      for (auto& end : ends) end.wait();
-    }
-  } join{evaluation, ends};
-  for (const auto& worker : replicas_.workers())
-    ends.push_back(worker->withReplica([&](Model&, Context&) { worker->evaluate(evaluation); }));
-  evaluation.deal(data, caller_);
+  return evaluation.result();
 }
 
 ParallelWrapper::ParallelWrapper(Model& model, const ParallelOptions& options)

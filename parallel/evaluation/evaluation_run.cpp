@@ -1,66 +1,41 @@
 #include "muster/parallel/evaluation/evaluation_run.h"
 
 #include "muster/core/base/error.h"
-#include "muster/core/base/log.h"
-#include "muster/parallel/training/watched_iterator.h"
+#include "muster/parallel/evaluation/state_loan.h"
+#include "muster/parallel/runtime/watched_iterator.h"
 
 namespace muster {
-namespace {
 
-/// Gives a replica another state for as long as it lives, and then its own again, every bit.
-class StateLoan {
- public:
-  explicit StateLoan(Model& replica) : replica_(replica) {
-    replica.context().synchronize();
-    for (const auto* block : replica.state())
-      own_.push_back(block->kind == BlockKind::Gradients ? Tensor() : cloneTensor(block->values));
-  }
-  ~StateLoan() {
-    try {
-      give(own_);
-    } catch (...) {
-      logWarning("evaluate: a replica could not take back its state: {}", describe(std::current_exception()));
-    }
-  }
-  StateLoan(const StateLoan&) = delete;
-  StateLoan& operator=(const StateLoan&) = delete;
-
-  /// @param values  alike in order and sizes.
-  void give(std::span<const Tensor> values) {
-    const auto blocks = replica_.state();
-    for (std::size_t b = 0; b < blocks.size(); ++b)
-      if (blocks[b]->kind != BlockKind::Gradients)  // nobody reads them before they are written
-        copy(values[b], blocks[b]->values, replica_.context());
-    replica_.context().synchronize();
-  }
-
- private:
-  Model& replica_;
-  std::vector<Tensor> own_;
-};
-
-}  // namespace
-
-EvaluationRun::EvaluationRun(Model& model, std::vector<Device> devices, std::int64_t batchesAhead)
-    : devices_(std::move(devices)),
-      batches_(devices_.size() + static_cast<std::size_t>(batchesAhead)),
-      counts_(devices_.size()),
+EvaluationRun::EvaluationRun(Model& model, std::span<ReplicaThread* const> threads, std::int64_t batchesAhead)
+    : threads_(threads),
+      batches_(threads.size() + static_cast<std::size_t>(batchesAhead)),
+      counts_(threads.size()),
       free_(batches_.size()),
-      working_(devices_.size()) {
+      working_(threads.size()) {
   for (const auto* block : model.state()) state_.push_back(block->values);
   model.context().synchronize();
   for (auto& batch : batches_) free_.push(&batch);
-  for (std::size_t w = 0; w < devices_.size(); ++w)
+  for (std::size_t r = 0; r < threads.size(); ++r)
     queues_.push_back(std::make_unique<BoundedQueue<Batch*>>(batches_.size()));
 }
 
+Evaluation EvaluationRun::evaluate(DataSetIterator& data, Activity& caller) {
+  Tasks tasks;
+  for (auto* thread : threads_)
+    thread->addTo(tasks, Activity::Kind::Replicating, [this, thread] { work(thread->index()); });
+  tasks.start();
+  deal(data, caller);
+  tasks.wait();
+  return result();
+}
+
 template <typename Where>
-void EvaluationRun::fail(std::int64_t sequence, int worker, std::exception_ptr cause, Where where) noexcept {
+void EvaluationRun::fail(std::int64_t sequence, int replica, std::exception_ptr cause, Where where) noexcept {
   auto failure = cause;
   try {
     const auto text = fmt::format("evaluate: {}: {}", where(), describe(cause));
-    failure = std::make_exception_ptr(TrainingError(text, worker, cause));
-  } catch (...) {  // no memory for words: the cause must do
+    failure = std::make_exception_ptr(TrainingError(text, replica, cause));
+  } catch (...) {  // no memory for the sentence: report the cause alone
   }
   std::scoped_lock lock(mutex_);
   if (sequence >= failedAt_) return;
@@ -68,20 +43,18 @@ void EvaluationRun::fail(std::int64_t sequence, int worker, std::exception_ptr c
   failedAt_ = sequence;
 }
 
-void EvaluationRun::failInBatch(std::int64_t sequence, int worker) noexcept {
-  fail(sequence, worker, std::current_exception(), [&] {
-    return fmt::format("worker {} on {} failed in batch {}", worker, devices_[worker].toString(),
-                       sequence + 1);
-  });
+void EvaluationRun::failInBatch(std::int64_t sequence, int replica) noexcept {
+  fail(sequence, replica, std::current_exception(),
+       [&] { return fmt::format("{} failed in batch {}", threads_[replica]->name(), sequence + 1); });
 }
 
-void EvaluationRun::deal(DataSetIterator& iterator, Activity& activity) {
-  WatchedIterator data(iterator, activity);
+void EvaluationRun::deal(DataSetIterator& iterator, Activity& caller) {
+  WatchedIterator data(iterator, caller);
   BatchStamp stamp;
   try {
     data.reset(0);
     while (failedAt_ == kNever) {
-      activity.set(Activity::Kind::WaitingForRoom);
+      caller.set(Activity::Kind::WaitingForRoom);
       Batch& batch = **free_.pop();
       if (!data.next(batch)) break;
       batch.stamp = stamp;
@@ -93,39 +66,37 @@ void EvaluationRun::deal(DataSetIterator& iterator, Activity& activity) {
     fail(stamp.sequence, -1, std::current_exception(), [&] { return data.failure(); });
   }
   closeQueues();
-  activity.set(Activity::Kind::WaitingForWorkers);
+  caller.set(Activity::Kind::WaitingForWorkers);
 }
 
-void EvaluationRun::work(int worker, Model& replica, Activity& activity) noexcept {
+void EvaluationRun::work(int replica) noexcept {
   try {
-    StateLoan loan(replica);
-    loan.give(state_);
-    countBatches(worker, replica, activity);
+    const StateLoan loan(threads_[replica]->replica(), state_);
+    countBatches(replica);
   } catch (...) {
-    fail(kBeforeAnyBatch, worker, std::current_exception(), [&] {
-      return fmt::format("worker {} on {} could not take the model's state", worker,
-                         devices_[worker].toString());
-    });
-    countBatches(worker, replica, activity);  // none any more, but they are given back
+    fail(kBeforeAnyBatch, replica, std::current_exception(),
+         [&] { return fmt::format("{} could not take the model's state", threads_[replica]->name()); });
+    countBatches(replica);  // counts none any more, but gives the batches back
   }
   std::scoped_lock lock(mutex_);
   --working_;
-  ended_.notify_all();  // with the lock: who waits may destroy this as soon as he has it
+  ended_.notify_all();  // under the lock: the thread that waits may destroy this object at once
 }
 
-void EvaluationRun::countBatches(int worker, Model& replica, Activity& activity) {
+void EvaluationRun::countBatches(int replica) {
+  auto& thread = *threads_[replica];
   for (;;) {
-    activity.set(Activity::Kind::WaitingForData);
-    const auto next = queues_[worker]->pop();
+    thread.activity().set(Activity::Kind::WaitingForData);
+    const auto next = queues_[replica]->pop();
     if (!next) return;
     Batch& batch = **next;
     const std::int64_t sequence = batch.stamp.sequence;
-    // Batches before one that failed go on: one of them may fail as well, and would be the one to name.
+    // Batches before one that failed are still evaluated: if one of them fails, too, it is the one to name.
     if (sequence < failedAt_) try {
-        activity.set(Activity::Kind::Computing, sequence);
-        evaluateBatch(replica, batch, counts_[worker]);
+        thread.activity().set(Activity::Kind::Computing, sequence);
+        evaluateBatch(thread.replica(), batch, counts_[replica]);
       } catch (...) {
-        failInBatch(sequence, worker);
+        failInBatch(sequence, replica);
       }
     free_.push(&batch);
   }
@@ -135,21 +106,21 @@ void EvaluationRun::closeQueues() {
   for (auto& queue : queues_) queue->close();
 }
 
-void EvaluationRun::awaitWorkers() {
+void EvaluationRun::awaitWork() {
   std::unique_lock lock(mutex_);
   ended_.wait(lock, [this] { return working_ == 0; });
 }
 
 Evaluation EvaluationRun::result() {
   std::optional<Evaluation> all;
-  for (int w = 0; w < static_cast<int>(counts_.size()); ++w) try {
-      if (!counts_[w]) continue;
+  for (int r = 0; r < static_cast<int>(counts_.size()); ++r) try {
+      if (!counts_[r]) continue;
       if (all)
-        all->merge(*counts_[w]);
+        all->merge(*counts_[r]);
       else
-        all = counts_[w];
-    } catch (...) {  // predictions of other classes, from its first batch on
-      failInBatch(w, w);
+        all = counts_[r];
+    } catch (...) {  // its replica predicts other classes, from its first batch on
+      failInBatch(r, r);
     }
   if (failure_) std::rethrow_exception(failure_);
   require(all.has_value(), "evaluate: the data set has no batches");

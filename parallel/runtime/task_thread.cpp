@@ -12,8 +12,8 @@ TaskThread::~TaskThread() {
   tasks_.close();
 }
 
-TaskEnd TaskThread::submit(std::function<void()> task) {
-  std::packaged_task<std::exception_ptr()> packaged([task = std::move(task)]() -> std::exception_ptr {
+void Tasks::add(TaskThread& thread, std::function<void()> task) {
+  TaskThread::Task packaged([task = std::move(task)]() -> std::exception_ptr {
     try {
       task();
       return nullptr;
@@ -22,8 +22,24 @@ TaskEnd TaskThread::submit(std::function<void()> task) {
     }
   });
   auto end = packaged.get_future();
-  tasks_.push(std::move(packaged));
-  return end;
+  entries_.push_back({thread, std::move(packaged), std::move(end)});
+}
+
+void Tasks::start() noexcept {
+  for (auto& [thread, task, end] : entries_)
+    if (task.valid()) thread.tasks_.push(std::move(task));
+}
+
+void Tasks::wait() noexcept {
+  for (auto& [thread, task, end] : entries_)
+    if (!task.valid() && end.valid()) end.wait();
+}
+
+std::vector<std::exception_ptr> Tasks::failures() {
+  wait();
+  std::vector<std::exception_ptr> failures(entries_.size());
+  for (std::size_t i = 0; i < entries_.size(); ++i) failures[i] = entries_[i].end.get();
+  return failures;
 }
 
 }  // namespace muster

@@ -4,31 +4,57 @@
 #include <functional>
 #include <future>
 #include <thread>
+#include <vector>
 
 #include "muster/core/base/queue.h"
 
 namespace muster {
 
-/// The end of a task: what it threw, or null. The exception is handed over whole, so the thread that ran the
-/// task keeps no share in it that it would let go of later.
-using TaskEnd = std::future<std::exception_ptr>;
-
-/// A thread that does what it is given, one task after the other, for as long as this lives.
+/// A thread that runs the tasks it is given, one after the other, for as long as this object lives.
 class TaskThread {
  public:
-  /// @param atEnd  done on the thread before it ends.
+  /// @param atEnd  runs on the thread before it ends.
   explicit TaskThread(std::function<void()> atEnd = {});
-  /// Waits for the tasks that were submitted.
+  /// Waits for the tasks that were started.
   ~TaskThread();
   TaskThread(const TaskThread&) = delete;
   TaskThread& operator=(const TaskThread&) = delete;
 
-  /// Thread-safe.
-  TaskEnd submit(std::function<void()> task);
+ private:
+  friend class Tasks;
+  /// A task hands over the exception it threw whole, so the thread keeps no share in it that it would release
+  /// later.
+  using Task = std::packaged_task<std::exception_ptr()>;
+
+  BoundedQueue<Task> tasks_{4};
+  std::jthread thread_;  // last: it ends before the queue does
+};
+
+/// Tasks that run on several threads at once. They may refer to what was declared before this object: it
+/// waits for those that were started, in its destructor at the latest. Used by one thread.
+class Tasks {
+ public:
+  Tasks() = default;
+  ~Tasks() { wait(); }
+  Tasks(const Tasks&) = delete;
+  Tasks& operator=(const Tasks&) = delete;
+
+  /// Prepares a task. It runs once `start` is called.
+  void add(TaskThread& thread, std::function<void()> task);
+  /// Starts all tasks. Allocates nothing, so either all of them run or none: tasks may wait for each other.
+  void start() noexcept;
+  /// Waits for all tasks that were started.
+  void wait() noexcept;
+  /// Waits for all tasks, after `start`. @return [task] what it threw, or null. Once.
+  std::vector<std::exception_ptr> failures();
 
  private:
-  BoundedQueue<std::packaged_task<std::exception_ptr()>> tasks_{4};
-  std::jthread thread_;  // last: it ends before the queue does
+  struct Entry {
+    TaskThread& thread;
+    TaskThread::Task task;  // invalid once started
+    std::future<std::exception_ptr> end;
+  };
+  std::vector<Entry> entries_;
 };
 
 }  // namespace muster

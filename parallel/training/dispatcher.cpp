@@ -1,6 +1,6 @@
 #include "muster/parallel/training/dispatcher.h"
 
-#include "muster/parallel/training/watched_iterator.h"
+#include "muster/parallel/runtime/watched_iterator.h"
 
 namespace muster {
 namespace {

@@ -17,7 +17,7 @@
 #include "muster/parallel/runtime/barrier.h"
 #include "muster/parallel/runtime/time_sheet.h"
 #include "muster/parallel/strategies/strategy.h"
-#include "muster/parallel/training/peer_sums.h"
+#include "muster/parallel/runtime/peer_sums.h"
 
 namespace muster {
 

@@ -6,7 +6,6 @@
 #include "muster/core/base/log.h"
 #include "muster/parallel/exchange/device_exchange.h"
 #include "muster/parallel/exchange/host_exchange.h"
-#include "muster/parallel/runtime/replica_check.h"
 
 namespace muster {
 namespace {
@@ -55,6 +54,7 @@ ReplicaSet::ReplicaSet(Model& model, const std::vector<Placement>& placements, i
       mergePlan_(planMerges(placements, internals.pretendedDevices)) {
   for (std::size_t w = 0; w < placements.size(); ++w)
     workers_.push_back(std::make_unique<Worker>(static_cast<int>(w), placements[w], threadsPerWorker));
+  for (const auto& worker : workers_) threads_.push_back(&worker->thread());
 }
 
 std::vector<WorkerTimes> ReplicaSet::times() const {
@@ -68,48 +68,18 @@ std::string ReplicaSet::merging() const {
   return mergePlan_ ? mergePlan_->describe() : std::string();
 }
 
-template <typename Call>
-void ReplicaSet::inNameOf(std::size_t worker, std::string_view purpose, Call call) {
-  try {
-    call();
-  } catch (...) {
-    const auto cause = std::current_exception();
-    throw TrainingError(
-        fmt::format("worker {} on {} could not {}: {}", worker,
-                    workers_[worker]->placement().device.toString(), purpose, describe(cause)),
-        static_cast<int>(worker), cause);
-  }
-}
-
-void ReplicaSet::await(std::vector<TaskEnd>& tasks, std::string_view purpose) {
-  for (auto& task : tasks) task.wait();
-  for (std::size_t w = 0; w < tasks.size(); ++w)
-    inNameOf(w, purpose, [&] {
-      if (auto thrown = tasks[w].get()) std::rethrow_exception(std::move(thrown));
-    });
-}
-
 void ReplicaSet::make() {
-  std::vector<TaskEnd> made;
-  for (const auto& worker : workers_) made.push_back(worker->replicate(model_));
-  await(made, "be made");
-  checkCopies();
+  runOnAll(threads_, "could not be made", [this](ReplicaThread& thread) {
+    thread.makeReplica(model_);
+    thread.replica().state();  // the updater's state is allocated here, on this thread
+  });
+  requireCopies(threads_, model_, &Model::state);
   std::vector<std::vector<StateBlock*>> states;
-  for (const auto& worker : workers_) states.push_back(sharedState(worker->replica()));
+  for (auto* thread : threads_) states.push_back(sharedState(thread->replica()));
   if (mergePlan_)
     exchange_ = std::make_unique<DeviceExchange>(states, averageUpdaters_, *mergePlan_, failingRoute_);
   else
     exchange_ = std::make_unique<HostExchange>(states, averageUpdaters_);
-}
-
-void ReplicaSet::checkCopies() {
-  for (std::size_t w = 0; w < workers_.size(); ++w)
-    inNameOf(w, "be made", [&] {
-      requireCopy(workers_[w]->replica().state(), model_.state(), "the model's");
-      for (std::size_t v = 0; v < w; ++v)
-        requireCopy(workers_[w]->replica().state(), workers_[v]->replica().state(),
-                    fmt::format("worker {}'s", v));
-    });
 }
 
 std::vector<Tensor> ReplicaSet::sharedValues() {
@@ -125,22 +95,16 @@ void ReplicaSet::spread() {
   model_.context().synchronize();
   const auto iteration = model_.iteration(), epoch = model_.epoch();
   const auto blocks = exchange_->blocks();
-  const auto load = [&](std::size_t w, Model& replica, Context& context) {
+  // Each on its own thread: its memory is touched where it is used.
+  runOnAll(threads_, "could not take the model's state", [&](ReplicaThread& thread) {
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       if (blocks[b].kind == BlockKind::Gradients) continue;
       if (trained_ && blocks[b].rule == MergeRule::Keep) continue;
-      Tensor target = blocks[b].replicas[w];
-      copy(values.at(b), target, context);
+      Tensor target = blocks[b].replicas[static_cast<std::size_t>(thread.index())];
+      copy(values.at(b), target, thread.context());
     }
-    replica.setCounters(iteration, epoch);
-    context.synchronize();  // the user's model may change then
-  };
-  std::vector<TaskEnd> loaded;
-  for (std::size_t w = 0; w < workers_.size();
-       ++w)  // on its own thread: its memory is touched where it is used
-    loaded.push_back(workers_[w]->withReplica(
-        [&load, w](Model& replica, Context& context) { load(w, replica, context); }));
-  await(loaded, "take the model's state");
+    thread.replica().setCounters(iteration, epoch);
+  });
   for (const auto& worker : workers_) worker->setWhole();
   for (std::size_t b = 0; b < blocks.size(); ++b)
     for (std::size_t w = 0; w < blocks[b].shadows.size(); ++w) {

@@ -23,6 +23,7 @@ class ReplicaSet {
              bool averageUpdaters, LocalWork localWork, const detail::Internals& internals = {});
 
   std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }  // [worker]
+  std::span<ReplicaThread* const> threads() const { return threads_; }           // [worker]
   /// Thread-safe.
   std::vector<WorkerTimes> times() const;
 
@@ -51,12 +52,6 @@ class ReplicaSet {
   void setTrained(bool trained) { trained_ = trained; }
 
  private:
-  /// Waits for all. @throws TrainingError naming the worker.
-  void await(std::vector<TaskEnd>& tasks, std::string_view purpose);
-  /// What `call` throws becomes a TrainingError that names the worker.
-  template <typename Call>
-  void inNameOf(std::size_t worker, std::string_view purpose, Call call);
-  void checkCopies();
   /// The user's model's part of the blocks that are shared, in the exchange's order.
   std::vector<Tensor> sharedValues();
   /// Where the merged value of each block lies, in the exchange's order; empty where nobody holds it.
@@ -70,6 +65,7 @@ class ReplicaSet {
   const std::optional<MergePlan> mergePlan_;  // of workers on GPUs
   std::unique_ptr<Exchange> exchange_;        // none until the replicas are made
   bool trained_ = false;
+  std::vector<ReplicaThread*> threads_;           // the workers'
   std::vector<std::unique_ptr<Worker>> workers_;  // last: threads end before what they use
 };
 

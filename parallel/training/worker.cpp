@@ -10,31 +10,22 @@ namespace muster {
 
 using Clock = std::chrono::steady_clock;
 
-namespace {
-
-struct IdleAtEnd {
-  Activity& activity;
-  ~IdleAtEnd() { activity.set(Activity::Kind::Idle); }
-};
-
-}  // namespace
-
 class Worker::Peer final : public Peers {
  public:
   /// Until the object's end the worker's context knows of the others, where there are any.
   Peer(Worker& worker, PeerSums& exchange, bool alone) : worker_(worker), exchange_(exchange) {
-    worker_.context_->setPeers(alone ? nullptr : this);
+    worker_.thread_.context().setPeers(alone ? nullptr : this);
   }
-  ~Peer() override { worker_.context_->setPeers(nullptr); }
+  ~Peer() override { worker_.thread_.context().setPeers(nullptr); }
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
   void sum(std::span<double> values) override {
-    worker_.activity_.set(Activity::Kind::InExchange, worker_.current_.sequence);
+    worker_.thread_.activity().set(Activity::Kind::InExchange, worker_.current_.sequence);
     const auto begin = Clock::now();
-    exchange_.sum(worker_.index_, values);
+    exchange_.sum(worker_.thread_.index(), values);
     worker_.waitedInStep_ += Clock::now() - begin;
-    worker_.activity_.set(Activity::Kind::Computing, worker_.current_.sequence);
+    worker_.thread_.activity().set(Activity::Kind::Computing, worker_.current_.sequence);
   }
 
  private:
@@ -42,45 +33,19 @@ class Worker::Peer final : public Peers {
   PeerSums& exchange_;
 };
 
-Worker::Worker(int index, Placement placement, int threads)
-    : index_(index), placement_(std::move(placement)), threads_(threads), thread_([this] {
-        replica_.reset();
-        context_.reset();
-      }) {
+Worker::Worker(int index, const Placement& placement, int threads)
+    : thread_("worker", index, placement, threads) {
   resetTimes();
 }
 
 void Worker::resetTimes() {
-  times_.own = {.worker = index_, .device = placement_.device};
+  times_.own = {.worker = thread_.index(), .device = thread_.placement().device};
   times_.publish();
 }
 
-TaskEnd Worker::replicate(const Model& model) {
-  return thread_.submit([this, &model] {
-    activity_.set(Activity::Kind::Replicating);
-    const IdleAtEnd idle{activity_};
-    if (!context_)
-      context_ = std::make_unique<Context>(
-          placement_.device,
-          ContextOptions{.threads = threads_, .cores = placement_.cores, .mathMode = placement_.mathMode});
-    replica_ = model.replicate(*context_);
-    require(replica_ != nullptr, "the model's replicate() returned nothing");
-    replica_->state();  // the updater's state is allocated here, on this thread
-    context_->synchronize();
-  });
-}
-
-TaskEnd Worker::withReplica(std::function<void(Model&, Context&)> task) {
-  return thread_.submit([this, task = std::move(task)] {
-    activity_.set(Activity::Kind::Replicating);
-    const IdleAtEnd idle{activity_};
-    task(*replica_, *context_);
-  });
-}
-
-TaskEnd Worker::train(FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners) {
-  return thread_.submit([this, &run, epochs, &exchange, &listeners] {
-    const IdleAtEnd idle{activity_};
+void Worker::train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exchange,
+                   WorkerListeners& listeners) {
+  thread_.addTo(tasks, Activity::Kind::WaitingForData, [this, &run, epochs, &exchange, &listeners] {
     current_ = {.epoch = run.firstEpoch()};
     begun_.reset();  // of a run that failed
     staged_ = false;
@@ -88,26 +53,25 @@ TaskEnd Worker::train(FitRun& run, std::int64_t epochs, Exchange& exchange, Work
     try {
       trainEpochs(run, epochs, exchange, listeners);
     } catch (...) {
-      run.fail(index_, std::current_exception(), [this] { return failure(); });
+      run.fail(thread_.index(), std::current_exception(), [this] { return failure(); });
     }
     times_.publish();
   });
 }
 
 std::string Worker::failure() const {
-  const auto kind = activity_.kind();
+  const auto kind = thread_.activity().kind();
   const std::string_view where = kind == Activity::Kind::Computing    ? "in"
                                  : kind == Activity::Kind::InListener ? "in a listener after"
                                  : kind == Activity::Kind::InExchange ? "in an exchange with other workers in"
                                                                       : "at the merge after";
-  return fmt::format("worker {} on {} failed {} {}", index_, placement_.device.toString(), where,
-                     current_.toString());
+  return fmt::format("{} failed {} {}", thread_.name(), where, current_.toString());
 }
 
 void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners) {
   for (std::int64_t e = 0; e < epochs; ++e) {
     contribution_ = {};
-    const Participant me{index_, exchange, *context_, times_, activity_};
+    const Participant me{thread_.index(), exchange, thread_.context(), times_, thread_.activity()};
     for (Verdict verdict = Verdict::Continue; verdict != Verdict::EpochOver;) {
       if (!runRound(run, me, listeners)) return;
       if (staged_) continue;  // its meeting is held while the next round's first step runs
@@ -116,7 +80,7 @@ void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, W
                          [&](const FitRun::Meeting& meeting) { return settle(meeting, listeners); });
       if (verdict == Verdict::Aborted) return;
       const bool over = verdict == Verdict::EpochOver;
-      replica_->setCounters(run.meeting().iteration, run.meeting().epoch + (over ? 1 : 0));
+      thread_.replica().setCounters(run.meeting().iteration, run.meeting().epoch + (over ? 1 : 0));
       if (verdict == Verdict::Stop) return;
       contribution_ = {.epochIterations = contribution_.epochIterations, .ended = contribution_.ended};
     }
@@ -129,7 +93,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
     if (!batch) return false;
     if (*batch == nullptr) {
       contribution_.ended = true;
-      run.peers().leave(index_);
+      run.peers().leave(thread_.index());
       break;
     }
     // A stop while it waited: no other batch is begun.
@@ -143,7 +107,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
   }
   finishBegun(run, me, listeners);  // a merge is of steps that are done and known to be good
   if (run.stopping()) {
-    run.peers().leave(index_);  // others may have begun a step before the stop
+    run.peers().leave(thread_.index());  // others may have begun a step before the stop
     giveBackBatches(run);
   }
   return true;
@@ -151,32 +115,32 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
 
 std::optional<Batch*> Worker::nextBatch(FitRun& run, const Participant& me, WorkerListeners& listeners) {
   if (staged_) {  // it goes on only where there is something to go on with
-    const auto batch = run.queue(index_).tryPop();
+    const auto batch = run.queue(thread_.index()).tryPop();
     if (batch && *batch) return batch;
     finishBegun(run, me, listeners);
     if (batch) return batch;
   }
-  activity_.set(Activity::Kind::WaitingForData);
+  thread_.activity().set(Activity::Kind::WaitingForData);
   const auto begin = Clock::now();
-  const auto batch = run.queue(index_).pop();
+  const auto batch = run.queue(thread_.index()).pop();
   times_.own.waitingForData += Clock::now() - begin;
   return batch;
 }
 
 void Worker::giveBackBatches(FitRun& run) {
-  while (const auto batch = run.queue(index_).tryPop())
+  while (const auto batch = run.queue(thread_.index()).tryPop())
     if (*batch) run.freeBatches().push(*batch);
 }
 
 void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners) {
   const bool gradientAlone = run.localWork() == LocalWork::Gradient;
   current_ = batch.stamp;
-  activity_.set(Activity::Kind::Computing, batch.stamp.sequence);
+  thread_.activity().set(Activity::Kind::Computing, batch.stamp.sequence);
   waitedInStep_ = std::chrono::nanoseconds(0);
   const auto begin = Clock::now();
   const StepTicket ticket = [&] {
     try {
-      return gradientAlone ? replica_->gradient(batch) : replica_->step(batch);
+      return gradientAlone ? thread_.replica().gradient(batch) : thread_.replica().step(batch);
     } catch (...) {
       finishBegun(run, me, listeners);  // the first step that failed is told of
       throw;
@@ -193,7 +157,7 @@ void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
   const Step step = *begun_;
   begun_.reset();
   const BatchStamp latest = std::exchange(current_, step.stamp);  // a failure from here on is this step's
-  activity_.set(Activity::Kind::Computing, step.stamp.sequence);
+  thread_.activity().set(Activity::Kind::Computing, step.stamp.sequence);
   const auto begin = Clock::now();
   const StepScore score = step.ticket.wait();
   requireFinite(score);
@@ -229,10 +193,10 @@ double Worker::settle(const FitRun::Meeting& meeting, WorkerListeners& listeners
   const bool trained = contribution_.batches > 0;
   current_.epoch = meeting.epoch;  // as they are already, unless it is idle
   current_.iteration = meeting.iteration - 1;
-  activity_.set(Activity::Kind::Computing, current_.sequence);
+  thread_.activity().set(Activity::Kind::Computing, current_.sequence);
   const auto begin = Clock::now();
   whole_ = false;
-  const double penalty = replica_->update(current_);
+  const double penalty = thread_.replica().update(current_);
   whole_ = true;
   times_.own.computing += Clock::now() - begin;
   if (trained) {
@@ -244,10 +208,10 @@ double Worker::settle(const FitRun::Meeting& meeting, WorkerListeners& listeners
 
 void Worker::tell(WorkerListeners& listeners, double score) {
   if (listeners.listeners.empty()) return;
-  activity_.set(Activity::Kind::WaitingForWorkers);  // another one's listener may be running
+  thread_.activity().set(Activity::Kind::WaitingForWorkers);  // another one's listener may be running
   std::scoped_lock lock(listeners.mutex);
-  activity_.set(Activity::Kind::InListener, current_.sequence);
-  const IterationEvent event{listeners.trainer, index_, current_, currentExamples_, score};
+  thread_.activity().set(Activity::Kind::InListener, current_.sequence);
+  const IterationEvent event{listeners.trainer, thread_.index(), current_, currentExamples_, score};
   for (const auto& listener : listeners.listeners) listener->onIteration(event);
 }
 

@@ -1,15 +1,11 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
-#include <memory>
 #include <mutex>
 #include <optional>
 
 #include "muster/core/nn/model.h"
-#include "muster/parallel/evaluation/evaluation_run.h"
-#include "muster/parallel/runtime/placement.h"
-#include "muster/parallel/runtime/task_thread.h"
+#include "muster/parallel/runtime/replica_thread.h"
 #include "muster/parallel/training/fit_run.h"
 
 namespace muster {
@@ -21,33 +17,23 @@ struct WorkerListeners {
   std::mutex mutex;
 };
 
-/// A thread with a device, a context and a replica of its own, all made and destroyed on that thread. It
-/// lives as long as the wrapper.
+/// A replica's thread in training. It lives as long as the wrapper.
 class Worker {
  public:
-  Worker(int index, Placement placement, int threads);
+  Worker(int index, const Placement& placement, int threads);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  int index() const { return index_; }
-  const Placement& placement() const { return placement_; }
+  ReplicaThread& thread() { return thread_; }
+  const ReplicaThread& thread() const { return thread_; }
 
-  /// Makes the replica, on the worker's thread. `model` must not change until it is made.
-  TaskEnd replicate(const Model& model);
-  /// Trains until the run ends. Failures go to the run; the task itself throws nothing.
-  TaskEnd train(FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners);
-  /// Its part in an evaluation. On the worker's thread: a task of `withReplica`, or an errand in a meeting.
-  void evaluate(EvaluationRun& run) { run.work(index_, *replica_, activity_); }
-  /// Runs `task` on the worker's thread, with its context; it shows as busy with its replica.
-  TaskEnd withReplica(std::function<void(Model&, Context&)> task);
+  /// Adds a task that trains until the run ends. Failures go to the run; the task itself throws nothing.
+  void train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners);
 
-  /// The replica; while no task runs, or from the worker's thread.
-  Model& replica() { return *replica_; }
   /// Whether the replica's parameters are those of a finished update. While no task runs.
   bool whole() const { return whole_; }
   /// The replica was given a whole state. While no task runs.
   void setWhole() { whole_ = true; }
-  const Activity& activity() const { return activity_; }
   /// Since the last `resetTimes`, as of the last meeting. Thread-safe.
   WorkerTimes times() const { return times_.published(); }
   /// While no task runs.
@@ -76,13 +62,8 @@ class Worker {
   /// What the thread was doing when it failed.
   std::string failure() const;
 
-  const int index_;
-  const Placement placement_;
-  const int threads_;
-  std::unique_ptr<Context> context_;  // worker's thread only
-  std::unique_ptr<Model> replica_;    // likewise, but see replica()
-  Contribution contribution_;         // worker's thread only
-  BatchStamp current_;                // likewise: the batch in progress or the last one
+  Contribution contribution_;  // worker's thread only
+  BatchStamp current_;         // likewise: the batch in progress or the last one
   struct Step {
     StepTicket ticket;
     BatchStamp stamp;
@@ -95,8 +76,7 @@ class Worker {
   std::chrono::nanoseconds waitedInStep_{0};  // likewise: for other workers, since the step began
   bool whole_ = true;                         // likewise, but see whole()
   TimeSheet times_;
-  Activity activity_;
-  TaskThread thread_;  // last: everything above outlives it
+  ReplicaThread thread_;  // last: everything above outlives it
 };
 
 }  // namespace muster

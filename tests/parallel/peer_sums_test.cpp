@@ -1,4 +1,4 @@
-#include "muster/parallel/training/peer_sums.h"
+#include "muster/parallel/runtime/peer_sums.h"
 
 #include <doctest/doctest.h>
 

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <vector>
 
@@ -12,14 +14,15 @@ using namespace muster;
 TEST_CASE("tasks run in order, on one thread, and more of them than the queue holds") {
   std::vector<int> order;
   std::vector<std::thread::id> threads;
-  std::vector<TaskEnd> ends;
   TaskThread thread;
+  Tasks tasks;
   for (int i = 0; i < 50; ++i)
-    ends.push_back(thread.submit([&, i] {
+    tasks.add(thread, [&, i] {
       order.push_back(i);
       threads.push_back(std::this_thread::get_id());
-    }));
-  for (auto& end : ends) CHECK(end.get() == nullptr);
+    });
+  tasks.start();
+  for (const auto& failure : tasks.failures()) CHECK(failure == nullptr);
   REQUIRE(order.size() == 50);
   for (int i = 0; i < 50; ++i) {
     CHECK(order[static_cast<std::size_t>(i)] == i);
@@ -30,26 +33,58 @@ TEST_CASE("tasks run in order, on one thread, and more of them than the queue ho
 
 TEST_CASE("what a task throws comes out at its end, and the next task runs") {
   TaskThread thread;
-  auto bad = thread.submit([] { throw std::runtime_error("boom"); });
-  auto good = thread.submit([] {});
-  CHECK(describe(bad.get()) == "boom");
-  CHECK(good.get() == nullptr);
+  Tasks tasks;
+  tasks.add(thread, [] { throw std::runtime_error("boom"); });
+  tasks.add(thread, [] {});
+  tasks.start();
+  const auto failures = tasks.failures();
+  REQUIRE(failures.size() == 2);
+  CHECK(describe(failures[0]) == "boom");
+  CHECK(failures[1] == nullptr);
 }
 
-TEST_CASE("at the end, tasks that were submitted still run, then the last action, on that thread") {
+TEST_CASE("at the end, tasks that were started still run, then the last action, on that thread") {
   std::vector<std::string> done;
   std::thread::id ran, ended;
+  Tasks tasks;
   {
     TaskThread thread([&] {
       done.push_back("end");
       ended = std::this_thread::get_id();
     });
     for (int i = 0; i < 3; ++i)
-      thread.submit([&] {
+      tasks.add(thread, [&] {
         done.push_back("task");
         ran = std::this_thread::get_id();
       });
+    tasks.start();
   }
   CHECK(done == std::vector<std::string>{"task", "task", "task", "end"});
   CHECK(ran == ended);
+}
+
+TEST_CASE("tasks that were never started do not run, and nobody waits for them") {
+  TaskThread thread;
+  bool ran = false;
+  {
+    Tasks tasks;
+    tasks.add(thread, [&] { ran = true; });
+  }
+  CHECK_FALSE(ran);
+}
+
+TEST_CASE("tasks that were started are waited for when an exception passes") {
+  TaskThread first, second;
+  std::atomic<bool> done{false};
+  try {
+    Tasks tasks;
+    tasks.add(first, [&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      done = true;
+    });
+    tasks.start();
+    throw std::runtime_error("no memory for the second");
+  } catch (const std::runtime_error&) {
+    CHECK(done);
+  }
 }
