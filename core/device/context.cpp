@@ -27,7 +27,7 @@ std::unique_ptr<detail::BackendState> makeState(Device device, const ContextOpti
   }
   if constexpr (kCudaBuilt) return cuda::makeState(device, options);
   throw DeviceUnavailable(
-      fmt::format("context: {} is not to be had, this build has no CUDA", device.toString()));
+      fmt::format("context: {} is not available, this build has no CUDA", device.toString()));
 }
 
 }  // namespace
@@ -52,12 +52,12 @@ ContextScope::~ContextScope() {
   omp_set_num_threads(threadsBefore_);
 }
 
-AsideScope::AsideScope(Context& context)
+SideStreamScope::SideStreamScope(Context& context)
     : context_(&context),
-      outer_(context.asideScopes_++ == 0),
-      before_(std::exchange(context.mayGoAside_, false)) {}
+      outer_(context.sideStreamScopes_++ == 0),
+      before_(std::exchange(context.sideStreamAllowed_, false)) {}
 
-AsideScope::~AsideScope() {
+SideStreamScope::~SideStreamScope() {
   try {
     join();
   } catch (const std::exception& error) {
@@ -65,12 +65,12 @@ AsideScope::~AsideScope() {
   }
 }
 
-void AsideScope::join() {
+void SideStreamScope::join() {
   if (!context_) return;
   Context& context = *std::exchange(context_, nullptr);
-  --context.asideScopes_;
-  context.mayGoAside_ = before_;
-  if (outer_) context.backend_->joinAside();
+  --context.sideStreamScopes_;
+  context.sideStreamAllowed_ = before_;
+  if (outer_) context.backend_->joinSideStream();
 }
 
 Event::Event() = default;

@@ -15,18 +15,18 @@
 
 namespace muster {
 
-/// What a context's work is ordered by: work of one stream is done in the order it was enqueued, work of two
-/// only as events say. On the CPU all work is done when a call returns.
+/// Work enqueued on one stream runs in order. Events order the work of two streams. On the CPU all work is
+/// done when a call returns.
 enum class Stream {
-  Compute,  ///< where operations run
-  Copy,     ///< for copies that overlap them
+  Compute,  ///< operations run here
+  Copy,     ///< copies that overlap with operations
 };
 
-/// How matrix products and convolutions multiply float32 numbers; they are always added in float32.
+/// How matrix products and convolutions multiply float32 numbers; sums are always in float32.
 enum class MathMode {
-  Float32,        ///< as they are
-  TensorFloat32,  ///< rounded to 10 bits of mantissa (GPUs from compute capability 8.0 on)
-  BFloat16,       ///< rounded to 7 bits (likewise); parameters, activations and losses stay float32
+  Float32,        ///< factors are not rounded
+  TensorFloat32,  ///< factors are rounded to 10 bits of mantissa (GPUs from compute capability 8.0 on)
+  BFloat16,       ///< factors are rounded to 7 bits (the same GPUs); the rest stays float32
 };
 
 template <>
@@ -44,12 +44,12 @@ struct BackendState {
   virtual ~BackendState() = default;
   virtual MathMode mathMode() const { return MathMode::Float32; }
   virtual void synchronize() {}
-  virtual void prepareAside() {}
-  /// Between both, what is enqueued may run beside what is enqueued behind them.
-  virtual void beginAside() {}
-  virtual void endAside() {}
-  /// What is enqueued from now on waits for all of that.
-  virtual void joinAside() {}
+  virtual void prepareSideStream() {}
+  /// Operations enqueued between begin and end go to the side stream.
+  virtual void beginSideStream() {}
+  virtual void endSideStream() {}
+  /// Operations enqueued from now on wait for the side stream.
+  virtual void joinSideStream() {}
 };
 class BackendEvent;
 class BackendGraph;
@@ -62,28 +62,28 @@ std::unique_ptr<detail::BackendState> makeState();
 struct ContextOptions {
   /// Threads that one operation uses on the CPU; at least 1.
   int threads = 1;
-  /// Cores to which the constructing thread (and the threads its operations start) is pinned while the
+  /// The constructing thread, and the threads its operations start, are pinned to these cores while the
   /// context lives; empty: not pinned.
   std::vector<int> cores = {};
-  /// Nothing: TensorFloat32 on a GPU that has it, else Float32.
+  /// Empty: TensorFloat32 on a GPU that has it, else Float32.
   std::optional<MathMode> mathMode = {};
-  /// Whether products and convolutions run here. Without them a GPU's context, which then is for copies,
-  /// merges and the like, has no handles of vendors' libraries and no workspace.
+  /// Whether matrix products and convolutions run here. If not (a context for copies and merges), a GPU's
+  /// context creates no library handles and no workspace.
   bool layers = true;
 };
 
-/// Where a thread computes: a device, its library handles and its thread budget. A worker makes its own on
-/// its own thread and destroys it there; one thread at a time uses it.
+/// A device with the library handles and the thread budget that one thread computes with. A worker creates
+/// and destroys its context on its own thread; one thread at a time uses it.
 ///
-/// Work on the CPU is done when a call returns. Work on a GPU is enqueued on the context's streams, which
-/// wait for no other's; it is found to have failed (DeviceFailure) by a later call, at the latest by the one
-/// that waits for it. After a fault in a kernel every later call on that GPU says DeviceFailure, in every
-/// context of the process.
+/// Work on the CPU is done when a call returns. Work on a GPU is enqueued on the context's streams, which are
+/// independent of other contexts' streams. If it fails, a later call throws DeviceFailure, at the latest the
+/// call that waits for it. After a fault in a kernel every later call on that GPU throws DeviceFailure, in
+/// every context of the process.
 class Context {
  public:
-  /// @throws InvalidArgument for threads < 1, for cores that the calling thread may not use, or a math mode
-  ///         that `device` does not have; DeviceUnavailable where `device` is not to be had in this build or
-  ///         on this machine.
+  /// @throws InvalidArgument if threads < 1, if the calling thread may not use one of the cores, or if
+  ///         `device` does not have the math mode; DeviceUnavailable if this build or this machine does not
+  ///         have `device`.
   explicit Context(Device device = Device::cpu(), ContextOptions options = {});
   ~Context();
   Context(const Context&) = delete;
@@ -95,49 +95,49 @@ class Context {
 
   MathMode mathMode() const { return backend_->mathMode(); }
 
-  /// Waits until everything enqueued here is done, on both streams. On the CPU it always is.
-  /// @throws DeviceFailure where some of it failed.
+  /// Waits until all streams have done what is enqueued on them. Returns at once on the CPU.
+  /// @throws DeviceFailure if some of the work failed.
   void synchronize();
 
-  /// The workers that train beside this context's, or nullptr where it trains alone.
+  /// The other workers of the training; nullptr if this context trains alone.
   Peers* peers() const { return peers_; }
   /// @param peers  must outlive their use here; nullptr: none.
   void setPeers(Peers* peers) { peers_ = peers; }
 
-  /// Makes what work aside takes, a workspace among it: where that was not done all work is done in its
-  /// order. Allocates: at planning.
-  void prepareAside() { backend_->prepareAside(); }
-  /// Enqueues what `work` enqueues, aside where an `AsideScope` permits that.
+  /// Creates the side stream and its workspace; without this call all work goes to the compute stream.
+  /// Allocates; call it when planning.
+  void prepareSideStream() { backend_->prepareSideStream(); }
+  /// Calls `work`; its operations go to the side stream if a `SideStreamScope` permits it.
   template <typename Work>
-  void aside(Work&& work) {
-    if (!mayGoAside_) return work();
-    backend_->beginAside();
+  void onSideStream(Work&& work) {
+    if (!sideStreamAllowed_) return work();
+    backend_->beginSideStream();
     try {
       work();
     } catch (...) {
-      backend_->endAside();
+      backend_->endSideStream();
       throw;
     }
-    backend_->endAside();
+    backend_->endSideStream();
   }
 
-  /// For backends alone.
+  /// For backends only.
   detail::BackendState& backend() { return *backend_; }
 
  private:
-  friend class AsideScope;
+  friend class SideStreamScope;
 
   Device device_;
   ContextOptions options_;
   ThreadPin pin_;
   std::unique_ptr<detail::BackendState> backend_;
   Peers* peers_ = nullptr;
-  int asideScopes_ = 0;
-  bool mayGoAside_ = false;
+  int sideStreamScopes_ = 0;
+  bool sideStreamAllowed_ = false;
 };
 
-/// While it lives, the calling thread's operations use `context`'s number of threads, which is a setting of
-/// the thread. Models open one around each step; whoever calls ops directly opens one too.
+/// While it lives, the calling thread's operations use `context`'s number of threads (a setting of the
+/// thread). Models open one around each step; a program that calls ops directly opens one too.
 class ContextScope {
  public:
   explicit ContextScope(Context& context);
@@ -149,20 +149,20 @@ class ContextScope {
   int threadsBefore_;
 };
 
-/// While it lives, a context's work may be enqueued aside: it waits for what was enqueued before it, and what
-/// is enqueued behind it does not wait for it until the scope ends. So neither may touch what the other
-/// writes. On a GPU that fills multiprocessors that one operation leaves idle; on the CPU, and where no scope
-/// permits it, all work is done in its order. May be recorded. Inside another scope of the context nothing
-/// goes aside.
-class AsideScope {
+/// While it lives, `Context::onSideStream` may enqueue work on the context's side stream. That work waits for
+/// the work enqueued before it; the compute stream waits for it only at the end of the scope. So neither may
+/// write memory that the other uses. On a GPU the side stream fills multiprocessors that one operation leaves
+/// idle. On the CPU, and inside another scope of the same context, all work stays in order. May be recorded.
+class SideStreamScope {
  public:
-  explicit AsideScope(Context& context);
-  /// Ends the scope where `join` did not; what fails then is logged.
-  ~AsideScope();
-  AsideScope(const AsideScope&) = delete;
-  AsideScope& operator=(const AsideScope&) = delete;
-  /// Whether `Context::aside` does so from now on; at the beginning it does not. Before `join`.
-  void permit(bool aside) { context_->mayGoAside_ = aside && outer_; }
+  explicit SideStreamScope(Context& context);
+  /// Joins unless `join` was called; a failure is logged.
+  ~SideStreamScope();
+  SideStreamScope(const SideStreamScope&) = delete;
+  SideStreamScope& operator=(const SideStreamScope&) = delete;
+  /// Whether `Context::onSideStream` uses the side stream from now on; initially it does not. Not after
+  /// `join`.
+  void permit(bool allowed) { context_->sideStreamAllowed_ = allowed && outer_; }
   void join();
 
  private:
@@ -170,42 +170,42 @@ class AsideScope {
   bool outer_, before_;
 };
 
-/// A point in a context's work that others can wait for. Complete until it is recorded, and on the CPU
-/// always. Move-only. Belongs to the device of the context that it was made for; may be destroyed while it is
-/// waited for on a stream.
+/// A point in a stream's work that threads and other streams can wait for. Complete until it is recorded, and
+/// always on the CPU. Move-only. Belongs to the device of its context; may be destroyed while a stream waits
+/// for it.
 class Event {
  public:
   Event();
-  /// For work of `context`. Allocates: made at planning, recorded in steps.
+  /// For work of `context`. Allocates; create it when planning, record it in steps.
   explicit Event(Context& context);
   ~Event();
   Event(Event&&) noexcept;
   Event& operator=(Event&&) noexcept;
 
-  /// Moves the event to the end of what is enqueued on `stream` now. Of a context on the event's device.
+  /// Marks the end of the work enqueued on `stream` so far. `context` is on the event's device.
   void record(Context& context, Stream stream = Stream::Compute);
-  /// @throws DeviceFailure, as `wait`, where the device has failed.
+  /// @throws DeviceFailure if the device has failed; so does `wait`.
   bool complete() const;
   /// Blocks the calling thread until the work before the event is done.
   void wait() const;
-  /// What is enqueued on `stream` of `context` from now on waits for the event; the caller does not. The
-  /// context may be another device's. On the CPU the caller waits.
+  /// Work enqueued on `stream` of `context` from now on waits for the event; the caller does not. The context
+  /// may be on another device. If it is on the CPU, the caller waits.
   void waitOn(Context& context, Stream stream = Stream::Compute) const;
 
  private:
   std::unique_ptr<detail::BackendEvent> backend_;  // none: always complete
 };
 
-/// Work recorded once and started again and again as a whole. On a GPU it is a CUDA graph: no call but
-/// `launch` is made for it. On the CPU the function that enqueues the work is kept and called. Move-only;
-/// belongs to its context and one thread at a time. The work reads and writes the same memory each time, and
-/// what changes between launches it reads from there; all of that must stay where it is.
+/// Work that is recorded once and launched as a whole many times. On a GPU it is a CUDA graph, and a launch
+/// is one call. On the CPU it keeps the function and calls it. Each launch reads and writes the same memory,
+/// which must stay allocated; values that change between launches are read from that memory. Move-only; one
+/// thread at a time.
 class Graph {
  public:
-  /// Calls `work` once, which enqueues on `Stream::Compute` of `context` (and on others that it makes wait
-  /// for it and waits for again); on a GPU that is recorded and not run. What of the library may be called in
-  /// there is said in core/backend/cuda/README.md: no allocation, no waiting, no result read.
-  /// @throws DeviceFailure where something cannot be recorded, or what `work` throws; nothing runs then.
+  /// Calls `work` once; on a GPU its operations are recorded, not run. `work` enqueues on `Stream::Compute`
+  /// of `context`, and on streams that wait for it and that it waits for. It must not allocate, wait or read
+  /// a result; see core/backend/cuda/README.md.
+  /// @throws DeviceFailure if something cannot be recorded, and whatever `work` throws; nothing runs then.
   Graph(Context& context, std::function<void()> work);
   ~Graph();
   Graph(Graph&&) noexcept;

@@ -63,13 +63,13 @@ Device defaultDevice() {
 DeviceProperties propertiesOf(Device device) {
   if (device.isCpu()) return {.name = "cpu"};
   if constexpr (kCudaBuilt) return cuda::propertiesOf(device);
-  throw DeviceUnavailable(fmt::format("{} is not to be had, this build has no CUDA", device.toString()));
+  throw DeviceUnavailable(fmt::format("{} is not available, this build has no CUDA", device.toString()));
 }
 
 std::size_t freeMemoryOf(Device device) {
   if (device.isCpu()) return 0;
   if constexpr (kCudaBuilt) return cuda::freeMemoryOf(device);
-  throw DeviceUnavailable(fmt::format("{} is not to be had, this build has no CUDA", device.toString()));
+  throw DeviceUnavailable(fmt::format("{} is not available, this build has no CUDA", device.toString()));
 }
 
 std::string Device::toString() const {

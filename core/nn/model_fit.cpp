@@ -61,7 +61,7 @@ class Fit final : public Trainer {
     data_.reset(epoch);
     BatchStamp stamp{.epoch = epoch, .iteration = model_.iteration()};
     scoreSum_ = weightSum_ = 0;
-    std::optional<Step> before;  // not settled yet: its score is read while the next one runs
+    std::optional<Step> before;  // its score is read while the next step runs
     while (!stop_ && nextBatch()) {
       batch_.stamp = stamp;
       const Step now = begin();
@@ -69,14 +69,14 @@ class Fit final : public Trainer {
       ++stamp.iteration;
       stamp.firstExample += batch_.examples();
       model_.setCounters(stamp.iteration, epoch);
-      if (before) settle(*before);
+      if (before) finish(*before);
       before = now;
       // Listeners see the model as the step left it.
       if (listeners_.empty() && !now.ticket.known()) continue;
-      settle(now);
+      finish(now);
       before.reset();
     }
-    if (before) settle(*before);
+    if (before) finish(*before);
     // A model that has its parameters is left as it is; one without them would wait for them in vain.
     require(stop_ || prepared_ || !model_.blocks().empty(), "fit: the data set has no batches");
     if (stop_) return;  // an epoch that was cut short is not finished
@@ -109,7 +109,7 @@ class Fit final : public Trainer {
     return {ticket, batch_.stamp, batch_.examples()};
   }
 
-  void settle(const Step& step) {
+  void finish(const Step& step) {
     const auto begin = Clock::now();
     const StepScore score = named(step.stamp, [&] {
       const StepScore read = step.ticket.wait();

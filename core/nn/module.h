@@ -93,8 +93,8 @@ class VertexProgram {
   /// handed on by whoever runs the program, and `gradX` is empty.
   virtual bool passesGradient() const { return false; }
   virtual BackwardReads backwardReads() const { return {}; }
-  /// Whether `Context::aside` may enqueue operations of the backward pass aside: then they read the inputs
-  /// and the derivative by the output until the network's whole backward pass is done.
+  /// Whether the backward pass uses `Context::onSideStream`. The network then keeps the inputs and the output
+  /// gradient unchanged until its whole backward pass is done.
   virtual bool readsGradientLate() const { return false; }
   /// Whether a step with this program may be recorded once and then run again and again on a GPU without a
   /// call of it (a CUDA graph). True promises that both directions do no more than enqueue the same

@@ -90,7 +90,7 @@ DataSets mnistOrGenerated(const Request& request) {
   }
   auto data = generated(request);
   data.notice =
-      fmt::format("MNIST is not to be had, so this trains on digits that the program draws ({})", reason);
+      fmt::format("MNIST is not available, so this trains on digits that the program draws ({})", reason);
   return data;
 }
 

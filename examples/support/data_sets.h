@@ -50,7 +50,7 @@ struct DataSets {
 /// that can neither be found nor fetched.
 /// @param batch  examples a batch.  @param seed  of the order of the examples.
 /// @throws muster::FileError for a missing directory or a broken file, muster::DownloadError where the data
-/// asked for are not to be had.
+/// asked for are not available.
 DataSets loadData(const DataChoice& choice, std::int64_t batch, std::int64_t seed);
 
 }  // namespace example

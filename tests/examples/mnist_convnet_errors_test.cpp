@@ -88,7 +88,7 @@ TEST_CASE("places that cannot be written are found out before the training") {
   CHECK(test::readFile(convnet.directory / "file") == "mine");
 }
 
-TEST_CASE("a device that is not to be had is found out before the data are read") {
+TEST_CASE("a device that is not available is found out before the data are read") {
   const Convnet convnet;
   const auto run = convnet.run({"--data", "generated", "--device", "cuda:99"});
   checkRefusal(run, 1, "--device cuda:99: cuda:99 is not there; there ");
@@ -130,7 +130,7 @@ TEST_CASE("who asks for MNIST gets MNIST or an error") {
 TEST_CASE("who asks for nothing gets generated digits, and the reason on the first line") {
   const Convnet convnet;
   auto launch = convnet.launch({"--examples", "200", "--epochs", "1", "--quiet"});
-  const std::string notice = "MNIST is not to be had, so this trains on digits that the program draws (";
+  const std::string notice = "MNIST is not available, so this trains on digits that the program draws (";
   const auto unreachable = test::runProgram(Convnet::kExecutable, launch);
   CHECK(unreachable.exit == 0);
   CHECK(unreachable.out.starts_with(notice + "download: http://127.0.0.1:1/"));

@@ -37,7 +37,7 @@ SoftmaxShape softmaxShapeOf(const Tensor& tensor) {
 /// Sigmoid of 0 is not 0, so what a layout pads would not stay zero.
 void requireNoPadding(Activation activation, const Tensor& y) {
   require(activation != Activation::Sigmoid || y.storage() == y.elements(),
-          "activation: sigmoid of {} is not to be had on a GPU, whose layouts have no padding",
+          "activation: sigmoid of {} is not available on a GPU, whose layouts have no padding",
           nameOf(y.layout()));
 }
 

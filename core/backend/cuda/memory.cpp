@@ -62,7 +62,7 @@ int anyInUse() {
 std::byte* allocate(std::size_t bytes, Device device) {
   const DeviceCount there = deviceCount();
   if (device.index() >= there.count)
-    throw DeviceUnavailable(fmt::format("buffer: {} is not to be had on this machine{}{}", device.toString(),
+    throw DeviceUnavailable(fmt::format("buffer: {} is not available on this machine{}{}", device.toString(),
                                         there.whyNone.empty() ? "" : ": ", there.whyNone));
   const DeviceGuard guard(device.index());
   void* data = nullptr;

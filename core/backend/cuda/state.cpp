@@ -38,8 +38,8 @@ void requirePresent(Device device) {
   const DeviceCount there = deviceCount();
   if (device.index() < there.count) return;
   throw DeviceUnavailable(there.count == 0
-                              ? fmt::format("{} is not to be had: {}", device.toString(), there.whyNone)
-                              : fmt::format("{} is not to be had: this machine's last GPU is cuda:{}",
+                              ? fmt::format("{} is not available: {}", device.toString(), there.whyNone)
+                              : fmt::format("{} is not available: this machine's last GPU is cuda:{}",
                                             device.toString(), there.count - 1));
 }
 
@@ -53,7 +53,7 @@ void requireCode(Device device) {
   static_cast<void>(cudaGetLastError());
   const DeviceProperties properties = cuda::propertiesOf(device);
   throw DeviceUnavailable(
-      fmt::format("{} is not to be had: this build has no code for its compute capability {}.{} ({})",
+      fmt::format("{} is not available: this build has no code for its compute capability {}.{} ({})",
                   device.toString(), properties.major, properties.minor, cudaGetErrorString(error)));
 }
 
@@ -110,7 +110,7 @@ std::size_t freeMemoryOf(Device device) {
   return free;
 }
 
-ComputeLane::ComputeLane(Device device, bool layers)
+ComputeStream::ComputeStream(Device device, bool layers)
     : stream(makeStream()),
       workspace(layers ? kWorkspaceBytes : 0, device),
       scratch(kScratchBytes, device),
@@ -142,39 +142,39 @@ State::~State() {
   // Handles and memory go only when nothing uses them any more, and on their own device.
   MUSTER_CUDA_LOG(cudaSetDevice(device_.index()));
   MUSTER_CUDA_LOG(cudaStreamSynchronize(main_.stream.get()));
-  if (aside_) MUSTER_CUDA_LOG(cudaStreamSynchronize(aside_->stream.get()));
+  if (side_) MUSTER_CUDA_LOG(cudaStreamSynchronize(side_->stream.get()));
   MUSTER_CUDA_LOG(cudaStreamSynchronize(copy_.get()));
 }
 
 void State::synchronize() {
   MUSTER_CUDA_CHECK(cudaStreamSynchronize(copy_.get()));
-  if (aside_) MUSTER_CUDA_CHECK(cudaStreamSynchronize(aside_->stream.get()));
+  if (side_) MUSTER_CUDA_CHECK(cudaStreamSynchronize(side_->stream.get()));
   MUSTER_CUDA_CHECK(cudaStreamSynchronize(main_.stream.get()));
 }
 
-void State::prepareAside() {
-  if (aside_) return;
+void State::prepareSideStream() {
+  if (side_) return;
   requireLayers();
   MUSTER_CUDA_CHECK(cudaSetDevice(device_.index()));
   for (EventOwner* event : {&forked_, &joined_})
     *event = make<EventOwner>(
         [](auto* made) { MUSTER_CUDA_CHECK(cudaEventCreateWithFlags(made, cudaEventDisableTiming)); });
-  aside_.emplace(device_, /*layers=*/true);
+  side_.emplace(device_, /*layers=*/true);
 }
 
-void State::beginAside() {
-  if (!aside_) return;
+void State::beginSideStream() {
+  if (!side_) return;
   MUSTER_CUDA_CHECK(cudaSetDevice(device_.index()));
   MUSTER_CUDA_CHECK(cudaEventRecord(forked_.get(), main_.stream.get()));
-  MUSTER_CUDA_CHECK(cudaStreamWaitEvent(aside_->stream.get(), forked_.get(), 0));
-  lane_ = &*aside_;
-  wentAside_ = true;
+  MUSTER_CUDA_CHECK(cudaStreamWaitEvent(side_->stream.get(), forked_.get(), 0));
+  current_ = &*side_;
+  sideStreamUsed_ = true;
 }
 
-void State::joinAside() {
-  if (!std::exchange(wentAside_, false)) return;
+void State::joinSideStream() {
+  if (!std::exchange(sideStreamUsed_, false)) return;
   MUSTER_CUDA_CHECK(cudaSetDevice(device_.index()));
-  MUSTER_CUDA_CHECK(cudaEventRecord(joined_.get(), aside_->stream.get()));
+  MUSTER_CUDA_CHECK(cudaEventRecord(joined_.get(), side_->stream.get()));
   MUSTER_CUDA_CHECK(cudaStreamWaitEvent(main_.stream.get(), joined_.get(), 0));
 }
 

@@ -19,14 +19,14 @@ inline constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kScratchBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kResultBytes = 4096;
 
-/// A stream that operations are enqueued on, and what those of one stream share.
-struct ComputeLane {
-  /// @param layers  whether products run there.
-  ComputeLane(Device device, bool layers);
+/// A stream for operations, with the resources that its operations share.
+struct ComputeStream {
+  /// @param layers  whether matrix products run there.
+  ComputeStream(Device device, bool layers);
 
   StreamOwner stream;
   DnnOwner dnn;      // with layers
-  Buffer workspace;  // likewise
+  Buffer workspace;  // with layers
   Buffer scratch, counters;
 };
 
@@ -40,10 +40,10 @@ class State final : public detail::BackendState {
 
   MathMode mathMode() const override { return mathMode_; }
   void synchronize() override;
-  void prepareAside() override;
-  void beginAside() override;
-  void endAside() override { lane_ = &main_; }
-  void joinAside() override;
+  void prepareSideStream() override;
+  void beginSideStream() override;
+  void endSideStream() override { current_ = &main_; }
+  void joinSideStream() override;
 
   Device device() const { return device_; }
   /// Whether the GPU can round factors to TensorFloat32, whatever the mode.
@@ -51,29 +51,30 @@ class State final : public detail::BackendState {
   /// How many there are in the process with layers: those whose threads wait for steps.
   static int withLayers();
   cudaStream_t stream(Stream stream) const {
-    return (stream == Stream::Compute ? lane_->stream : copy_).get();
+    return (stream == Stream::Compute ? current_->stream : copy_).get();
   }
-  /// Where operations are enqueued now: what follows is that of one stream, which changes for work aside.
-  cudaStream_t stream() const { return lane_->stream.get(); }
+  /// Operations are enqueued here now: the main or the side stream. Handles, workspace, scratch and counters
+  /// below are those of this stream.
+  cudaStream_t stream() const { return current_->stream.get(); }
   cublasLtHandle_t blasHandle() const {
     requireLayers();
     return blas_.get();
   }
   cudnnHandle_t dnnHandle() const {
     requireLayers();
-    return lane_->dnn.get();
+    return current_->dnn.get();
   }
 
   /// For what a library asks for while one call runs on the compute stream.
   void* workspace() const {
     requireLayers();
-    return lane_->workspace.data();
+    return current_->workspace.data();
   }
   /// For the partial results of one operation on the compute stream, in 8-byte numbers.
-  double* scratch() const { return reinterpret_cast<double*>(lane_->scratch.data()); }
+  double* scratch() const { return reinterpret_cast<double*>(current_->scratch.data()); }
   /// The first of kSumCounters counters of finished blocks; zero, and zero again after each kernel that uses
   /// them.
-  std::uint32_t* counters() const { return reinterpret_cast<std::uint32_t*>(lane_->counters.data()); }
+  std::uint32_t* counters() const { return reinterpret_cast<std::uint32_t*>(current_->counters.data()); }
   PartialSums partialSums() const { return {scratch(), counters()}; }
   /// Where an operation leaves a result on the device that its caller waits for, and where the host reads it.
   std::byte* deviceResult() const { return deviceResult_.data(); }
@@ -89,11 +90,11 @@ class State final : public detail::BackendState {
   Device device_;
   bool tensorFloat32_;
   MathMode mathMode_;
-  ComputeLane main_;
-  std::optional<ComputeLane> aside_;  // once it was prepared
-  ComputeLane* lane_ = &main_;
+  ComputeStream main_;
+  std::optional<ComputeStream> side_;  // after prepareSideStream()
+  ComputeStream* current_ = &main_;
   EventOwner forked_, joined_;
-  bool wentAside_ = false;  // and was not joined
+  bool sideStreamUsed_ = false;  // since the last join
   StreamOwner copy_;
   BlasOwner blas_;
   Buffer deviceResult_, hostResult_, message_;

@@ -9,11 +9,11 @@ namespace muster::detail {
 StepTicket EnqueuedSteps::enqueue(const Batch& batch, StepWork work) {
   auto& owner = programs_.get(plan_, examplesOf(batch), true, network_.context());
   StepRunner& steps = runner(owner, batch);
-  StepLane& lane = steps.begin(batch);
+  StagingSlot& slot = steps.begin(batch);
   if (work == StepWork::Update) {
     auto& optimizer = network_.optimizer();
     optimizer.plan(network_.block(BlockKind::Parameters), network_.context());
-    optimizer.writeNumbers(batch.stamp.iteration, batch.stamp.epoch, lane.hostUpdateNumbers());
+    optimizer.writeNumbers(batch.stamp.iteration, batch.stamp.epoch, slot.hostUpdateNumbers());
   }
   const std::uint64_t number = scores_.nextNumber();
   steps.run(number, work);
@@ -22,9 +22,9 @@ StepTicket EnqueuedSteps::enqueue(const Batch& batch, StepWork work) {
 
 const Batch& EnqueuedSteps::fetch(const Batch& batch) {
   auto& owner = programs_.get(plan_, examplesOf(batch), false, network_.context());
-  StepLane& lane = runner(owner, batch).begin(batch);
-  lane.fetchAlone();
-  return lane.batch();
+  StagingSlot& slot = runner(owner, batch).begin(batch);
+  slot.fetchAlone();
+  return slot.batch();
 }
 
 StepScore EnqueuedSteps::wait(std::uint64_t number) {
@@ -50,39 +50,39 @@ StepRunner& EnqueuedSteps::runner(ProgramCache::Entry& owner, const Batch& batch
   return ProgramCache::add(
       owner, std::make_unique<StepRunner>(
                  batch, plan_.outputs.size(), program.recordable(),
-                 [this, &program](StepLane& lane, StepWork work) { enqueueStep(program, lane, work); },
-                 [this, &program](std::uint64_t number, const StepLane& lane, StepWork work) {
-                   finish(number, program, lane, work);
+                 [this, &program](StagingSlot& slot, StepWork work) { enqueueStep(program, slot, work); },
+                 [this, &program](std::uint64_t number, const StagingSlot& slot, StepWork work) {
+                   finish(number, program, slot, work);
                  },
                  network_.context()));
 }
 
 /// Everything of a step from its numbers to its results.
-void EnqueuedSteps::enqueueStep(NetworkProgram& program, StepLane& lane, StepWork work) {
-  lane.fetch();
-  findFeatures(plan_, lane.batch(), features_);
-  StepInfo info = infoOf(lane.batch(), seed_, true);
-  if (program.recordable()) info.position = &lane.position();
+void EnqueuedSteps::enqueueStep(NetworkProgram& program, StagingSlot& slot, StepWork work) {
+  slot.fetch();
+  findFeatures(plan_, slot.batch(), features_);
+  StepInfo info = infoOf(slot.batch(), seed_, true);
+  if (program.recordable()) info.position = &slot.position();
   program.forward(features_, info);
-  enqueueLosses(plan_, program, lane, network_.context());
+  enqueueLosses(plan_, program, slot, network_.context());
   if (!program.recordable()) {
-    lane.fetchResults();
+    slot.fetchResults();
     network_.context().synchronize();
-    info.lossWeight = scoreOf(plan_, program, lane).weight;
+    info.lossWeight = scoreOf(plan_, program, slot).weight;
   }
   program.backward(info);
   if (work == StepWork::Update)
     network_.optimizer().enqueue(network_.block(BlockKind::Parameters), network_.block(BlockKind::Gradients),
-                                 lane.updateNumbers(), lane.penalty(), lane.losses());
-  lane.fetchResults();
+                                 slot.updateNumbers(), slot.penalty(), slot.losses());
+  slot.fetchResults();
 }
 
 /// Keeps the score of a step that is done.
-void EnqueuedSteps::finish(std::uint64_t number, const NetworkProgram& program, const StepLane& lane,
+void EnqueuedSteps::finish(std::uint64_t number, const NetworkProgram& program, const StagingSlot& slot,
                            StepWork work) {
   try {
-    StepScore score = scoreOf(plan_, program, lane);
-    if (work == StepWork::Update) score.score += lane.hostPenalty();
+    StepScore score = scoreOf(plan_, program, slot);
+    if (work == StepWork::Update) score.score += slot.hostPenalty();
     scores_.put(number, score);
   } catch (...) {
     scores_.put(number, std::current_exception());

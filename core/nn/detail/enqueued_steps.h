@@ -26,8 +26,8 @@ class EnqueuedSteps final : public PendingScores {
  private:
   std::int64_t examplesOf(const Batch& batch);
   StepRunner& runner(ProgramCache::Entry& owner, const Batch& batch);
-  void enqueueStep(NetworkProgram& program, StepLane& lane, StepWork work);
-  void finish(std::uint64_t number, const NetworkProgram& program, const StepLane& lane, StepWork work);
+  void enqueueStep(NetworkProgram& program, StagingSlot& slot, StepWork work);
+  void finish(std::uint64_t number, const NetworkProgram& program, const StagingSlot& slot, StepWork work);
 
   Model& network_;
   std::uint64_t seed_;

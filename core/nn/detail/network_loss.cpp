@@ -67,19 +67,19 @@ StepScore lossOf(const NetworkPlan& plan, NetworkProgram& program, const Batch& 
   return total;
 }
 
-void enqueueLosses(const NetworkPlan& plan, NetworkProgram& program, StepLane& lane, Context& context) {
-  forEachLoss(plan, program, lane.batch(), true, context,
+void enqueueLosses(const NetworkPlan& plan, NetworkProgram& program, StagingSlot& slot, Context& context) {
+  forEachLoss(plan, program, slot.batch(), true, context,
               [&](std::size_t i, const Tensor& labels, const Tensor& mask, Tensor& gradient) {
                 lossInto(plan.outputs[i].head->loss, program.output(i), labels, mask, gradient, {},
-                         lane.lossNumbers(i), context);
+                         slot.lossNumbers(i), context);
               });
 }
 
-StepScore scoreOf(const NetworkPlan& plan, const NetworkProgram& program, const StepLane& lane) {
+StepScore scoreOf(const NetworkPlan& plan, const NetworkProgram& program, const StagingSlot& slot) {
   StepScore total;
   for (std::size_t i = 0; i < plan.outputs.size(); ++i)
     naming(plan, plan.outputs[i],
-           [&] { add(total, plan.outputs[i], lossValue(lane.hostLoss(i), program.output(i).shape())); });
+           [&] { add(total, plan.outputs[i], lossValue(slot.hostLoss(i), program.output(i).shape())); });
   return total;
 }
 

@@ -3,7 +3,7 @@
 #include "muster/core/data/batch.h"
 #include "muster/core/nn/detail/network_plan.h"
 #include "muster/core/nn/detail/network_program.h"
-#include "muster/core/nn/detail/step_lane.h"
+#include "muster/core/nn/detail/staging_slot.h"
 
 namespace muster::detail {
 
@@ -17,11 +17,11 @@ void requireLoss(const NetworkPlan& plan);
 StepScore lossOf(const NetworkPlan& plan, NetworkProgram& program, const Batch& batch, bool derivatives,
                  Context& context);
 
-/// Enqueues the losses and output gradients of what `program` holds for the lane's batch; the numbers go to
-/// the lane. May be recorded.
-void enqueueLosses(const NetworkPlan& plan, NetworkProgram& program, StepLane& lane, Context& context);
-/// What those numbers came to, once the lane has fetched them. @throws InvalidArgument for a label out of
-/// range.
-StepScore scoreOf(const NetworkPlan& plan, const NetworkProgram& program, const StepLane& lane);
+/// Enqueues losses and output gradients of the outputs that `program` holds for the slot's batch, and writes
+/// the loss numbers to the slot. May be recorded.
+void enqueueLosses(const NetworkPlan& plan, NetworkProgram& program, StagingSlot& slot, Context& context);
+/// The score from these numbers, after the slot has fetched them.
+/// @throws InvalidArgument for a label out of range.
+StepScore scoreOf(const NetworkPlan& plan, const NetworkProgram& program, const StagingSlot& slot);
 
 }  // namespace muster::detail

@@ -220,25 +220,26 @@ void NetworkProgram::planValues(bool training) {
     values_[v].value = viewOf(values_[v], activations_, plan.offsets[v]);
 }
 
-/// What goes aside keeps its gradient to the end. In the order of the backward pass that is granted as long
-/// as all of it is small: layers whose gradients are large fill a device by themselves.
-void NetworkProgram::chooseAside() {
+/// A node on the side stream keeps its output gradient until the backward pass ends. Nodes are taken in
+/// backward order while the sum of these gradients is small: layers with large gradients fill a device alone.
+void NetworkProgram::chooseSideStream() {
   constexpr std::size_t kMostBytes = std::size_t{32} << 20;
   std::size_t kept = 0;
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     Node& node = nodes_[i];
     const Value& output = values_[node.output];
     const std::size_t bytes = bytesOf(output.shape, output.layout, output.dtype);
-    node.goesAside = node.program->readsGradientLate() && kept + bytes <= kMostBytes;
-    if (node.goesAside) kept += bytes;
+    node.usesSideStream = node.program->readsGradientLate() && kept + bytes <= kMostBytes;
+    if (node.usesSideStream) kept += bytes;
   }
-  if (kept > 0) context_.prepareAside();
+  if (kept > 0) context_.prepareSideStream();
 }
 
-/// A gradient lives from the first who writes it, the loss or the last node that reads the value, to the node
-/// that made the value, or to the end where that reads it aside. Those of inputs stay for the caller.
+/// A gradient lives from its first writer (the loss, or the last node that reads the value) to the node that
+/// computes the value, or to the end if that node uses the side stream. Gradients of inputs stay for the
+/// caller.
 void NetworkProgram::planGradients() {
-  chooseAside();
+  chooseSideStream();
   const int count = static_cast<int>(nodes_.size());
   const int forGood = count + 1;
   Lives lives(values_.size());
@@ -258,7 +259,7 @@ void NetworkProgram::planGradients() {
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     Node& node = nodes_[i];
     const int now = count - static_cast<int>(i);
-    lives.extend(node.output, node.goesAside ? count : now);
+    lives.extend(node.output, node.usesSideStream ? count : now);
     for (auto& slot : node.inputs) {
       if (values_[slot.value].dtype != DType::Float32) continue;
       if (slot.writes) begins(slot.value, now);
@@ -312,7 +313,7 @@ void NetworkProgram::forward(std::span<const Tensor* const> features, const Step
 void NetworkProgram::backward(const StepInfo& info, bool withInputGradient) {
   StepInfo evaluation = info;
   evaluation.training = false;
-  AsideScope aside(context_);
+  SideStreamScope sideStream(context_);
   for (std::size_t i = nodes_.size(); i-- > 0;) {
     Node& node = nodes_[i];
     if (!node.runsBackward && !withInputGradient) continue;
@@ -322,13 +323,13 @@ void NetworkProgram::backward(const StepInfo& info, bool withInputGradient) {
       node.gradX[s] = !wanted ? Tensor() : slot.writes ? values_[slot.value].gradient : slot.scratch;
     }
     Value& output = values_[node.output];
-    aside.permit(node.goesAside);
+    sideStream.permit(node.usesSideStream);
     if (!node.program->aliasesInput())
       node.program->backwardAll(node.x, output.value, output.gradient, node.gradX,
                                 node.asInEvaluation ? evaluation : info);
     addShares(node, withInputGradient);
   }
-  aside.join();
+  sideStream.join();
 }
 
 /// Brings a node's gradients by its inputs where they belong, as far as they are not there yet.

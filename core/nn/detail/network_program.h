@@ -57,7 +57,7 @@ class NetworkProgram {
     std::size_t output = 0;
     bool runsBackward = false;               // it, or something before it, has parameters to learn
     bool asInEvaluation = false;             // frozen
-    bool goesAside = false;                  // some of its backward pass may
+    bool usesSideStream = false;             // in its backward pass
     std::vector<Tensor> x = {}, gradX = {};  // as the program takes them
   };
 
@@ -67,7 +67,7 @@ class NetworkProgram {
   std::size_t inLayout(std::size_t value, Layout layout);
   void orderContributions();
   void planValues(bool training);
-  void chooseAside();
+  void chooseSideStream();
   void planGradients();
   void bindNodes(bool training);
   void addShares(Node& node, bool withInputGradient);

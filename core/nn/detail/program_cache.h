@@ -37,7 +37,7 @@ class ProgramCache {
 
   /// Whether step `number`, wherever it went, is done.
   bool complete(std::uint64_t number) const;
-  /// Waits for it and settles it.
+  /// Waits for step `number` and reads its results.
   void finish(std::uint64_t number);
   /// Waits for all steps that are under way.
   void finish();

@@ -8,28 +8,28 @@
 namespace muster::detail {
 
 StepRunner::StepRunner(const Batch& like, std::size_t outputs, bool recordable, Enqueue enqueue,
-                       Settle settle, Context& context)
+                       Finished finished, Context& context)
     : context_(context),
       enqueue_(std::move(enqueue)),
-      settle_(std::move(settle)),
+      finished_(std::move(finished)),
       recordable_(recordable),
-      places_{Place{.lane = {like, outputs, context}, .done = Event(context)},
-              Place{.lane = {like, outputs, context}, .done = Event(context)}} {}
+      places_{Place{.slot = {like, outputs, context}, .done = Event(context)},
+              Place{.slot = {like, outputs, context}, .done = Event(context)}} {}
 
 StepRunner::~StepRunner() {
   try {
     finish();
   } catch (const std::exception& error) {
-    logWarning("a step was under way when its network ended: {}", error.what());
+    logWarning("a step was in flight when its network was destroyed: {}", error.what());
   }
 }
 
-StepLane& StepRunner::begin(const Batch& batch) {
-  current_ = (current_ + 1) % kLanes;
+StagingSlot& StepRunner::begin(const Batch& batch) {
+  current_ = (current_ + 1) % kSlots;
   Place& place = places_[current_];
-  settle(place);
-  place.lane.send(batch);
-  return place.lane;
+  finish(place);
+  place.slot.send(batch);
+  return place.slot;
 }
 
 void StepRunner::run(std::uint64_t number, StepWork work) {
@@ -48,7 +48,7 @@ void StepRunner::run(std::uint64_t number, StepWork work) {
 
 void StepRunner::runCallByCall(Place& place, StepWork work) {
   try {
-    enqueue_(place.lane, work);
+    enqueue_(place.slot, work);
   } catch (...) {
     waitAfterFailure();
     throw;
@@ -56,7 +56,7 @@ void StepRunner::runCallByCall(Place& place, StepWork work) {
   ranOnce_[static_cast<std::size_t>(work)] = true;
 }
 
-/// Nothing of a step that was enqueued in part shall read the lane when it is used again.
+/// A step may have been enqueued in part; it must not read the slot when the slot is reused.
 void StepRunner::waitAfterFailure() noexcept {
   try {
     context_.synchronize();
@@ -65,7 +65,7 @@ void StepRunner::waitAfterFailure() noexcept {
   }
 }
 
-/// @return whether it could be recorded; where not, steps go on call by call.
+/// @return whether the step could be recorded; if not, all later steps are run call by call.
 bool StepRunner::record(Place& place, StepWork work) {
   const auto refuse = [this](const Error& error) {
     logWarning("network: steps cannot be recorded on {} and are run call by call: {}",
@@ -75,11 +75,11 @@ bool StepRunner::record(Place& place, StepWork work) {
   };
   try {
     place.graphs[static_cast<std::size_t>(work)].emplace(
-        context_, [this, &place, work] { enqueue_(place.lane, work); });
+        context_, [this, &place, work] { enqueue_(place.slot, work); });
     return true;
   } catch (const DeviceFailure& error) {
     return refuse(error);
-  } catch (const OutOfMemory& error) {  // a graph takes memory of the device
+  } catch (const OutOfMemory& error) {  // a graph needs device memory
     return refuse(error);
   }
 }
@@ -96,19 +96,19 @@ bool StepRunner::complete(std::uint64_t number) const {
 
 void StepRunner::finish(std::uint64_t number) {
   for (auto& place : places_)
-    if (place.number == number) settle(place);
+    if (place.number == number) finish(place);
 }
 
 void StepRunner::finish() {
-  for (std::size_t i = 1; i <= kLanes; ++i) settle(places_[(current_ + i) % kLanes]);
+  for (std::size_t i = 1; i <= kSlots; ++i) finish(places_[(current_ + i) % kSlots]);
 }
 
-void StepRunner::settle(Place& place) {
+void StepRunner::finish(Place& place) {
   if (!place.number) return;
   const std::uint64_t number = *place.number;
   place.number.reset();
   place.done.wait();
-  settle_(number, place.lane, place.work);
+  finished_(number, place.slot, place.work);
 }
 
 }  // namespace muster::detail

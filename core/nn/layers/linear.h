@@ -50,7 +50,7 @@ class LinearProgram : public ModuleProgram {
 
   void backward(const Tensor& x, const Tensor& y, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
     activation_.backward(y, gradY, context_);
-    context_.aside([&] { plan_->backwardWeights(x, gradY, gradWeight_, gradBias_); });
+    context_.onSideStream([&] { plan_->backwardWeights(x, gradY, gradWeight_, gradBias_); });
     if (gradX.defined()) plan_->backwardData(gradY, weight_, gradX);
   }
 

@@ -77,33 +77,34 @@ TEST_CASE_TEMPLATE("a graph runs its work at each launch, in order with other wo
   CHECK(copyTo(to, Device::cpu()).data<float>()[1] == 2);
 }
 
-TEST_CASE_TEMPLATE("work aside waits for what was before it, and what is behind its scope waits for it",
-                   Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("the side stream waits for earlier work, and work after its scope waits for it", Where,
+                   MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   constexpr std::int64_t kElements = 1 << 20;
   Context context(Where::device());
   const auto made = [&] { return Tensor::zeros({kElements}, DType::Float32, Where::device()); };
-  Tensor x = made(), first = made(), aside = made(), beside = made(), inner = made(), results[] = {made(), made(), made()};
+  Tensor x = made(), first = made(), side = made(), beside = made(), inner = made(),
+         results[] = {made(), made(), made()};
   const auto work = [&](bool permitted) {
     copy(x, first, context);
-    AsideScope scope(context);
+    SideStreamScope scope(context);
     scope.permit(permitted);
-    context.aside([&] {
-      setZero(aside, context);
-      copy(first, aside, context);
+    context.onSideStream([&] {
+      setZero(side, context);
+      copy(first, side, context);
     });
     copy(x, beside, context);
     {
-      AsideScope within(context);  // where nothing goes aside
+      SideStreamScope within(context);  // an inner scope does not use the side stream
       within.permit(true);
-      context.aside([&] { copy(x, inner, context); });
+      context.onSideStream([&] { copy(x, inner, context); });
       copy(inner, results[0], context);
     }
     scope.join();
-    copy(aside, results[1], context);
+    copy(side, results[1], context);
     copy(beside, results[2], context);
     setZero(first, context);
-    setZero(aside, context);
+    setZero(side, context);
   };
   const auto check = [&](float value, auto&& run) {
     CAPTURE(value);
@@ -117,16 +118,16 @@ TEST_CASE_TEMPLATE("work aside waits for what was before it, and what is behind 
       CHECK(std::memcmp(got.raw(), values.raw(), values.bytes()) == 0);
     }
   };
-  check(1, [&] { work(true); });  // as it is not prepared, in its order
-  context.prepareAside();
+  check(1, [&] { work(true); });  // the side stream is not prepared: all work is in order
+  context.prepareSideStream();
   check(2, [&] { work(false); });
   Graph graph(context, [&] { work(true); });
   check(3, [&] { graph.launch(); });
   check(4, [&] { graph.launch(); });
   {
-    AsideScope scope(context);
+    SideStreamScope scope(context);
     scope.permit(true);
-    CHECK_THROWS_AS(context.aside([] { throw std::runtime_error("no"); }), std::runtime_error);
+    CHECK_THROWS_AS(context.onSideStream([] { throw std::runtime_error("no"); }), std::runtime_error);
   }
   check(5, [&] { work(true); });
 }

@@ -17,8 +17,7 @@
 #include "tests/support/devices.h"
 #include "tests/support/thrown.h"
 
-// A step here adds up its features where it computes; what it is told and what it gives back goes the same
-// way as a network's.
+// A step here computes a loss of its features; its inputs and results use a staging slot as a network's do.
 
 using namespace muster;
 using namespace muster::detail;
@@ -40,21 +39,21 @@ struct Steps {
   explicit Steps(bool recordable = true, Device device = Device::cpu())
       : context(device),
         runner(
-            batchOf(0), 1, recordable, [this](StepLane& lane, StepWork work) { enqueue(lane, work); },
-            [this](std::uint64_t number, const StepLane& lane, StepWork work) {
-              settled.push_back(fmt::format("{}{}", number, work == StepWork::Update ? "u" : "g"));
-              values.push_back(lane.hostLoss(0)[0]);
+            batchOf(0), 1, recordable, [this](StagingSlot& slot, StepWork work) { enqueue(slot, work); },
+            [this](std::uint64_t number, const StagingSlot& slot, StepWork work) {
+              finished.push_back(fmt::format("{}{}", number, work == StepWork::Update ? "u" : "g"));
+              values.push_back(slot.hostLoss(0)[0]);
             },
             context) {}
 
-  void enqueue(StepLane& lane, StepWork) {
+  void enqueue(StagingSlot& slot, StepWork) {
     ++calls;
-    lane.fetch();
+    slot.fetch();
     if (fail) throw std::runtime_error("no");
     if (std::exchange(outOfMemoryOnce, false)) throw OutOfMemory("no");
-    lossInto(Loss::MeanSquaredError, lane.batch().features[0].value, zeros(), {}, none, {},
-             lane.lossNumbers(0), context);
-    lane.fetchResults();
+    lossInto(Loss::MeanSquaredError, slot.batch().features[0].value, zeros(), {}, none, {},
+             slot.lossNumbers(0), context);
+    slot.fetchResults();
   }
   const Tensor& zeros() {
     if (!zeros_.defined()) zeros_ = Tensor::zeros({2, 3}, DType::Float32, context.device());
@@ -68,7 +67,7 @@ struct Steps {
   Context context;
   int calls = 0;
   bool fail = false, outOfMemoryOnce = false;
-  std::vector<std::string> settled;
+  std::vector<std::string> finished;
   std::vector<double> values;
   Tensor none, zeros_;
   StepRunner runner;
@@ -76,13 +75,13 @@ struct Steps {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("steps take turns in two lanes, and each is settled before its lane is used again", Where,
-                   MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("steps alternate between two staging slots, and each finishes before its slot is reused",
+                   Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Steps steps(true, Where::device());
   for (int i = 1; i <= 5; ++i) {
     steps.run(static_cast<std::uint64_t>(i), static_cast<float>(i));
-    CHECK(steps.settled.size() == static_cast<std::size_t>(std::max(0, i - 2)));
+    CHECK(steps.finished.size() == static_cast<std::size_t>(std::max(0, i - 2)));
   }
   CHECK(steps.runner.underWay(4));
   CHECK(steps.runner.underWay(5));
@@ -91,12 +90,12 @@ TEST_CASE_TEMPLATE("steps take turns in two lanes, and each is settled before it
   steps.runner.finish(5);
   CHECK(steps.runner.complete(5));
   steps.runner.finish();
-  CHECK(steps.settled == std::vector<std::string>{"1u", "2u", "3u", "5u", "4u"});
+  CHECK(steps.finished == std::vector<std::string>{"1u", "2u", "3u", "5u", "4u"});
   // Two rows of the mean of three squares: each step has read its own batch.
   CHECK(steps.values == std::vector<double>{2, 8, 18, 50, 32});
 }
 
-TEST_CASE("the first step of each work is run call by call, those behind it are launched from each lane") {
+TEST_CASE("the first step of each kind of work is run call by call, later ones are launched as graphs") {
   Steps steps;
   steps.run(1, 1);
   CHECK(steps.runner.launched() == 0);
@@ -109,7 +108,7 @@ TEST_CASE("the first step of each work is run call by call, those behind it are 
   steps.run(6, 1, StepWork::Gradient);
   CHECK(steps.runner.launched() == 4);
   steps.runner.finish();
-  CHECK(steps.settled == std::vector<std::string>{"1u", "2u", "3g", "4u", "5u", "6g"});
+  CHECK(steps.finished == std::vector<std::string>{"1u", "2u", "3g", "4u", "5u", "6g"});
 }
 
 TEST_CASE("what cannot be recorded is always run call by call") {
@@ -119,7 +118,7 @@ TEST_CASE("what cannot be recorded is always run call by call") {
   CHECK(steps.calls == 4);
 }
 
-TEST_CASE("a step that fails when it is enqueued leaves the lanes as they were") {
+TEST_CASE("a step that fails when it is enqueued leaves the staging slots as they were") {
   Steps steps;
   steps.run(1, 1);
   steps.fail = true;
@@ -135,7 +134,7 @@ TEST_CASE("a step that fails when it is enqueued leaves the lanes as they were")
 TEST_CASE("steps allocate nothing once they are recorded") {
   Steps steps;
   const auto batch = batchOf(1);
-  steps.settled.reserve(64);
+  steps.finished.reserve(64);
   steps.values.reserve(64);
   const auto run = [&](std::uint64_t number) {
     steps.runner.begin(batch);
@@ -147,27 +146,27 @@ TEST_CASE("steps allocate nothing once they are recorded") {
   CHECK(test::allocations() == before);
 }
 
-TEST_CASE("a lane takes batches of its form: names, element types, shapes, and what rows are named of") {
+TEST_CASE("a slot fits batches of its form: names, element types, shapes, and sources of rows") {
   Context context;
   auto batch = test::classBatch({3}, 2, 2, 1);
-  const StepLane lane(batch, 1, context);
-  CHECK(lane.fits(batch));
-  CHECK_FALSE(lane.fits(test::classBatch({3}, 3, 2, 1)));
-  CHECK_FALSE(lane.fits(test::targetBatch({3}, 2, 2, 1)));
+  const StagingSlot slot(batch, 1, context);
+  CHECK(slot.fits(batch));
+  CHECK_FALSE(slot.fits(test::classBatch({3}, 3, 2, 1)));
+  CHECK_FALSE(slot.fits(test::targetBatch({3}, 2, 2, 1)));
   auto bytes = batch;
   bytes.features[0].value = Tensor::zeros({2, 3}, DType::UInt8);
-  CHECK_FALSE(lane.fits(bytes));
+  CHECK_FALSE(slot.fits(bytes));
   auto rows = batch;
   rows.labels[0].source = std::make_shared<const ResidentTensor>(Tensor::zeros({5}, DType::Int64));
-  CHECK_FALSE(lane.fits(rows));
+  CHECK_FALSE(slot.fits(rows));
   Batch::ensure(batch.masks, "labels", {2});
-  CHECK_FALSE(lane.fits(batch));
+  CHECK_FALSE(slot.fits(batch));
   batch.masks.clear();
   batch.features[0].name = "other";
-  CHECK_FALSE(lane.fits(batch));
+  CHECK_FALSE(slot.fits(batch));
 }
 
-TEST_CASE_TEMPLATE("a lane gathers each tensor by its own rows, and brings the numbers beside them", Where,
+TEST_CASE_TEMPLATE("a slot gathers each tensor by its own rows, and copies the step's numbers", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
@@ -183,7 +182,7 @@ TEST_CASE_TEMPLATE("a lane gathers each tensor by its own rows, and brings the n
   Tensor& labels = Batch::ensure(batch.labels, "labels", {2}, DType::Int64);
   batch.labels[0].source = std::make_shared<const ResidentTensor>(classes);
   Tensor& mask = Batch::ensure(batch.masks, "labels", {2});
-  StepLane lane(batch, 1, context);
+  StagingSlot slot(batch, 1, context);
   for (std::int64_t turn = 0; turn < 3; ++turn) {
     CAPTURE(turn);
     features.data<std::int64_t>()[0] = turn;
@@ -192,40 +191,40 @@ TEST_CASE_TEMPLATE("a lane gathers each tensor by its own rows, and brings the n
     labels.data<std::int64_t>()[1] = 2 - turn;
     std::ranges::fill(mask.span<float>(), static_cast<float>(turn));
     batch.stamp = {.epoch = 7 + turn, .firstExample = 20 * turn};
-    lane.send(batch);
-    lane.hostUpdateNumbers().data<double>()[0] = 0.5;
-    lane.fetchAlone();
+    slot.send(batch);
+    slot.hostUpdateNumbers().data<double>()[0] = 0.5;
+    slot.fetchAlone();
     context.synchronize();
-    const Batch& got = lane.batch();
+    const Batch& got = slot.batch();
     const auto row = static_cast<float>(10 * turn);
     CHECK(std::ranges::equal(onCpu(got.features[0].value).span<float>(),
                              std::vector<float>{row, row + 1, 40, 41}));
     CHECK(std::ranges::equal(onCpu(got.labels[0].value).span<std::int64_t>(),
                              std::vector<std::int64_t>{103, 102 - turn}));
     CHECK(onCpu(got.masks[0].value).data<float>()[1] == static_cast<float>(turn));
-    CHECK(std::ranges::equal(onCpu(lane.position()).span<std::int64_t>(),
+    CHECK(std::ranges::equal(onCpu(slot.position()).span<std::int64_t>(),
                              std::vector<std::int64_t>{7 + turn, 20 * turn}));
-    CHECK(onCpu(lane.updateNumbers()).data<double>()[0] == 0.5);
+    CHECK(onCpu(slot.updateNumbers()).data<double>()[0] == 0.5);
   }
 }
 
-TEST_CASE("a lane does not keep what rows are named of, and takes no other data set for it") {
+TEST_CASE("a slot does not own the source of its rows, and fits no other data set") {
   Context context;
   const auto makeSource = [] {
     return std::make_shared<const ResidentTensor>(Tensor::zeros({5}, DType::Int64));
   };
   auto batch = test::classBatch({3}, 2, 2, 1);
   batch.labels[0].source = makeSource();
-  const StepLane lane(batch, 1, context);
+  const StagingSlot slot(batch, 1, context);
   CHECK(batch.labels[0].source.use_count() == 1);
-  CHECK(lane.fits(batch));
+  CHECK(slot.fits(batch));
   batch.labels[0].source = makeSource();
-  CHECK_FALSE(lane.fits(batch));
+  CHECK_FALSE(slot.fits(batch));
   batch.labels[0].source.reset();
-  CHECK_FALSE(lane.fits(batch));
+  CHECK_FALSE(slot.fits(batch));
 }
 
-TEST_CASE("a recording for which memory does not suffice leaves steps that are run call by call") {
+TEST_CASE("if a graph does not fit into memory, steps are run call by call") {
   using test::OnGpu;
   MUSTER_NEEDS_DEVICE(OnGpu);
   Steps steps(true, Device::cuda(0));

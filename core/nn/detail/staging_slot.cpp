@@ -1,4 +1,4 @@
-#include "muster/core/nn/detail/step_lane.h"
+#include "muster/core/nn/detail/staging_slot.h"
 
 #include <algorithm>
 #include <utility>
@@ -16,7 +16,7 @@ constexpr auto kLoss = static_cast<std::int64_t>(kLossNumbers);
 
 static_assert(sizeof(double) == sizeof(std::int64_t));
 
-/// Whether both are of one object, or of none; that object may be gone.
+/// Whether both refer to the same object (it may be destroyed already) or to none.
 bool sameSource(const std::shared_ptr<const ResidentTensor>& a,
                 const std::weak_ptr<const ResidentTensor>& b) {
   return !a.owner_before(b) && !b.owner_before(a);
@@ -28,7 +28,7 @@ bool sameForms(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>
   });
 }
 
-/// On a GPU nobody would find out.
+/// A GPU kernel would read out of bounds without an error.
 void requireRows(const NamedTensor& named) {
   const std::int64_t count = named.source->onCpu().shape()[0];
   for (const std::int64_t row : named.value.span<std::int64_t>())
@@ -53,7 +53,7 @@ Tensor updateNumbersIn(const Tensor& numbers) {
 
 }  // namespace
 
-StepLane::StepLane(const Batch& like, std::size_t outputs, Context& context)
+StagingSlot::StagingSlot(const Batch& like, std::size_t outputs, Context& context)
     : context_(context),
       sent_(context),
       read_(context),
@@ -74,8 +74,8 @@ StepLane::StepLane(const Batch& like, std::size_t outputs, Context& context)
   setZero(hostNumbers_, context);
 }
 
-void StepLane::add(const std::vector<NamedTensor>& like, std::vector<NamedTensor>& pinned,
-                   std::vector<NamedTensor>& there) {
+void StagingSlot::add(const std::vector<NamedTensor>& like, std::vector<NamedTensor>& pinned,
+                      std::vector<NamedTensor>& there) {
   for (const auto& [name, value, source] : like) {
     sources_.push_back(source);
     if (!source) {
@@ -93,7 +93,7 @@ void StepLane::add(const std::vector<NamedTensor>& like, std::vector<NamedTensor
   }
 }
 
-bool StepLane::fits(const Batch& batch) const {
+bool StagingSlot::fits(const Batch& batch) const {
   if (!sameForms(batch.features, pinned_.features) || !sameForms(batch.labels, pinned_.labels) ||
       !sameForms(batch.masks, pinned_.masks))
     return false;
@@ -104,11 +104,11 @@ bool StepLane::fits(const Batch& batch) const {
   return true;
 }
 
-void StepLane::fill(const std::vector<NamedTensor>& from, std::vector<NamedTensor>& pinned,
-                    std::vector<NamedTensor>& there) {
+void StagingSlot::fill(const std::vector<NamedTensor>& from, std::vector<NamedTensor>& pinned,
+                       std::vector<NamedTensor>& there) {
   for (std::size_t i = 0; i < from.size(); ++i) {
     copy(from[i].value, pinned[i].value);
-    if (from[i].source) {  // which `fetch` brings with the numbers
+    if (from[i].source) {  // `fetch` copies the rows with the step's numbers
       requireRows(from[i]);
       continue;
     }
@@ -117,9 +117,10 @@ void StepLane::fill(const std::vector<NamedTensor>& from, std::vector<NamedTenso
   }
 }
 
-void StepLane::send(const Batch& batch) {
-  if (std::exchange(copied_, false)) sent_.wait();   // one that no step followed may still be read
-  if (std::exchange(fetched_, false)) read_.wait();  // likewise
+void StagingSlot::send(const Batch& batch) {
+  // A batch without a step may still be copied or read.
+  if (std::exchange(copied_, false)) sent_.wait();
+  if (std::exchange(fetched_, false)) read_.wait();
   fill(batch.features, pinned_.features, onDevice_.features);
   fill(batch.labels, pinned_.labels, onDevice_.labels);
   fill(batch.masks, pinned_.masks, onDevice_.masks);
@@ -133,22 +134,22 @@ void StepLane::send(const Batch& batch) {
   numbers[1] = batch.stamp.firstExample;
 }
 
-void StepLane::fetch() {
+void StagingSlot::fetch() {
   copy(hostNumbers_, numbers_, context_);
   for (auto& [source, rows, target] : gatherings_) gatherRows(*source, rows, target, context_);
 }
 
-void StepLane::fetchAlone() {
+void StagingSlot::fetchAlone() {
   fetch();
   read_.record(context_);
   fetched_ = true;
 }
 
-void StepLane::fetchResults() {
+void StagingSlot::fetchResults() {
   copy(results_, hostResults_, context_);
 }
 
-std::span<const double> StepLane::hostLoss(std::size_t index) const {
+std::span<const double> StagingSlot::hostLoss(std::size_t index) const {
   return std::span<const double>(hostResults_.span<double>()).subspan(index * kLossNumbers, kLossNumbers);
 }
 

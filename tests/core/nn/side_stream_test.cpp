@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-/// A gradient as it was when a layer had it, and where it lies.
+/// A gradient's tensor, and a copy of its values at the time of the layer's backward pass.
 struct Seen {
   Tensor gradient, then;
 };
@@ -31,7 +31,7 @@ class LateProgram final : public ModuleProgram {
   Context& context_;
 };
 
-/// Hands on what it gets, and reads its gradient at some time before the backward pass ends.
+/// The identity; declares that it may read its output gradient until the backward pass ends.
 struct Late {
   static constexpr std::string_view kType = "test-late";
   std::string name = {};
@@ -44,7 +44,7 @@ struct Late {
   void validate() const {}
 };
 
-TEST_CASE("what reads a gradient late finds it whole at the end of the backward pass") {
+TEST_CASE("a gradient that is read on the side stream is unchanged at the end of the backward pass") {
   constexpr std::size_t kLayers = 4;
   MultiLayerConfiguration configuration{.seed = 3, .inputShape = {8}};
   for (std::size_t i = 0; i < kLayers; ++i) {

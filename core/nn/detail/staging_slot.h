@@ -10,46 +10,46 @@
 
 namespace muster::detail {
 
-/// The way of one step to the device and back: its batch and its numbers go there through pinned memory, and
-/// what its losses came to comes back to it. All of it stays at its place, so that a step which goes through
-/// the lane can be recorded. Made for batches of one form; one thread at a time.
-class StepLane {
+/// Pinned and device memory for the inputs and results of one step: the batch and the step's numbers are
+/// copied to the device, the losses are copied back. The addresses never change, so a step that uses the slot
+/// can be recorded. For batches of one form; one thread at a time.
+class StagingSlot {
  public:
   /// @param like     a batch of the form: the names, element types and shapes of its tensors.
-  /// @param outputs  losses of a step.
-  StepLane(const Batch& like, std::size_t outputs, Context& context);
+  /// @param outputs  number of losses of a step.
+  StagingSlot(const Batch& like, std::size_t outputs, Context& context);
 
-  /// Whether `batch` is of the form.
+  /// Whether `batch` has this form.
   bool fits(const Batch& batch) const;
 
-  /// Enqueues the batch on the copy stream, behind nothing, and makes the compute stream wait for it; lists
-  /// of rows are left to `fetch`. The step before must be done; `batch` may be refilled on return.
-  /// @throws InvalidArgument for rows that are not there.
+  /// Enqueues the copy of the batch on the copy stream and makes the compute stream wait for it; `fetch`
+  /// copies lists of rows. The previous step must be done; `batch` may be refilled on return.
+  /// @throws InvalidArgument if a row does not exist.
   void send(const Batch& batch);
-  /// The last batch sent, on the device, with its stamp; whole behind `fetch`.
+  /// The last batch sent, on the device, with its stamp; complete after `fetch`.
   const Batch& batch() const { return onDevice_; }
 
   /// The update's numbers, to be written before `fetch`: float64 [kUpdateNumbers] on the CPU.
   Tensor& hostUpdateNumbers() { return hostUpdateNumbers_; }
-  /// Enqueues the copy of the step's numbers and of the batch's lists of rows to the device, which is one,
-  /// and the gathering of what the batch names rows of; may be recorded.
+  /// Enqueues one copy of the step's numbers and the batch's lists of rows, then gathers these rows of the
+  /// resident data set. May be recorded.
   void fetch();
-  /// The same for a batch that no step follows; may not be recorded.
+  /// As `fetch`, for a batch without a step. Must not be recorded.
   void fetchAlone();
   /// On the device: int64 [2], see `StepInfo::position`.
   const Tensor& position() const { return position_; }
   /// On the device.
   const Tensor& updateNumbers() const { return updateNumbers_; }
 
-  /// On the device: where `lossInto` leaves what output `index` came to.
+  /// On the device: `lossInto` writes the numbers of output `index` here.
   Tensor& lossNumbers(std::size_t index) { return losses_[index]; }
-  /// All of these: float64 [outputs * kLossNumbers].
+  /// The loss numbers of all outputs: float64 [outputs * kLossNumbers].
   const Tensor& losses() const { return allLosses_; }
   /// On the device: float64 [1].
   Tensor& penalty() { return penalty_; }
   /// Enqueues the copy of losses and penalty to the CPU; may be recorded.
   void fetchResults();
-  /// What was fetched, once that is done: the losses' numbers of output `index`.
+  /// The loss numbers of output `index`, after `fetchResults` has completed.
   std::span<const double> hostLoss(std::size_t index) const;
   double hostPenalty() const { return hostResults_.data<double>()[hostResults_.elements() - 1]; }
 
@@ -61,25 +61,24 @@ class StepLane {
 
   Context& context_;
   Batch pinned_;
-  // [feature, label, mask in turn] what rows are named of. A data set that nobody else has any more does not
-  // stay on the device for the sake of a recording that no batch can fit again.
+  // [features, then labels, then masks] the resident tensors that rows index. Weak: a recording does not keep
+  // a data set on the device after its last owner is gone.
   std::vector<std::weak_ptr<const ResidentTensor>> sources_;
   Batch onDevice_;  // gathered
   struct Gathering {
-    const Tensor* source;  // there as long as a batch fits
+    const Tensor* source;  // valid while a batch fits
     Tensor rows, target;
   };
   std::vector<Gathering> gatherings_;  // on the device
   Event sent_, read_;
-  bool copied_ = false;   // `sent_` is of a batch
-  bool fetched_ = false;  // `read_` is of a batch that no step followed
-  // int64: the position, the update's numbers in the others' bits, and the rows of one gathering after
-  // another
+  bool copied_ = false;   // `sent_` belongs to a batch
+  bool fetched_ = false;  // `read_` belongs to a batch without a step
+  // int64: the position, the bits of the update's float64 numbers, the rows of each gathering
   Tensor hostNumbers_, numbers_;
   Tensor hostUpdateNumbers_, position_, updateNumbers_;  // views
   Tensor hostResults_, results_;                         // float64 [outputs * kLossNumbers + 1]
-  std::vector<Tensor> losses_;                           // views, likewise
-  Tensor allLosses_, penalty_;                           // likewise
+  std::vector<Tensor> losses_;                           // views [output]
+  Tensor allLosses_, penalty_;                           // views
 };
 
 }  // namespace muster::detail
