@@ -13,7 +13,7 @@ std::filesystem::path pathFromEnvironment(const char* variable) {
 
 std::filesystem::path cacheDirectory() {
   if (auto own = pathFromEnvironment("MUSTER_CACHE_DIR"); !own.empty()) return own;
-  // The XDG base directory specification has relative paths ignored.
+  // The XDG base directory specification says to ignore relative paths.
   if (auto xdg = pathFromEnvironment("XDG_CACHE_HOME"); xdg.is_absolute()) return xdg / "muster";
   const auto home = pathFromEnvironment("HOME");
   require(!home.empty(), "cache: neither MUSTER_CACHE_DIR nor XDG_CACHE_HOME nor HOME is set");

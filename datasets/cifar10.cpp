@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr int kClasses = 10;
 constexpr std::size_t kImage = 3 * 32 * 32, kRecord = 1 + kImage;
-constexpr std::size_t kRecordsPerFile = 10000;  // of each published file
+constexpr std::size_t kRecordsPerFile = 10000;  // in each published file
 
 constexpr std::array<std::string_view, 5> kTrainFiles{
     "data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"};
@@ -28,10 +28,10 @@ constexpr PublishedSet kCifar10{"cifar-10", "https://www.cs.toronto.edu/~kriz/",
                                 SumOf::Packed, kArchive};
 constexpr std::string_view kFolderInArchive = "cifar-10-batches-bin";
 
-/// Takes records apart into a set.
+/// Splits records into pixels and labels.
 class Records {
  public:
-  /// @param file  what errors name.
+  /// @param file  for error messages.
   void add(std::span<const std::uint8_t> bytes, const fs::path& file) {
     if (bytes.empty() || bytes.size() % kRecord != 0)
       throw FileError(file,
@@ -48,7 +48,7 @@ class Records {
     }
   }
 
-  /// Of a published file, whose length is known.
+  /// For a published file, whose length is known.
   void addPublished(std::span<const std::uint8_t> bytes, const fs::path& file) {
     if (bytes.size() != kRecordsPerFile * kRecord)
       throw FileError(file, fmt::format("its {} bytes are not the {} of {} records of {}", bytes.size(),
@@ -72,7 +72,7 @@ class Records {
 
 using Names = std::span<const std::string_view>;
 
-/// The plain files in a folder; nothing where none is there. @throws FileError where only some are.
+/// The plain files in a folder; null if it has none. @throws FileError if only some exist.
 std::shared_ptr<const ImageSet> readFolder(const fs::path& folder, Names names) {
   const auto present = [&](std::string_view name) { return fs::exists(folder / name); };
   if (std::ranges::none_of(names, present)) return nullptr;

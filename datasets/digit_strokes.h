@@ -5,18 +5,18 @@
 
 namespace muster {
 
-/// A point of a drawing: x to the right, y downwards.
+/// A point of a drawing: x to the right, y down.
 struct StrokePoint {
   std::int32_t x = 0;
   std::int32_t y = 0;
 };
 
 /// One movement of the pen: a quadratic B-spline through control points. It starts at the first and ends at
-/// the last, and goes straight to a corner where a point stands twice; a closed stroke runs into itself.
+/// the last point; a point given twice makes a corner; a closed stroke returns to its start.
 struct Stroke {
   std::span<const StrokePoint> points;
   bool closed = false;
-  /// Drawn in some images of the digit only: the foot of a 1, the bar of a 7.
+  /// Drawn in some images only: the foot of a 1, the bar of a 7.
   bool optional = false;
 };
 

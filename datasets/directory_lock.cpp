@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-/// 0, or the number of the error.
+/// 0, or the error number.
 int lockWaiting(int descriptor, const std::filesystem::path& directory) {
   if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) return 0;
   if (errno != EWOULDBLOCK) return errno;
@@ -30,7 +30,7 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory) {
   std::filesystem::create_directories(directory, error);
   if (error) throw FileError(directory, "the directory cannot be made: " + error.message());
   const auto path = directory / ".lock";
-  // A descriptor of its own, so that the threads of one process exclude each other too.
+  // Each lock opens its own descriptor, so threads of one process exclude each other too.
   descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   const int reason = descriptor_ < 0 ? errno : lockWaiting(descriptor_, directory);
   if (reason == 0) return;

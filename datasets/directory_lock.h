@@ -4,11 +4,11 @@
 
 namespace muster {
 
-/// Held by one process, and one thread of it, at a time: whoever puts files into a directory. The lock goes
-/// with its owner, even one that is killed; the empty file `.lock` stays.
+/// Lets one thread of one process at a time write files into a directory. The lock is released with its
+/// owner, even if the process is killed; the empty file `.lock` stays.
 class DirectoryLock {
  public:
-  /// Makes the directory where it is missing, and waits for the lock. @throws FileError.
+  /// Creates the directory if it does not exist, and waits for the lock. @throws FileError.
   explicit DirectoryLock(const std::filesystem::path& directory);
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;

@@ -21,8 +21,8 @@ namespace muster {
 namespace {
 
 struct Outcome {
-  std::string problem;  // empty: it worked
-  bool mayPass = true;  // another attempt could help
+  std::string problem;  // empty: success
+  bool mayPass = true;  // a retry may help
 };
 
 struct Receiver {
@@ -31,7 +31,7 @@ struct Receiver {
   bool tooLong = false;
 };
 
-/// curl is C: nothing may be thrown through it. Fewer bytes taken than given end the transfer.
+/// curl is C, so this must not throw. Returning fewer bytes than given ends the transfer.
 std::size_t receive(char* data, std::size_t, std::size_t size, void* user) noexcept {
   auto& receiver = *static_cast<Receiver*>(user);
   receiver.tooLong = receiver.bytes.size() + size > receiver.maxBytes;
@@ -61,7 +61,7 @@ void configure(CURL* curl, const std::string& address, const DownloadOptions& op
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
   curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);  // other threads are running
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);  // required in multithreaded programs
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "muster");
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.connectTimeout.count()));
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1000L);
@@ -92,7 +92,7 @@ Outcome fetch(const std::string& address, Receiver& receiver, const DownloadOpti
   return judge(transfer.get(), code, details.data());
 }
 
-/// Fetches until the bytes are right, or gives up.
+/// Downloads until the bytes are right, or throws after the last attempt.
 std::vector<std::uint8_t> fetchRight(const std::string& address, const FileCheck& check,
                                      const DownloadOptions& options) {
   auto pause = options.backOff;
@@ -116,7 +116,7 @@ void download(const std::string& address, const std::filesystem::path& target, c
               const DownloadOptions& options) {
   require(options.attempts >= 1, "download: at least 1 attempt is needed, got {}", options.attempts);
   const DirectoryLock lock(target.parent_path());
-  // Another process may have fetched it while this one waited.
+  // Another process may have downloaded it meanwhile.
   if (std::filesystem::exists(target) && check(readFile(target)).empty()) return;
   logInfo("fetching {}", address);
   const auto bytes = fetchRight(address, check, options);

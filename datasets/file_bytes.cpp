@@ -19,7 +19,7 @@ namespace {
 
 namespace io = boost::iostreams;
 
-/// Where the unpacked bytes go.
+/// Receives the unpacked bytes.
 struct Sink {
   using char_type = char;
   using category = io::sink_tag;
@@ -30,10 +30,10 @@ struct Sink {
   }
 };
 
-/// The unpacked size that the file's last four bytes promise, as far as deflate can compress at all: a
-/// damaged promise must not reserve memory without bound.
+/// The unpacked size stored in the file's last four bytes, limited by deflate's compression ratio: a damaged
+/// size must not reserve unlimited memory.
 std::size_t promisedSize(std::span<const std::uint8_t> bytes) {
-  constexpr std::size_t kMostPerByte = 1032;  // deflate's bound: zlib's technical notes
+  constexpr std::size_t kMostPerByte = 1032;  // zlib's technical notes
   if (bytes.size() < 18) return 0;
   const auto* tail = bytes.data() + bytes.size() - 4;
   const std::size_t promised =
@@ -59,7 +59,7 @@ std::string_view problemOf(const io::gzip_error& error) {
 
 std::vector<std::uint8_t> readFile(const std::filesystem::path& path) {
   std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);  // fails for a directory too
+  const auto size = std::filesystem::file_size(path, error);  // also fails for a directory
   std::ifstream file(path, std::ios::binary);
   if (error || !file) {
     const auto reason = error ? error.message() : std::string(std::strerror(errno));

@@ -17,10 +17,10 @@ namespace muster {
 namespace {
 
 constexpr int kPixels = kDigitSide * kDigitSide;
-constexpr std::int32_t kUnit = 64;      // a pixel's side in the units of the drawing
+constexpr std::int32_t kUnit = 64;      // units of the drawing a pixel
 constexpr std::int64_t kOne = 1 << 16;  // 1 in the factors of the affine map
 
-/// The lots of one image, drawn one after the other.
+/// The random numbers of one image, in order.
 class Lots {
  public:
   Lots(const RandomStream& stream, std::int64_t image)
@@ -38,18 +38,18 @@ class Lots {
     const auto span = static_cast<std::uint64_t>(high - low + 1);
     return low + static_cast<std::int32_t>((word() * span) >> 32);
   }
-  /// In -most .. most, the middle likelier than the ends.
+  /// In -most .. most, small values more likely.
   std::int32_t around(std::int32_t most) { return (between(-most, most) + between(-most, most)) / 2; }
 
  private:
-  static constexpr std::uint64_t kPerImage = 256;  // more than one image takes
+  static constexpr std::uint64_t kPerImage = 256;  // more than one image needs
   const RandomStream& stream_;
   std::uint64_t next_;
   std::array<std::uint32_t, 4> words_{};
   std::size_t used_ = words_.size();
 };
 
-/// From the field of the strokes (60 by 100) to the units of the drawing, in 16-bit fractions.
+/// Maps the strokes' field (60 by 100) to units of the drawing; factors are 16-bit fractions.
 struct Affine {
   std::int64_t xx, xy, yx, yy;
   std::int32_t dx, dy;
@@ -60,10 +60,10 @@ struct Affine {
   }
 };
 
-/// Size, slant, turn and place by lot. The turn is given by t = tan(angle / 2), whose sine and cosine are
-/// rational: no library's sine, so no machine's.
+/// Random size, slant, rotation and position. The rotation is given by t = tan(angle / 2), whose sine and
+/// cosine are rational, so no library's sine is needed.
 Affine drawAffine(Lots& lots) {
-  const std::int64_t size = kUnit * 20 * kOne / 100;  // a digit of full size is 20 pixels high
+  const std::int64_t size = kUnit * 20 * kOne / 100;  // a full-size digit is 20 pixels high
   const std::int64_t width = size * lots.between(70, 110) / 100;
   const std::int64_t height = size * lots.between(70, 110) / 100;
   const std::int64_t slant = lots.between(-30, 30);  // in hundredths of the height
@@ -81,7 +81,7 @@ Affine drawAffine(Lots& lots) {
           .dy = centre + lots.around(4 * kUnit)};
 }
 
-/// Each pixel's squared distance to the nearest point that the pen touched.
+/// Each pixel's squared distance to the nearest point of the strokes.
 class Canvas {
  public:
   explicit Canvas(std::int32_t reach) : reach_(reach) { nearest_.fill(reach * reach); }
@@ -102,7 +102,7 @@ class Canvas {
     }
   }
 
-  /// One piece of a spline, from a to c, drawn towards b.
+  /// One segment of a spline, from a to c, with control point b.
   void curve(StrokePoint a, StrokePoint b, StrokePoint c) {
     constexpr std::int32_t kSteps = 32;
     for (std::int32_t i = 0; i <= kSteps; ++i) {
@@ -117,7 +117,7 @@ class Canvas {
   std::int32_t squaredDistance(std::size_t pixel) const { return nearest_[pixel]; }
 
  private:
-  std::int32_t reach_;  // farther than this from the pen nothing is inked
+  std::int32_t reach_;  // no ink farther than this from the pen
   std::array<std::int32_t, kPixels> nearest_;
 };
 
@@ -125,7 +125,7 @@ StrokePoint middle(StrokePoint a, StrokePoint b) {
   return {(a.x + b.x) / 2, (a.y + b.y) / 2};
 }
 
-/// A quadratic B-spline is a chain of curves between the middles of its control points' sides.
+/// A quadratic B-spline is a chain of curves between the midpoints of its control points.
 void drawStroke(Canvas& canvas, std::span<const StrokePoint> points, bool closed) {
   const std::size_t n = points.size();
   if (closed) {
@@ -154,7 +154,7 @@ void drawStrokes(Canvas& canvas, int digit, const Affine& affine, Lots& lots) {
     StrokePoint shift{};
     for (std::size_t i = 0; i < stroke.points.size(); ++i) {
       const auto point = stroke.points[i];
-      // The two points of a corner move together, or it would become a loop.
+      // Both points of a corner move together; otherwise the corner becomes a loop.
       const bool corner = i > 0 && point.x == last.x && point.y == last.y;
       if (!corner) shift = {lots.around(kWobble), lots.around(kWobble)};
       moved[i] = affine({point.x + shift.x, point.y + shift.y});
@@ -164,7 +164,7 @@ void drawStrokes(Canvas& canvas, int digit, const Affine& affine, Lots& lots) {
   }
 }
 
-/// Inks what the pen came near, its rim soft, and sprinkles noise over the whole.
+/// Inks the pixels near the strokes, with soft edges, and adds noise to the whole image.
 void paint(const Canvas& canvas, std::int32_t inner, std::int32_t outer, Lots& lots,
            std::span<std::uint8_t> pixels) {
   const std::int32_t brightness = lots.between(150, 255);
@@ -172,7 +172,7 @@ void paint(const Canvas& canvas, std::int32_t inner, std::int32_t outer, Lots& l
   std::uint32_t word = 0;
   for (std::size_t i = 0; i < pixels.size(); ++i, word >>= 8) {
     if (i % 4 == 0) word = lots.word();
-    // Linear in the squared distance: nearly so in the distance, and without a square root.
+    // Linear in the squared distance, which is nearly linear in the distance and needs no square root.
     const std::int32_t depth = std::clamp(outer - canvas.squaredDistance(i), 0, outer - inner);
     const std::int32_t grain = (static_cast<std::int32_t>(word & 0xFF) - 128) * noise / 128;
     pixels[i] = static_cast<std::uint8_t>(std::clamp(depth * brightness / (outer - inner) + grain, 0, 255));

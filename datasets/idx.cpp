@@ -32,7 +32,7 @@ std::uint32_t bigEndian(const std::uint8_t* bytes) {
          bytes[3];
 }
 
-/// Bytes of the elements, or the largest number where they do not fit one.
+/// Bytes of the elements; the maximum if that overflows.
 std::uint64_t elementBytes(const Shape& shape, DType dtype) {
   std::uint64_t bytes = sizeOf(dtype);
   for (const auto size : shape)

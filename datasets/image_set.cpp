@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-/// Checks the head of a file of bytes with `rank` dimensions and takes the head off.
+/// Checks the header of a file of bytes with `rank` dimensions and removes it.
 Shape takeHeader(FileContents& file, int rank, std::string_view what) {
   const IdxHeader header = readIdxHeader(file.bytes, file.path);
   if (header.dtype != DType::UInt8 || header.shape.rank() != rank)

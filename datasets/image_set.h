@@ -11,28 +11,28 @@
 
 namespace muster {
 
-/// Labelled images as bytes, read once and shared by the iterators that go over them. Never changes.
+/// Labelled images as bytes, read once and shared by iterators. Immutable.
 class ImageSet {
  public:
-  /// @param pixels   of all images, one after the other.
-  /// @param image    [C, H, W], the shape of one.
+  /// @param pixels   all images, one after the other.
+  /// @param image    [C, H, W], the shape of one image.
   /// @param labels   one an image, 0 .. classes-1.
-  /// @param origin   where they are from, as a file or a word.
-  /// @throws InvalidArgument where the numbers do not fit; FileError naming `origin` and the index of the
-  /// first label that is out of range.
+  /// @param origin   the source: a file or a word.
+  /// @throws InvalidArgument if the sizes do not match; FileError naming `origin` and the index of the first
+  ///         label out of range.
   ImageSet(std::vector<std::uint8_t> pixels, const Shape& image, std::vector<std::uint8_t> labels,
            int classes, const std::filesystem::path& origin);
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
   int classes() const { return classes_; }
   const Shape& imageShape() const { return imageShape_; }
-  /// The pixels of image `index`; 0 <= index < size(), unchecked.
+  /// The pixels of image `index`; 0 <= index < size(), not checked.
   std::span<const std::uint8_t> image(std::int64_t index) const {
     return std::span(pixels_).subspan(static_cast<std::size_t>(index) * imageBytes_, imageBytes_);
   }
-  /// Those of all images, one after the other.
+  /// The pixels of all images, one after the other.
   std::span<const std::uint8_t> pixels() const { return pixels_; }
-  /// Where they are from: of a set of two files the labels.
+  /// The source; for a set of two files, the file of the labels.
   const std::filesystem::path& origin() const { return origin_; }
   int label(std::int64_t index) const { return labels_[static_cast<std::size_t>(index)]; }
 
@@ -45,11 +45,11 @@ class ImageSet {
   std::filesystem::path origin_;
 };
 
-/// Makes a set [N, 1, H, W] of two IDX files' contents: bytes [N, H, W] and bytes [N].
-/// @throws FileError naming the file and the numbers where one is broken or they do not fit each other.
+/// Makes a set [N, 1, H, W] from the contents of two IDX files: bytes [N, H, W] and bytes [N].
+/// @throws FileError naming the file and the numbers if one is broken or the two do not match.
 std::shared_ptr<const ImageSet> idxImageSet(FileContents images, FileContents labels, int classes);
 
-/// As above, from the files themselves, plain or packed by gzip.
+/// As above, from files, plain or gzip.
 std::shared_ptr<const ImageSet> readIdxImageSet(const std::filesystem::path& images,
                                                 const std::filesystem::path& labels, int classes);
 

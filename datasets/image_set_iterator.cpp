@@ -26,7 +26,7 @@ struct ImageSetIterator::Resident {
   explicit Resident(std::shared_ptr<const ImageSet> s)
       : set(std::move(s)), pixels(pixelsOf(*set)), labels(labelsOf(*set)) {}
 
-  /// A view, which is only read.
+  /// A view, only read.
   static Tensor pixelsOf(const ImageSet& set) {
     auto* const bytes = const_cast<std::uint8_t*>(set.pixels().data());
     return Tensor::view(bytes, set.imageShape().prepend(set.size()), DType::UInt8);
@@ -37,7 +37,7 @@ struct ImageSetIterator::Resident {
     return labels;
   }
 
-  std::shared_ptr<const ImageSet> set;  // of which `pixels` is a view
+  std::shared_ptr<const ImageSet> set;  // owns the memory of `pixels`
   ResidentTensor pixels, labels;
 };
 

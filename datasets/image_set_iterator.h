@@ -12,16 +12,16 @@
 
 namespace muster {
 
-/// Gives an ImageSet in batches: features float32 [B, C, H, W] in [0, 1] (byte / 255), labels int64 [B],
-/// unless told otherwise. The last batch of an epoch holds what is left.
+/// Gives an ImageSet in batches: by default features float32 [B, C, H, W] in [0, 1] (byte / 255) and labels
+/// int64 [B]. The last batch of an epoch may be smaller.
 class ImageSetIterator : public DataSetIterator {
  public:
   static constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
 
   /// @param batch        examples a batch, at least 1.
-  /// @param shuffleSeed  where given, each epoch has an order of its own, from (seed, epoch).
-  /// @param limit        only the first `limit` examples of the set, shuffled or not.
-  /// @throws InvalidArgument for no set, or a batch or a limit below 1.
+  /// @param shuffleSeed  if given, each epoch is shuffled by (seed, epoch).
+  /// @param limit        use only the first `limit` examples of the set.
+  /// @throws InvalidArgument if `set` is null, or `batch` or `limit` is below 1.
   ImageSetIterator(std::shared_ptr<const ImageSet> set, std::int64_t batch,
                    std::optional<std::uint64_t> shuffleSeed = std::nullopt, std::int64_t limit = kAll);
 
@@ -30,19 +30,19 @@ class ImageSetIterator : public DataSetIterator {
   std::optional<std::int64_t> examples() const override { return order_.count(); }
   std::optional<std::int64_t> batchSize() const override { return batch_; }
 
-  /// What features are from the next batch on: Float32, or UInt8, the bytes themselves, which networks read
-  /// as byte / 255 to the same bits: a quarter of the memory to gather and to send to a GPU.
+  /// The element type of features from the next batch on: Float32, or UInt8, the bytes. Networks read bytes
+  /// as byte / 255 with the same bits; they take a quarter of the memory to gather and to send to a GPU.
   /// @throws InvalidArgument for another type.
   void setFeatures(DType type);
-  /// Where the images are from the next batch on. With Device batches name rows of the bytes, whatever
-  /// `setFeatures` says; see `MemoryPlacement`.
+  /// Where images are stored from the next batch on. With Device, batches hold row numbers of the bytes and
+  /// `setFeatures` has no effect; see `MemoryPlacement`.
   void setPlacement(MemoryPlacement placement);
 
   /// The images, for another iterator over the same memory.
   const std::shared_ptr<const ImageSet>& set() const { return set_; }
 
  private:
-  /// The set as tensors that may lie on GPUs.
+  /// The set as tensors that can be copied to GPUs.
   struct Resident;
 
   void nameRows(std::span<const std::int64_t> indices, Batch& batch) const;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kClasses = 10;
 
-// Both sets have the same names: images and labels to train with, then those to test with.
+// Both sets have the same names: training images and labels, then test images and labels.
 constexpr std::array<PublishedFile, 4> kMnistFiles{{
     {"train-images-idx3-ubyte.gz", "6bbc9ace898e44ae57da46a324031adb"},
     {"train-labels-idx1-ubyte.gz", "a25bea736e30d166cdddb491f175f624"},
@@ -38,7 +38,7 @@ std::shared_ptr<const ImageSet> load(Family which, bool train, const DataOptions
   const PublishedSet& set = kFamily[which];
   const std::size_t first = train ? 0 : 2;
   auto images = findPublished(set, first, kFamily, options);
-  // A plain file of Fashion-MNIST has no sum to be checked by, so its head has to be right at least.
+  // A plain Fashion-MNIST file has no published sum; at least its header must be right.
   const Shape expected{train ? 60000 : 10000, 28, 28};
   const Shape found = readIdxHeader(images.bytes, images.path).shape;
   if (found != expected)

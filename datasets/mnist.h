@@ -9,24 +9,24 @@
 
 namespace muster {
 
-/// The MNIST handwritten digits: 60,000 images to train with, 10,000 to test with, 28x28, ten classes.
+/// The MNIST handwritten digits: 60,000 images for training, 10,000 for testing, 28x28, ten classes.
 ///
-/// Features float32 [B, 1, 28, 28] in [0, 1], labels int64 [B]. The training images come in an order of their
-/// own each epoch, from (seed, epoch); the test images in the order of the file.
+/// Features float32 [B, 1, 28, 28] in [0, 1], labels int64 [B]. The training images are shuffled each epoch,
+/// by (seed, epoch); the test images keep the order of the file.
 ///
-/// The files are looked for in `options.directory`, MUSTER_DATA_DIR, the cache directory and on the network
-/// (`findPublished` says how); MUSTER_MNIST_URL replaces the published address.
+/// Searches `options.directory`, MUSTER_DATA_DIR, the cache directory and the network (see `findPublished`);
+/// MUSTER_MNIST_URL replaces the published address.
 /// Source: LeCun, Cortes, Burges, "The MNIST database of handwritten digits".
 class MnistDataSetIterator : public ImageSetIterator {
  public:
-  /// @throws FileError naming a broken file, DownloadError where the data are nowhere to be had,
-  /// InvalidArgument for a batch or limit below 1.
+  /// @throws FileError naming a broken file; DownloadError if the data are not available; InvalidArgument for
+  ///         a batch or limit below 1.
   MnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed = 123,
                        const DataOptions& options = {});
 };
 
-/// Fashion-MNIST: pictures of clothes in the form of MNIST, which see. MUSTER_FASHION_MNIST_URL replaces the
-/// published address.
+/// Fashion-MNIST: pictures of clothes in the format of MNIST. MUSTER_FASHION_MNIST_URL replaces the published
+/// address.
 /// Source: Xiao, Rasul, Vollgraf 2017, "Fashion-MNIST: a novel image dataset for benchmarking".
 class FashionMnistDataSetIterator : public ImageSetIterator {
  public:

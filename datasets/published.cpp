@@ -12,14 +12,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file as it lies, its contents, and the sums of both, each made when first asked for.
+/// A file, its contents, and the sums of both, computed on demand.
 class Candidate {
  public:
   explicit Candidate(const fs::path& path) : Candidate(path, readFile(path)) {}
   Candidate(const fs::path& path, std::vector<std::uint8_t> raw)
       : path_(path), raw_(std::move(raw)), packed_(isGzip(raw_)) {}
 
-  /// The sum to hold against a published one; nothing for a plain file where the packed one was summed.
+  /// The sum to compare with a published one; empty for a plain file if the published sum is of the packed
+  /// one.
   std::optional<std::string> sum(SumOf of) {
     if (of == SumOf::Contents) return sumOnce(contentsSum_, contents());
     if (packed_) return sumOnce(rawSum_, raw_);
@@ -54,14 +55,14 @@ std::string_view whose(SumOf of) {
   return of == SumOf::Packed ? "its MD5 sum" : "the MD5 sum of its contents";
 }
 
-/// The set of `family` that has this very file under `index`, if any.
+/// The set of `family` whose file `index` this is, if any.
 const PublishedSet* ownerOf(Candidate& file, std::size_t index, std::span<const PublishedSet> family) {
   for (const auto& set : family)
     if (index < set.files.size() && file.sum(set.sumOf) == set.files[index].md5) return &set;
   return nullptr;
 }
 
-/// Reads the file at `path` if it is the one that is looked for; nothing if it is another set's.
+/// Reads the file at `path` if it is the right one; empty if it belongs to another set.
 std::optional<FileContents> readIfRight(const fs::path& path, const PublishedSet& set, std::size_t index,
                                         std::span<const PublishedSet> family) {
   Candidate file(path);
@@ -87,7 +88,7 @@ std::string addressOf(const PublishedSet& set, std::size_t index, const DataOpti
   return base.append(set.files[index].name);
 }
 
-/// What is wrong with the bytes of a file on their way into the cache.
+/// What is wrong with downloaded bytes; empty if they are right.
 std::string problemWith(std::span<const std::uint8_t> bytes, const fs::path& path, const PublishedSet& set,
                         std::size_t index) {
   try {

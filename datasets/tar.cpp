@@ -13,13 +13,13 @@ constexpr std::size_t kBlock = 512;
 
 using Header = std::span<const std::uint8_t, kBlock>;
 
-/// A field of a header: up to its first zero.
+/// A text field of a header: up to its first zero.
 std::string_view text(Header header, std::size_t offset, std::size_t size) {
   const std::string_view field(reinterpret_cast<const char*>(header.data()) + offset, size);
   return field.substr(0, field.find('\0'));
 }
 
-/// An octal number, with spaces around it; nothing where the field holds something else.
+/// An octal number, possibly with spaces around it; empty if the field is no such number.
 std::optional<std::uint64_t> octal(Header header, std::size_t offset, std::size_t size) {
   std::string_view digits = text(header, offset, size);
   digits.remove_prefix(std::min(digits.find_first_not_of(' '), digits.size()));
@@ -33,7 +33,7 @@ std::optional<std::uint64_t> octal(Header header, std::size_t offset, std::size_
   return value;
 }
 
-/// The sum of all bytes, those of the field that holds it as spaces.
+/// The sum of all bytes of the header, with the checksum field as spaces.
 std::uint64_t checksum(Header header) {
   constexpr std::size_t kBegin = 148, kEnd = 156;
   std::uint64_t sum = 0;
@@ -51,7 +51,7 @@ bool isRegularFile(Header header) {
 }
 
 std::string nameOf(Header header) {
-  const bool ustar = text(header, 257, 6) == "ustar";  // GNU's has "ustar  " and times where the prefix is
+  const bool ustar = text(header, 257, 6) == "ustar";  // GNU's has "ustar  ", and times instead of a prefix
   const auto prefix = ustar ? text(header, 345, 155) : "";
   return fmt::format("{}{}{}", prefix, prefix.empty() ? "" : "/", text(header, 0, 100));
 }

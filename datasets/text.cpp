@@ -24,7 +24,7 @@ std::string whyNot(const Utf8Character& read, std::string_view bytes) {
                      static_cast<unsigned char>(bytes[read.bytes]));
 }
 
-/// The character at `at`, which moves behind it.
+/// The character at `at`; advances `at` to the next one.
 char32_t decodeOne(std::string_view bytes, std::size_t& at, const std::filesystem::path& origin) {
   const std::string_view rest = bytes.substr(at);
   const Utf8Character read = readUtf8(rest);

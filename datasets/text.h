@@ -14,29 +14,29 @@
 
 namespace muster {
 
-/// The code points of UTF-8 bytes. A byte order mark at the start is left out.
-/// @throws FileError naming `origin` and the offset of the first byte with which no character begins: a stray
-///         continuation, a lead without its continuations, an overlong form, a surrogate, or beyond U+10FFFF.
+/// The code points of UTF-8 bytes. A byte order mark at the start is skipped.
+/// @throws FileError naming `origin` and the offset of the first invalid byte: a stray continuation, a lead
+///         without its continuations, an overlong form, a surrogate, or beyond U+10FFFF.
 std::vector<char32_t> decodeUtf8(std::string_view bytes, const std::filesystem::path& origin);
 
-/// @throws InvalidArgument for what is no code point.
+/// @throws InvalidArgument for an invalid code point.
 std::string encodeUtf8(std::span<const char32_t> characters);
 
-/// The characters that a model knows, numbered in the order of their code points. A value.
+/// The characters that a model knows, numbered in code point order. A value.
 class Vocabulary {
  public:
   Vocabulary() = default;
-  /// Of all characters that occur in `text`.
+  /// All characters that occur in `text`.
   explicit Vocabulary(std::span<const char32_t> text);
 
   std::int64_t size() const { return static_cast<std::int64_t>(characters_.size()); }
   /// 0 <= index < size(). @throws InvalidArgument otherwise.
   char32_t character(std::int64_t index) const;
-  /// Nothing where the character is not known.
+  /// Empty if the character is not in the vocabulary.
   std::optional<std::int64_t> find(char32_t character) const;
-  /// Indices of a text. @throws InvalidArgument naming the first character that is not known, and its place.
+  /// Indices of a text. @throws InvalidArgument naming the first unknown character and its position.
   std::vector<std::int64_t> indicesOf(std::span<const char32_t> text) const;
-  /// All characters, in order: `Vocabulary(characters())` is this one.
+  /// All characters, in order: `Vocabulary(characters())` equals this one.
   const std::vector<char32_t>& characters() const { return characters_; }
 
   bool operator==(const Vocabulary&) const = default;
@@ -45,26 +45,26 @@ class Vocabulary {
   std::vector<char32_t> characters_;  // [index], ascending
 };
 
-/// A text as indices into the vocabulary of its own characters. Shared by the iterators that go over it.
+/// A text as indices into the vocabulary of its own characters. Shared by iterators.
 struct CharacterText {
   Vocabulary vocabulary;
   std::vector<std::int64_t> indices;
   std::filesystem::path origin;
 };
 
-/// Reads a UTF-8 text, plain or packed by gzip. @throws FileError as decodeUtf8, and where it cannot be read.
+/// Reads a UTF-8 text, plain or gzip. @throws FileError as decodeUtf8, or if it cannot be read.
 std::shared_ptr<const CharacterText> readCharacterText(const std::filesystem::path& path);
 
-/// Gives a text in windows of `steps` characters, one after the other without overlap: features int64 [B, T],
-/// and labels int64 [B, T], the character behind each. What does not fill a last window is left out; the last
-/// batch of an epoch holds what is left.
+/// Gives a text in windows of `steps` characters, without overlap: features int64 [B, T], and labels int64
+/// [B, T], the next character of each. Characters that do not fill the last window are left out; the last
+/// batch of an epoch may be smaller.
 class CharacterIterator : public DataSetIterator {
  public:
   /// @param steps        characters a window, at least 1.
   /// @param batch        windows a batch, at least 1.
-  /// @param shuffleSeed  where given, each epoch has an order of its own, from (seed, epoch).
-  /// @throws InvalidArgument for numbers below 1; FileError naming the text where it is too short for one
-  ///         window and the character behind it.
+  /// @param shuffleSeed  if given, each epoch is shuffled by (seed, epoch).
+  /// @throws InvalidArgument for numbers below 1; FileError naming the text if it is too short for one window
+  ///         and the next character.
   CharacterIterator(std::shared_ptr<const CharacterText> text, std::int64_t steps, std::int64_t batch,
                     std::optional<std::uint64_t> shuffleSeed = std::nullopt);
   CharacterIterator(const std::filesystem::path& path, std::int64_t steps, std::int64_t batch,
