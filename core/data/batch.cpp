@@ -75,7 +75,7 @@ Tensor Batch::lossMask(const Shape& predictions, std::string_view output) const 
 
 namespace {
 
-/// As in "example 3" for a mask [N], or "example 3, step 5" for [N, T].
+/// "example 3" for a mask [N], "example 3, step 5" for [N, T].
 std::string placeIn(const Shape& mask, std::size_t index) {
   const auto at = static_cast<std::int64_t>(index);
   if (mask.rank() < 2) return fmt::format("example {}", at);
@@ -98,7 +98,7 @@ void Batch::requireMaskValues() const {
     throw InvalidArgument(
         fmt::format("batch: the mask {} of {} is {}; it must be {}", name,
                     placeIn(mask.shape(), static_cast<std::size_t>(bad - values.begin())),
-                    std::isnan(*bad) ? std::abs(*bad) : *bad,  // nan has no sign
+                    std::isnan(*bad) ? std::abs(*bad) : *bad,  // NaN is printed without a sign
                     ofSteps ? "1 for a real step or 0 for padding" : "finite and at least 0"));
   }
 }

@@ -21,7 +21,7 @@ void requireTargets(std::int64_t index, const Tensor& targets) {
           index, targets.toString());
 }
 
-/// Copies one example's tensor to row `row` of a batch's.
+/// Copies one example's tensor to row `row` of the batch's tensor.
 void put(const Tensor& example, std::int64_t row, Tensor& batch, std::int64_t index, std::string_view what) {
   const Shape expected = batch.shape().dropFirst();
   require(example.shape() == expected && example.dtype() == batch.dtype(),
@@ -32,7 +32,7 @@ void put(const Tensor& example, std::int64_t row, Tensor& batch, std::int64_t in
   std::memcpy(to, example.raw(), example.bytes());
 }
 
-/// Row by row: the first example decides the shapes of the batch.
+/// Copies an example into a row; the first example decides the shapes of the batch.
 void putExample(const Example& example, std::int64_t row, std::int64_t rows, std::int64_t index,
                 Batch& batch) {
   requireExample(index, example.features);

@@ -26,7 +26,7 @@ EpochOrder::EpochOrder(std::int64_t count, std::optional<std::uint64_t> shuffleS
 void EpochOrder::reset(std::int64_t epoch) {
   position_ = 0;
   if (!seed_) return;
-  // From the identity each time: shuffling the last epoch's order on would tie epochs together.
+  // Always from the identity, so an epoch's order does not depend on earlier epochs.
   std::iota(order_.begin(), order_.end(), std::int64_t{0});
   const RandomStream stream(*seed_, "shuffle", epoch);
   for (std::size_t i = order_.size(); i-- > 1;) std::swap(order_[i], order_[stream.below(i, i + 1)]);

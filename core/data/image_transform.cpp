@@ -15,7 +15,7 @@ std::int64_t shift(const RandomStream& random, std::uint64_t index, std::int64_t
   return static_cast<std::int64_t>(random.below(index, static_cast<std::uint64_t>(2 * most + 1))) - most;
 }
 
-/// Copies `count` elements of a row, the last one first.
+/// Copies `count` elements of a row in reverse order.
 template <typename Element>
 void mirror(const std::byte* from, std::byte* to, std::int64_t count) {
   const auto* const begin = reinterpret_cast<const Element*>(from);
@@ -26,7 +26,7 @@ ImageView viewOf(const Tensor& features) {
   const Shape& shape = features.shape();
   const bool fits = shape.rank() == 4 && features.device().isCpu() && features.layout() == Layout::RowMajor &&
                     (features.dtype() == DType::UInt8 || features.dtype() == DType::Float32);
-  if (!fits)  // not `require`: its text would be made for every batch
+  if (!fits)  // `require` would format its text for every batch
     throw InvalidArgument(
         fmt::format("image transform: expected uint8 or float32 images [N, C, H, W] on the CPU, got {}",
                     features.toString()));
@@ -43,9 +43,9 @@ void RandomCrop::apply(const ImageView& view, const std::byte* from, std::byte* 
   };
   const std::size_t row = bytes(view.width);
   const std::int64_t kept = std::max<std::int64_t>(0, view.width - std::abs(right));
-  const std::size_t begin =
-      bytes(std::clamp<std::int64_t>(right, 0, view.width));  // of what is kept, in `to`
-  const std::size_t source = bytes(std::clamp<std::int64_t>(-right, 0, view.width));  // and in `from`
+  const std::size_t begin = bytes(std::clamp<std::int64_t>(right, 0, view.width));  // visible part, in `to`
+  const std::size_t source =
+      bytes(std::clamp<std::int64_t>(-right, 0, view.width));  // visible part, in `from`
   for (std::int64_t c = 0; c < view.channels; ++c, from += row * static_cast<std::size_t>(view.height))
     for (std::int64_t y = 0; y < view.height; ++y, to += row) {
       const std::int64_t above = y - down;

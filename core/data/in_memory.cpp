@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-/// Refuses what cannot be cut into rows; gives the number of rows.
+/// Checks that both tensors have rows, equally many. @return their number.
 std::int64_t checkedRows(const Tensor& features, const Tensor& labels) {
   const auto fits = [](const Tensor& t, std::initializer_list<DType> types) {
     return t.defined() && t.shape().rank() > 0 && t.device().isCpu() && t.layout() == Layout::RowMajor &&

@@ -11,10 +11,10 @@ namespace muster {
 
 /// The reading thread and its three queues.
 ///
-/// A pass (one epoch) begins with a request and ends with exactly one closing message, whether the data
-/// ended, the iterator threw or the caller lost interest. `depth` batches exist besides the caller's, and
-/// full_ has room for all of them and a closing message: the reader waits for used batches only, and the
-/// caller, who returns one for each that it takes, can always drain a pass to its end.
+/// A pass (one epoch) begins with a request and ends with exactly one closing message: the data ended, the
+/// iterator threw, or the caller cancelled. There are `depth` batches besides the caller's, and full_ has
+/// room for all of them and a closing message. So the reader waits for used batches only, and the caller, who
+/// returns a batch for each that it takes, can always drain a pass.
 class PrefetchingIterator::Reader {
  public:
   Reader(DataSetIterator& inner, std::size_t depth)
@@ -55,11 +55,11 @@ class PrefetchingIterator::Reader {
 
  private:
   struct Message {
-    std::optional<Batch> batch;  // nothing in a closing message
+    std::optional<Batch> batch;  // empty in a closing message
     std::exception_ptr error;
   };
 
-  /// The next batch of this pass, or nothing at its end, which is noted.
+  /// The next batch of this pass; empty at its end.
   std::optional<Batch> take() {
     auto message = full_.pop();
     if (message->batch) return std::move(message->batch);
@@ -98,7 +98,7 @@ class PrefetchingIterator::Reader {
     }
   }
 
-  /// inner.next, but a batch outlives an exception: it has to go on circulating.
+  /// inner.next; keeps the batch if it throws, because batches are recycled.
   bool fill(Batch& batch) {
     try {
       return inner_.next(batch);
@@ -108,15 +108,16 @@ class PrefetchingIterator::Reader {
     }
   }
 
-  DataSetIterator& inner_;                              // the reader's thread only
-  BoundedQueue<std::optional<std::int64_t>> requests_;  // epochs to read; nothing: from where inner_ stands
-  BoundedQueue<Batch> used_;                            // to be refilled
+  DataSetIterator& inner_;  // the reader's thread only
+  BoundedQueue<std::optional<std::int64_t>>
+      requests_;              // epochs to read; empty: continue from inner_'s position
+  BoundedQueue<Batch> used_;  // to refill
   BoundedQueue<Message> full_;
-  std::atomic<bool> abandoned_{false};  // the pass in progress is not wanted any more
-  bool fresh_ = true;                   // nothing was asked for yet; caller's thread only
-  bool open_ = false;                   // a closing message is still to come; caller's thread only
-  std::exception_ptr error_;            // of the pass that ended last; caller's thread only
-  std::jthread thread_;                 // last: joined before the queues go
+  std::atomic<bool> abandoned_{false};  // the pass in progress was cancelled
+  bool fresh_ = true;                   // nothing was requested yet; caller's thread only
+  bool open_ = false;                   // a closing message will still come; caller's thread only
+  std::exception_ptr error_;            // of the last finished pass; caller's thread only
+  std::jthread thread_;                 // last member: joined before the queues are destroyed
 };
 
 PrefetchingIterator::PrefetchingIterator(DataSetIterator& inner, int depth)

@@ -16,7 +16,7 @@ double quotient(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// The class that a label row names, or -1 where it names none.
+/// The class of a one-hot label row; -1 if it is not one-hot.
 std::int64_t oneHotClass(std::span<const float> row) {
   if (row.size() == 1) return row[0] == 0 ? 0 : row[0] == 1 ? 1 : -1;
   const auto ones = std::ranges::count(row, 1.0f), zeros = std::ranges::count(row, 0.0f);
@@ -24,10 +24,10 @@ std::int64_t oneHotClass(std::span<const float> row) {
   return std::ranges::find(row, 1.0f) - row.begin();
 }
 
-/// Where an example's class stands among the predictions.
+/// An example's predicted class, and the rank of its true class.
 struct Place {
   std::int64_t predicted;
-  std::int64_t rank;  // classes before the example's own
+  std::int64_t rank;  // number of classes ranked before the true one
 };
 
 Place placeOf(std::span<const float> row, std::int64_t actual) {
@@ -42,7 +42,7 @@ Place placeOf(std::span<const float> row, std::int64_t actual) {
   return place;
 }
 
-/// @param rows  the predictions' shape without the classes: [N] or, over time, [N, T].
+/// @param rows  the predictions' shape without the classes: [N] or [N, T].
 void requireShapes(const Tensor& predictions, const Shape& rows, const Tensor& labels, const Tensor& mask,
                    std::int64_t classes) {
   const auto withLast = [&](std::int64_t last) {
@@ -69,7 +69,7 @@ Shape requirePredictions(const Tensor& predictions, std::int64_t classes) {
   return shape.dropLast();
 }
 
-/// As in "example 3", or "example 1, step 5".
+/// "example 3", or "example 1, step 5".
 std::string placeName(std::int64_t row, const Shape& rows) {
   if (rows.rank() == 1) return fmt::format("example {}", row);
   return fmt::format("example {}, step {}", row / rows[1], row % rows[1]);
@@ -81,7 +81,7 @@ std::span<const float> rowOf(const Tensor& tensor, std::int64_t i) {
   return tensor.span<float>().subspan(static_cast<std::size_t>(i) * columns, columns);
 }
 
-/// @param rows  of which `i` is one.
+/// @param rows  the shape that `i` indexes.
 std::int64_t labelOf(const Tensor& labels, std::int64_t i, const Shape& rows, std::int64_t classes) {
   const bool indices = labels.dtype() == DType::Int64;
   const std::int64_t label = indices ? labels.data<std::int64_t>()[i] : oneHotClass(rowOf(labels, i));
@@ -104,7 +104,7 @@ Evaluation::Evaluation(std::int64_t classes) : classes_(classes) {
 void Evaluation::add(const Tensor& predictions, const Tensor& labels, const Tensor& mask) {
   const Shape rows = requirePredictions(predictions, classes_);
   requireShapes(predictions, rows, labels, mask, classes_);
-  Evaluation batch(classes_);  // counted apart, so that a bad example leaves this object as it was
+  Evaluation batch(classes_);  // counted separately: a bad example leaves this object unchanged
   for (std::int64_t i = 0; i < rows.elements(); ++i) {
     if (mask.defined() && mask.data<float>()[i] == 0) continue;
     const auto row = rowOf(predictions, i);

@@ -13,49 +13,48 @@ struct Batch;
 class DataSetIterator;
 class Model;
 
-/// How well a classifier predicts: counts of (true class, predicted class), and what follows from them.
+/// Evaluates a classifier: counts (true class, predicted class), and computes scores from these counts.
 ///
-/// The counts are whole numbers and do not depend on how the examples were split into batches. The predicted
-/// class is the one with the largest prediction, the first of several equal ones.
+/// The counts do not depend on how examples were split into batches. The predicted class is the one with the
+/// largest prediction, the first of equal ones.
 ///
-/// A quotient 0/0 counts as 0, as in scikit-learn with `zero_division=0`; macro means are over all classes,
-/// and macro F1 is the mean of the classes' F1, also as there. (Deeplearning4j leaves classes with 0/0 out of
-/// its means.)
+/// 0/0 is 0, as in scikit-learn with `zero_division=0`; macro means are over all classes, and macro F1 is the
+/// mean of the classes' F1. (Deeplearning4j leaves classes with 0/0 out of its means.)
 class Evaluation {
  public:
   /// @throws InvalidArgument for fewer than two classes.
   explicit Evaluation(std::int64_t classes);
 
-  /// Counts a batch. A prediction at each time step, [N, T, classes], counts as N * T examples: "[N]" below
-  /// is [N, T] then, and steps whose mask is 0 are left out.
+  /// Counts a batch. For predictions of sequences, [N, T, classes], read [N, T] for [N] below: each time step
+  /// is an example; steps whose mask is 0 are left out.
   ///
-  /// @param predictions  float32 [N, classes], larger is likelier; or, for two classes, [N, 1]: class 1 where
-  ///        the prediction is above 0.5.
-  /// @param labels  int64 [N], class indices; or float32 one-hot rows [N, classes], for predictions [N, 1]
-  ///        also rows [N, 1] of 0 or 1.
-  /// @param mask  float32 [N], where it is defined: examples with 0 are left out.
-  /// @throws InvalidArgument naming the shapes that do not fit, or the example whose label is no class or
-  ///         whose predictions are NaN. Nothing of that batch is counted then.
+  /// @param predictions  float32 [N, classes], larger is likelier; or, for two classes, [N, 1]: class 1 if
+  ///         the prediction is above 0.5.
+  /// @param labels  int64 [N], class indices; or float32 one-hot rows [N, classes]; for predictions [N, 1]
+  ///         also rows [N, 1] of 0 or 1.
+  /// @param mask  float32 [N], if defined: examples with 0 are left out.
+  /// @throws InvalidArgument naming shapes that do not match, or the example with an invalid label or NaN
+  ///         predictions. Nothing of that batch is counted then.
   void add(const Tensor& predictions, const Tensor& labels, const Tensor& mask = {});
-  /// Adds the counts of another evaluation. @throws InvalidArgument if it has other classes.
+  /// Adds the counts of another evaluation. @throws InvalidArgument if it has another number of classes.
   void merge(const Evaluation& other);
 
   std::int64_t classes() const { return classes_; }
   std::int64_t examples() const { return examples_; }
-  /// Examples of class `actual` that were predicted as `predicted`.
+  /// Number of examples of class `actual` predicted as `predicted`.
   std::int64_t count(std::int64_t actual, std::int64_t predicted) const;
   /// [actual * classes + predicted]
   const std::vector<std::int64_t>& confusionMatrix() const { return confusion_; }
 
-  /// Share of the examples whose class was predicted.
+  /// Share of examples whose class was predicted.
   double accuracy() const { return topKAccuracy(1); }
-  /// Share of the examples whose class is among the `k` with the largest predictions. Of equal predictions
-  /// the lower class comes first. @throws InvalidArgument for k < 1.
+  /// Share of examples whose class is among the `k` largest predictions. Among equal predictions the lower
+  /// class comes first. @throws InvalidArgument for k < 1.
   double topKAccuracy(std::int64_t k) const;
 
-  /// Of the examples predicted as this class, the share that is of it.
+  /// Share of examples predicted as this class that belong to it.
   double precision(std::int64_t ofClass) const;
-  /// Of the examples of this class, the share predicted as it.
+  /// Share of examples of this class predicted as it.
   double recall(std::int64_t ofClass) const;
   /// The harmonic mean of precision and recall.
   double f1(std::int64_t ofClass) const;
@@ -64,7 +63,7 @@ class Evaluation {
   double recall() const;
   double f1() const;
 
-  /// Tables for people: the scores, those of each class, and the confusion matrix.
+  /// Tables to read: the scores, those of each class, and the confusion matrix.
   std::string summary() const;
 
   bool operator==(const Evaluation&) const = default;
@@ -75,16 +74,16 @@ class Evaluation {
   std::int64_t classes_;
   std::int64_t examples_ = 0;
   std::vector<std::int64_t> confusion_;  // [actual * classes + predicted]
-  std::vector<std::int64_t> ranks_;      // [r] examples with r classes before their own
+  std::vector<std::int64_t> ranks_;      // [r] examples with r classes ranked before their own
 };
 
-/// Runs `model` over a batch and counts what it predicts; the first batch makes the evaluation. A part of
-/// `evaluate`, for those who go through the batches themselves.
-/// @throws InvalidArgument if labels and predictions do not fit. Nothing of the batch is counted then.
+/// Runs `model` over a batch and counts its predictions; the first batch creates the evaluation. For code
+/// that loops over batches itself.
+/// @throws InvalidArgument if labels and predictions do not match; nothing of the batch is counted then.
 void evaluateBatch(Model& model, const Batch& batch, std::optional<Evaluation>& evaluation);
 
 /// Runs `model` over all batches of `data`, from its start (epoch 0).
-/// @throws InvalidArgument if there are no batches, or labels and predictions do not fit.
+/// @throws InvalidArgument if there are no batches, or labels and predictions do not match.
 Evaluation evaluate(Model& model, DataSetIterator& data);
 
 }  // namespace muster

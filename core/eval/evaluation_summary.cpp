@@ -7,7 +7,7 @@ namespace muster {
 namespace {
 
 constexpr std::int64_t kTopK = 3;
-constexpr std::int64_t kWidestMatrix = 30;  // classes; more would not fit a line
+constexpr std::int64_t kWidestMatrix = 30;  // classes; more do not fit a line
 
 std::string classTable(const Evaluation& e) {
   constexpr auto kRow = "{:>10} {:>10} {:>10.4f} {:>10.4f} {:>10.4f}\n";

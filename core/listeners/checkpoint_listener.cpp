@@ -30,7 +30,7 @@ void CheckpointListener::onEpochEnd(const EpochEvent& event) {
   if (finished % options_.everyEpochs != 0) return;
   auto path = options_.directory / fmt::format("{}-epoch-{:04}.safetensors", options_.baseName, finished);
   saveTo(event.trainer.model(), path);
-  std::erase(files_, path);  // an epoch that was trained again replaces its file
+  std::erase(files_, path);  // an epoch trained again replaces its file
   files_.push_back(std::move(path));
   while (options_.keepLast > 0 && static_cast<std::int64_t>(files_.size()) > options_.keepLast)
     forgetOldest();
@@ -44,7 +44,7 @@ void CheckpointListener::saveTo(Model& model, const std::filesystem::path& path)
 void CheckpointListener::forgetOldest() {
   std::error_code error;
   std::filesystem::remove(files_.front(), error);
-  // A file too many is no reason to end a training.
+  // A file that cannot be deleted does not end a training.
   if (error)
     logWarning("{}: an old checkpoint cannot be removed: {}", files_.front().string(), error.message());
   files_.pop_front();

@@ -13,7 +13,7 @@ class CollectScoresListener final : public Listener {
   struct Score {
     std::int64_t epoch = 0;      ///< from 0
     std::int64_t iteration = 0;  ///< iterations finished
-    std::int64_t examples = 0;   ///< that the score is the mean of
+    std::int64_t examples = 0;   ///< the score is the mean over these
     double score = 0;
     bool operator==(const Score&) const = default;
   };

@@ -12,14 +12,14 @@
 namespace muster {
 
 struct EvaluationOptions {
-  std::int64_t everyEpochs = 1;      ///< 0: not at the ends of epochs
+  std::int64_t everyEpochs = 1;      ///< 0: not at ends of epochs
   std::int64_t everyIterations = 0;  ///< 0: not by iterations
   LineSink sink = {};
 };
 
-/// Evaluates the merged model every N epochs, or every N iterations, or both, on a data set of its own, with
-/// all workers. It keeps the results and writes them, as `epoch 3: accuracy 0.9834, F1 0.9833 on 10000
-/// examples`. Iterations are looked at after each merge: every N means when a multiple of N was passed.
+/// Evaluates the merged model every N epochs, every N iterations, or both, on its own data set with all
+/// workers. Keeps the results and writes them, as `epoch 3: accuracy 0.9834, F1 0.9833 on 10000 examples`.
+/// Iterations are checked after each merge: "every N" means whenever a multiple of N was passed.
 class EvaluationListener final : public Listener {
  public:
   struct Result {
@@ -28,15 +28,15 @@ class EvaluationListener final : public Listener {
     Evaluation evaluation;
   };
 
-  /// @param data  must outlive the listener, and be no iterator that the training itself reads.
-  /// @throws InvalidArgument for a negative number, or where both are 0.
+  /// @param data  must outlive the listener, and must not be the iterator of the training.
+  /// @throws InvalidArgument for a negative number, or if both are 0.
   explicit EvaluationListener(DataSetIterator& data, EvaluationOptions options = {});
 
   void onEpochStart(const EpochEvent& event) override;
   void onMerge(const MergeEvent& event) override;
   void onEpochEnd(const EpochEvent& event) override;
 
-  /// In the order of time. Where the end of an epoch is the end of N iterations, too, it is there twice.
+  /// In order of time. If the end of an epoch is also the end of N iterations, there are two results.
   const std::vector<Result>& results() const { return results_; }
 
  private:
@@ -45,7 +45,7 @@ class EvaluationListener final : public Listener {
   DataSetIterator& data_;
   const EvaluationOptions options_;
   Every everyIterations_;
-  bool current_ = false;  // the last result is of the model as it is now
+  bool current_ = false;  // the last result is of the current model
   std::vector<Result> results_;
 };
 

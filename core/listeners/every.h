@@ -4,15 +4,15 @@
 
 namespace muster {
 
-/// Tells when a count that may jump has passed another multiple of `n`.
+/// Tells when a count that may jump has passed a multiple of `n`.
 class Every {
  public:
   /// @param n  0: never.
   explicit Every(std::int64_t n) : n_(n) {}
 
-  /// Counting goes on from here.
+  /// Restarts counting from `count`.
   void start(std::int64_t count) { last_ = count; }
-  /// True where a multiple of n lies in (the last count, `count`].
+  /// True if (the last count, `count`] contains a multiple of n.
   bool passed(std::int64_t count) {
     const bool any = n_ > 0 && count / n_ > last_ / n_;
     last_ = count;

@@ -5,10 +5,10 @@
 
 namespace muster {
 
-/// Where a listener's lines go, without a newline. Empty: to the log, as information.
+/// Receives a listener's lines, without a newline. Empty: they go to the log, as information.
 using LineSink = std::function<void(std::string_view)>;
 
-/// Hands `line` to `sink`, or to the log where there is none.
+/// Passes `line` to `sink`, or to the log if it is empty.
 void writeLine(const LineSink& sink, std::string_view line);
 
 }  // namespace muster

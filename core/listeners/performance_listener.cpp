@@ -43,7 +43,7 @@ void PerformanceListener::onEpochEnd(const EpochEvent& event) {
 }
 
 void PerformanceListener::onFitEnd(Trainer& trainer) {
-  closeEpoch(trainer);  // one that was cut short
+  closeEpoch(trainer);  // of an epoch that was cut short
   if (!options_.tableAtEnd) return;
   std::istringstream table(report_.table());
   for (std::string line; std::getline(table, line);) writeLine(options_.sink, line);

@@ -10,21 +10,22 @@
 
 namespace muster {
 
-/// Both intervals may be on; 0 is off.
+/// 0 turns an interval off.
 struct PerformanceOptions {
   std::int64_t everyIterations = 0;
   std::chrono::nanoseconds every{0};
   bool tableAtEnd = true;  ///< a table of all workers when `fit()` ends
   LineSink sink = {};
-  /// The clock; empty: the steady one.
+  /// The clock; empty: the steady clock.
   std::function<std::chrono::steady_clock::time_point()> now = {};
 };
 
 /// Measures a training: samples a second, and the shares of the workers' time spent computing, waiting for
-/// data, waiting for each other and merging; since its last line, and at the end over the whole `fit()`.
+/// data, waiting for each other and merging; for each line since the last one, and for the final table over
+/// the whole `fit()`.
 ///
-/// The wall time is that of the epochs, from their start to their end: what other listeners do between
-/// epochs (evaluate, save) is not in it where this listener comes first in the list.
+/// Wall time runs from the start to the end of each epoch. To leave out what other listeners do between
+/// epochs (evaluate, save), put this listener first in the list.
 class PerformanceListener final : public Listener {
  public:
   using Clock = std::chrono::steady_clock;
@@ -38,7 +39,7 @@ class PerformanceListener final : public Listener {
   void onEpochEnd(const EpochEvent& event) override;
   void onFitEnd(Trainer& trainer) override;
 
-  /// The `fit()` in progress as of the last epoch's end, or the last one.
+  /// The `fit()` in progress at the end of its last epoch, or the last `fit()`.
   const PerformanceReport& report() const { return report_; }
 
  private:

@@ -34,15 +34,15 @@ void writeToStandardError(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;  // a closed terminal is no reason to end a training
+    if (written < 0) return;  // a closed terminal does not end a training
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }
 
 }  // namespace
 
-/// The line at the bottom of a terminal that holds the bar. Workers may log while it stands there, so all
-/// members are thread-safe.
+/// The last line of a terminal, which shows the bar. Workers may log meanwhile, so all members are
+/// thread-safe.
 class ProgressListener::Screen {
  public:
   explicit Screen(std::function<void(std::string_view)> write) : write_(std::move(write)) {}
@@ -50,7 +50,7 @@ class ProgressListener::Screen {
   void draw(std::string bar) {
     std::scoped_lock lock(mutex_);
     bar_ = std::move(bar);
-    // The rest of the line is erased after the text, not before it, which would flicker.
+    // The rest of the line is erased after the text: erasing it first would flicker.
     write_("\r" + bar_ + "\x1b[K");
   }
   void clear() {
@@ -58,14 +58,14 @@ class ProgressListener::Screen {
     erase();
     bar_.clear();
   }
-  /// Replaces the bar by a line that stays.
+  /// Replaces the bar by a permanent line.
   void print(const std::string& line) {
     std::scoped_lock lock(mutex_);
     erase();
     bar_.clear();
     write_(line + "\n");
   }
-  /// Lets `printLine` write above the bar.
+  /// Calls `printLine`, which writes above the bar.
   void above(const std::function<void()>& printLine) {
     std::scoped_lock lock(mutex_);
     erase();
@@ -73,7 +73,7 @@ class ProgressListener::Screen {
     if (!bar_.empty()) write_(bar_);
   }
 
-  /// While it hooks into the log, log lines appear above the bar.
+  /// Hooks into the log, so that log lines appear above the bar.
   static void hookLog(const std::shared_ptr<Screen>& screen) {
     LogSink before = setLogSink({});
     screen->sinkBefore_ = before;
@@ -130,7 +130,7 @@ void ProgressListener::onMerge(const MergeEvent& event) {
   if (time - lastShown_ < (screen_ ? Clock::duration(kBarInterval) : Clock::duration(kLineInterval))) return;
   lastShown_ = time;
   progress_.elapsed = time - epochBegin_;
-  // A terminal may wrap as soon as its last column is written, so that one stays empty.
+  // Some terminals wrap when the last column is written, so it stays empty.
   if (screen_)
     screen_->draw(progressBar(progress_, options_.columns() - 1));
   else

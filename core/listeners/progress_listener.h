@@ -11,20 +11,21 @@
 
 namespace muster {
 
-/// Where and how progress is shown. Whatever is empty is that of standard error.
+/// Where and how progress is shown. An empty member is that of standard error.
 struct ProgressOptions {
-  std::optional<bool> terminal = {};                 ///< whether a bar can be drawn
-  std::function<void(std::string_view)> write = {};  ///< takes bytes as they are
+  std::optional<bool> terminal = {};                 ///< whether to draw a bar
+  std::function<void(std::string_view)> write = {};  ///< receives bytes unchanged
   std::function<int()> columns = {};                 ///< the terminal's width
   std::function<std::chrono::steady_clock::time_point()> now = {};
-  std::optional<std::int64_t> lastEpoch = {};  ///< of a training of several `fit()` calls; else that of each
+  std::optional<std::int64_t> lastEpoch =
+      {};  ///< of a training of several `fit()` calls; empty: that of each call
 };
 
-/// Shows how far a training has come.
+/// Shows the progress of a training.
 ///
-/// On a terminal: a bar, redrawn in place at most ten times a second and never wider than the terminal,
-/// which gives way to one line an epoch; log lines meanwhile appear above it. Elsewhere: one line an epoch,
-/// and one every ten seconds. After `fit()`, also one that failed, no trace of the bar is left.
+/// On a terminal: a bar, redrawn at most ten times a second and never wider than the terminal; at the end of
+/// each epoch one line replaces it. Log lines appear above the bar. Elsewhere: one line an epoch, and one
+/// every ten seconds. After `fit()`, also a failed one, the bar is erased.
 class ProgressListener final : public Listener {
  public:
   explicit ProgressListener(ProgressOptions options = {});
@@ -43,9 +44,9 @@ class ProgressListener final : public Listener {
   Clock::time_point now() const { return options_.now ? options_.now() : Clock::now(); }
 
   ProgressOptions options_;
-  std::shared_ptr<Screen> screen_;  // the log's sink holds it too
+  std::shared_ptr<Screen> screen_;  // the log's sink shares it
   Progress progress_;
-  double scoreSum_ = 0;  // of the epoch so far, each score times its examples
+  double scoreSum_ = 0;  // in this epoch, each score times its examples
   Clock::time_point epochBegin_;
   Clock::time_point lastShown_;
 };

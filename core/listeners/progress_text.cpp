@@ -12,25 +12,25 @@ namespace {
 constexpr int kWidestBar = 40;
 constexpr int kNarrowestBar = 8;
 
-/// As in `0:07`, `12:34` or `1:02:03`.
+/// For example `0:07`, `12:34` or `1:02:03`.
 std::string duration(double seconds) {
   const auto s = static_cast<std::int64_t>(std::ceil(seconds));
   if (s < 3600) return fmt::format("{}:{:02}", s / 60, s % 60);
   return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
 }
 
-/// As in `7.3 s`, and as `duration` from a minute on.
+/// For example `7.3 s`; as `duration` from a minute on.
 std::string fineDuration(double seconds) {
   return seconds < 59.95 ? fmt::format("{:.1f} s", seconds) : duration(seconds);
 }
 
-/// The share of the epoch that is done, where its length is known.
+/// The finished share of the epoch, if its length is known.
 std::optional<double> fraction(const Progress& p) {
   if (p.batchesPerEpoch.value_or(0) <= 0) return std::nullopt;
   return std::min(1.0, static_cast<double>(p.batches) / static_cast<double>(*p.batchesPerEpoch));
 }
 
-/// Percent, rounded down: 100 is for what is done.
+/// Percent, rounded down: 100 only when finished.
 int percent(double share) {
   return static_cast<int>(share * 100);
 }

@@ -7,10 +7,10 @@
 
 namespace muster {
 
-/// How far an epoch has come.
+/// The progress of an epoch.
 struct Progress {
   std::int64_t epoch = 1;   ///< from 1
-  std::int64_t epochs = 1;  ///< the last one's number
+  std::int64_t epochs = 1;  ///< the number of the last epoch
   std::int64_t batches = 0;
   std::optional<std::int64_t> batchesPerEpoch = {};
   std::int64_t examples = 0;
@@ -18,12 +18,11 @@ struct Progress {
   std::optional<double> score = {};          ///< mean over the epoch so far
 };
 
-/// A progress bar in at most `columns` columns of ASCII, as in
-/// `epoch 1/3  45% [=========>          ] 211/469  8612 samples/s  score 0.1234  0:04 left`; what does not
-/// fit is left out, the least important first.
+/// A progress bar in at most `columns` columns of ASCII, as `epoch 1/3  45% [=========>          ] 211/469
+/// 8612 samples/s  score 0.1234  0:04 left`; parts that do not fit are left out, the least important first.
 std::string progressBar(const Progress& progress, int columns);
 
-/// The same for a log file: `epoch 1/3: 45 % (211 of 469 batches), 8612 samples/s, score 0.1234, 0:04 left`.
+/// For a log file: `epoch 1/3: 45 % (211 of 469 batches), 8612 samples/s, score 0.1234, 0:04 left`.
 std::string progressLine(const Progress& progress);
 
 /// A finished epoch: `epoch 1/3: score 0.1234, 60000 examples in 7.0 s, 8612 samples/s`.
