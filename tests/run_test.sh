@@ -9,7 +9,7 @@ trap 'rm -rf "$sandbox"' EXIT
 root=$sandbox/muster
 mkdir -p "$root/tests/gpu" "$sandbox/bin"
 cp "$here/../run" "$here/../CMakePresets.json" "$root"
-cp "$here/gpu/report.sh" "$here/gpu/pack.sh" "$root/tests/gpu"
+cp -r "$here/gpu/report" "$here/gpu/pack.sh" "$root/tests/gpu"
 touch -d '1 hour ago' "$root/CMakePresets.json"
 unset CUDACXX CUDA_HOME CUDA_PATH VIRTUAL_ENV CONDA_PREFIX MUSTER_TEST_SEED MUSTER_MAX_CPU_ISA
 export HOME=$sandbox PATH=$sandbox/bin:$PATH
@@ -133,6 +133,10 @@ breaks 'FAILED: core/backend/cuda/CMakeFiles/muster_cuda.dir/kernels/conv.cu.o' 
 breaks 'FAILED: core/CMakeFiles/muster_core.dir/nn/network.cpp.o' no
 breaks 'FAILED: core/backend/cuda/CMakeFiles/muster_cuda.dir/kernels/conv.cu.o' no gpu  # which is nothing without it
 
+if ! command -v python3 >/dev/null; then
+  echo 'skipped: there is no Python for ./run gpu'
+  exit $((failures ? 1 : 77))
+fi
 says() { # status, a piece of what is said, arguments of ./run gpu; CMake is only called where the status is 1
   local status=0
   : >"$sandbox/log"
@@ -151,7 +155,7 @@ for has in no_gpu 'gpu 9.0'; do
   $has
   says 2 'there is no option --bogus' --bogus
   says 2 'there is no option foo' foo
-  says 2 '--only: expected' --only nonsense
+  says 2 '--only wants some of' --only nonsense
   says 2 '--minutes wants a number' --minutes x
   says 2 '--jobs wants a number' --jobs 0
   says 2 '/nonexistent is no build of muster' --build /nonexistent
@@ -174,7 +178,7 @@ if [[ ! -e /dev/nvidiactl && ! -e /dev/dxg ]]; then
   says 2 'build/cuda is no build of muster' --list
   mkdir -p "$root/build/cuda/tests/bench"
   script ../muster/build/cuda/tests/bench/device_speed <<<'exit 9'
-  script ../muster/build/cuda/tests/some_test <<<'echo "works<gpu>"'
+  script ../muster/build/cuda/tests/some_test <<<'echo "<doctest><TestCase name=\"works&lt;gpu>\"/></doctest>"'
   says 0 'tests/some_test' --list
   says 3 'this machine has no NVIDIA GPU'
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the directory that is brought along to a machine with a GPU which cannot build: the test programs with cases for
-# GPUs and the benchmarks, stripped, the shared libraries that they need beside the C library, and report.sh. Then packs
+# GPUs and the benchmarks, stripped, the shared libraries that they need beside the C library, and the report. Then packs
 # it. Called by `./run gpu pack`; arguments: the build directory, or --check to look only whether the call is right, and
 # the directory to make.
 set -euo pipefail
@@ -10,7 +10,7 @@ usage() {
   cat <<'END'
 ./run gpu pack DIR  builds in build/cuda, with CUDA's compiler but without a GPU, and makes from that DIR and
                     DIR.tar.xz, neither of which may be there before, for a machine with a GPU that cannot build.
-                    There, call bash gpu-report.sh in DIR, or ./run gpu --build with either.
+                    There, call python3 gpu_report in DIR, or ./run gpu --build with either.
 
 It ends with 0 where both were made, 1 where building or packing failed, 2 where it was called wrongly.
 END
@@ -34,11 +34,11 @@ parent=$(dirname -- "$to")
 [[ -w $parent ]] || fail "nothing can be made in $parent"
 [[ $build != --check ]] || exit 0
 
-mapfile -t programs < <("$here/report.sh" --build "$build" --list)
+mapfile -t programs < <(python3 "$here/report" --build "$build" --list)
 programs+=(tests/bench/device_convolutions tests/bench/device_speed tests/bench/gpu_end_to_end)
 for program in "${programs[@]}"; do install -D -s "$build/$program" "$to/$program"; done
 cp "$build/tests/bench/torch_training.py" "$to/tests/bench/"
-cp "$here/report.sh" "$to/gpu-report.sh"
+cp -r "$here/report" "$to/gpu_report"
 git -C "$here" describe --always --dirty >"$to/revision" 2>/dev/null || rm -f "$to/revision"
 
 # The C library and its parts are the other machine's: they must be as new as this one's.
@@ -60,4 +60,4 @@ esac
 mebibytes() { du -sm "$1" | cut -f 1; }
 echo "$to: ${#programs[@]} programs, $(mebibytes "$to") MiB; $to.tar.xz: $(mebibytes "$to.tar.xz") MiB." \
   "For x86-64 with glibc $(ldd --version | awk 'NR == 1 { print $NF }') or newer and NVIDIA's $driver:" \
-  "there, call bash gpu-report.sh in the directory, or ./run gpu --build with either."
+  "there, call python3 gpu_report in the directory, or ./run gpu --build with either."

@@ -1,4 +1,4 @@
-// Cases that end in every way there is, for report_test.sh. What they print is made up.
+// Cases that end in every way there is, for report_test.py. What they print is made up.
 #include <doctest/doctest.h>
 
 #include <chrono>

@@ -1,0 +1,80 @@
+"""A build that brings tests and benchmarks: a directory, or a packed one."""
+import os
+import shutil
+import tarfile
+import zlib
+
+from options import Refused
+
+FIND_WHEELS = """
+import glob, importlib.util
+spec = importlib.util.find_spec("nvidia")
+for place in (spec.submodule_search_locations if spec else []):
+    print(*sorted(glob.glob(place + "/*/lib")), sep="\\n")
+"""
+
+
+def is_executable(file):
+    return file.is_file() and os.access(file, os.X_OK)
+
+
+class Build:
+    """The build `given`; a packed one is unpacked into the folder `into`, unless an earlier call did that."""
+
+    def __init__(self, given, into):
+        self.given, self.folder, self.unpacked = given, into if given.is_file() else given, False
+        if given.is_file():
+            stamp, content = into / "packed", f"{given.stat().st_size} {given.stat().st_mtime_ns}"
+            if not stamp.is_file() or stamp.read_text() != content:
+                self.unpack()
+                stamp.write_text(content)
+        if not is_executable(self.folder / "tests/bench/device_speed"):
+            self.discard()
+            raise Refused(f"{given} is no build of muster with its tests; build/release, for example, is one after ./run test")
+        self.folder = self.folder.resolve()
+        self.tests = self.folder / "tests"
+        self.bench = self.tests / "bench"
+        revision = self.folder / "revision"
+        self.revision = revision.read_text().strip() if revision.is_file() else ""
+
+    @staticmethod
+    def check(given):
+        """Throws Refused where this is no build, as far as can be seen without unpacking it."""
+        if not given.is_file():
+            Build(given, None)
+        elif not tarfile.is_tarfile(given):
+            raise Refused(f"{given} is no packed build")
+
+    def unpack(self):
+        self.unpacked = True
+        try:
+            self.discard()
+            self.folder.mkdir(parents=True)
+            with tarfile.open(self.given) as packed:
+                packed.extractall(self.folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+        except (tarfile.TarError, EOFError, OSError) as error:
+            self.discard()
+            raise Refused(f"{self.given} cannot be unpacked: {error}") from None
+
+    def discard(self):
+        """Deletes what this call has unpacked."""
+        if self.unpacked:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def programs(self):
+        """The test programs, named by their places below tests/."""
+        return sorted(str(file.relative_to(self.tests)) for file in self.tests.rglob("*_test") if is_executable(file))
+
+    def identity(self):
+        sums = [zlib.crc32(file.read_bytes()) for file in sorted(self.tests.rglob("*")) if is_executable(file)]
+        return f"{self.revision} {zlib.crc32(str(sums).encode()):08x}"
+
+    def set_environment(self, runner, python):
+        """Names to our programs the libraries that a packed build brings, and those in this Python's wheels, which cuDNN looks
+        for by itself (NVRTC). The thread count is muster's to choose."""
+        wheels = runner.ask(60, [python, "-c", FIND_WHEELS])[1].split("\n")
+        brought = str(self.folder / "lib") if (self.folder / "lib").is_dir() else ""
+        folders = [folder for folder in (brought, runner.environment.pop("LD_LIBRARY_PATH", ""), *wheels) if folder]
+        runner.environment.update({"LD_LIBRARY_PATH": ":".join(folders)} if folders else {})
+        for name in ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OMP_PROC_BIND"):
+            runner.environment.pop(name, None)

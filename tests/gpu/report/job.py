@@ -1,0 +1,117 @@
+"""What the parts of a call share: its options, the build, the machine, and the results so far."""
+import contextlib
+import glob
+import json
+import os
+import re
+import shlex
+import shutil
+import threading
+from pathlib import Path
+
+from running import say
+
+# All results, in one JSON file.
+EMPTY = {
+    "identity": "",    # of the build and the GPU
+    "about": [],       # [name, value] of the machine
+    "known": {},       # program -> number of its cases for a GPU; empty until they were listed
+    "tests": {},       # program -> its cases that are done with
+    "benchmarks": {},  # measurement -> exit status
+    "profile": {},     # measurement -> exit status
+    "sanitizer": {},   # see sanitizer.py
+}
+
+
+class NoGpu(Exception):
+    """No GPU can be used, with the reason."""
+
+
+def write_whole(file, text):
+    """Writes a file whole or not at all."""
+    with open(f"{file}.new", "w", encoding="utf-8", errors="replace") as out:
+        out.write(text)
+    os.replace(f"{file}.new", file)
+
+
+def find_tool(name, *places):
+    """CUDA's program of that name: in PATH, in the toolkit or in the other places given; None if it is in none of them."""
+    toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    places = [shutil.which(name), f"{toolkit}/bin/{name}", *sorted(glob.glob(f"/usr/local/cuda-*/bin/{name}")), *places]
+    return next((place for place in places if place and os.path.isfile(place) and os.access(place, os.X_OK)), None)
+
+
+class Job:
+    def __init__(self, options, build, runner, write):
+        self.options, self.build, self.runner, self.write = options, build, runner, write
+        self.out = Path(options.out)
+        self.folder = results_folder(options.out).absolute()
+        self.found = None  # the test programs, once they were listed
+        self.begun = False  # whether this call has run something for the report
+        self.lock = threading.RLock()  # guards data
+
+    def open(self):
+        """Looks at the GPU, and takes up the results so far if they are of this build and this kind of GPU."""
+        about = self.look_at_machine()
+        identity = self.build.identity() + "".join(value for name, value in about if name == "device")
+        self.data = json.loads(json.dumps(EMPTY))
+        with contextlib.suppress(OSError, ValueError):
+            self.data.update(json.loads((self.folder / "results.json").read_text()))
+        if self.folder.is_dir() and self.data["identity"] != identity:
+            before = Path(f"{self.folder}-before")
+            say(f"gpu: the results so far are of another build or GPU, and are in {before} now")
+            shutil.rmtree(before, ignore_errors=True)
+            self.folder.rename(before)
+            self.data = json.loads(json.dumps(EMPTY))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self.change() as data:
+            data.update(identity=identity, about=about)
+
+    def look_at_machine(self):
+        """Lines of name and value. A GPU that admits one process gets one test program at a time."""
+        status, said, complaints = self.runner.ask(120, [self.build.bench / "device_speed", "--device", "cuda:0", "--about"])
+        if status:
+            last = complaints.strip().split("\n")[-1].replace("device_speed: ", "", 1)
+            raise NoGpu(last or f"device_speed ended with status {status}")
+        about = [line.split(": ", 1) for line in said.splitlines() if ": " in line]
+        tool = find_tool("nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi")
+        limits, modes = (self.runner.ask(60, [tool, f"--query-gpu={fields}", "--format=csv,noheader"])[1] if tool else ""
+                         for fields in ("driver_version,power.limit,clocks.max.sm,clocks.max.memory", "compute_mode"))
+        limits = re.split(", *", limits.split("\n")[0])
+        if len(limits) == 4:
+            about += [["driver", limits[0]], ["limits", "{1}, {2} (SM), {3} (memory)".format(*limits)]]
+        if "exclusive" in modes.lower():
+            self.options.jobs = 1
+            about.append(["compute mode", "exclusive to one process, so test programs ran one at a time"])
+        return about
+
+    def python_command(self):
+        """PyTorch's Python, with the libraries of this call's environment and not those of the build."""
+        libraries = os.environ.get("LD_LIBRARY_PATH")
+        return f"env {f'LD_LIBRARY_PATH={shlex.quote(libraries)}' if libraries else '-u LD_LIBRARY_PATH'} {self.options.python}"
+
+    @contextlib.contextmanager
+    def change(self):
+        """Gives the results to be changed, by one thread at a time, and saves them."""
+        with self.lock:
+            yield self.data
+            write_whole(self.folder / "results.json", json.dumps(self.data, indent=1))
+
+    def write_report(self):
+        with self.lock:
+            write_whole(self.out, "".join(self.write(self)))
+
+    def each(self, items, function):
+        self.runner.each(items, self.options.jobs, function, self.write_report)
+
+    def begin(self, part):
+        """Deletes the part's results unless this call continues, or --filter takes some of its programs again."""
+        if not self.options.minutes and not (self.options.filter and part in ("tests", "sanitizer")):
+            shutil.rmtree(self.folder / part, ignore_errors=True)
+            with self.change() as data:
+                data[part] = {}
+        (self.folder / part).mkdir(exist_ok=True)
+
+
+def results_folder(out):
+    return Path(out[:-3] if out.endswith(".md") else f"{out}-logs")

@@ -1,0 +1,76 @@
+"""A call of the report, from its command line to its exit status."""
+import signal
+import time
+from pathlib import Path
+
+import gpu_tests
+import measurements
+import page
+import sanitizer
+from build import Build
+from job import Job, NoGpu, results_folder
+from options import Refused, parse
+from running import Runner, Stopped, say
+
+RUN = {"tests": gpu_tests.run, "benchmarks": measurements.run_benchmarks, "profile": measurements.run_profile,
+       "sanitizer": sanitizer.run}
+
+
+def list_programs(job):
+    asked = gpu_tests.find_programs(job)[1]
+    if not asked:
+        named = f" with {job.options.filter} in their names" if job.options.filter else ""
+        raise Refused(f"{job.build.given} has no tests for a GPU{named}")
+    print(*(f"tests/{program}" for program in asked), sep="\n")
+    return 0
+
+
+def run_parts(job):
+    for part, run in RUN.items():
+        if part in job.options.only:
+            job.begin(part)
+            run(job)
+            job.write_report()
+    say(f"The report is {job.out}.")
+    lacking = list(page.missing(job))
+    if lacking:
+        say(f"It is not whole yet: it lacks {', '.join(lacking)}.")
+    return 1 if page.failures(job.data) else 4 if lacking else 0
+
+
+def call(arguments, began):
+    options = parse(arguments)
+    given = Path(options.build or Path(__file__).resolve().parent.parent)
+    if options.build or not options.check:
+        Build.check(given)
+    if options.check:
+        return 0
+    build = Build(given, Path(f"{results_folder(options.out)}-build"))
+    runner = Runner(options.minutes, began)
+    build.set_environment(runner, options.python)
+    job = Job(options, build, runner, page.write)
+    if options.list:
+        return list_programs(job)
+    try:
+        job.open()
+    except NoGpu as error:
+        build.discard()
+        say(f"gpu: no GPU can be used here: {error}")
+        return 3
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, runner.stop)
+    try:
+        return run_parts(job)
+    except Stopped:
+        job.write_report()
+        say(f"gpu: ended before the report was whole: {job.out}")
+        return 143
+
+
+def main(arguments, began=None):
+    """Does what the command line asks for; `began` is when, by time.monotonic(). Returns the exit status."""
+    try:
+        return call(arguments, began or time.monotonic())
+    except Refused as error:
+        say(f"gpu: {error}")
+        return 2

@@ -1,0 +1,378 @@
+"""Calls the report on builds whose test programs end in every way there is, and reads what it says of them: at once, in
+pieces, and ended from outside. Usage: report_test.py REPORT_SAMPLE [unittest's arguments]. Scripts stand in for benchmarks,
+compute-sanitizer and the driver's tool."""
+import contextlib
+import io
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(HERE / "report"))
+
+from cases import Case, Run, conclude, read_run  # noqa: E402
+from report import main  # noqa: E402
+from running import Runner  # noqa: E402
+
+SAMPLE = None  # the path of report_sample
+ENDINGS = {"core/ops/fine": "", "core/ops/crashing": "crash", "core/ops/killed": "killed", "core/ops/hanging": "hang",
+           "core/ops/leaving": "exit", "core/ops/failing": "fail", "core/ops/lost": "lost", "nn/fine": ""}
+
+DEVICE_SPEED = """
+case $* in
+  *--about*) echo "device: Toy 100 (cuda:0)"; echo "cuDNN: 91002 (/somewhere/libcudnn.so.9)" ;;
+  *--probe* | *--planted-error*) exit 0 ;;
+  *) echo "copies: fast" ;;
+esac
+"""
+END_TO_END = """
+[[ $* != *resnet18* || -e ${0%/*}/luck ]] || { echo "out of luck" >&2; exit 9; }
+[[ $* != *--trace* ]] || { echo "most of it in conv_kernel"; exit "$(cat "${0%/*}/trace_status" 2>/dev/null || echo 0)"; }
+while (($#)); do
+  if [[ $1 == --table ]]; then echo "MNIST: 7 images a second" >"$2"; fi
+  shift
+done
+sleep "$(cat "${0%/*}/seconds" 2>/dev/null || echo 0)"
+echo "not for the report"
+"""
+NVIDIA_SMI = """
+[[ $* != *compute_mode* ]] || { cat "${0%/*}/compute_mode" 2>/dev/null || echo Default; exit; }
+echo "580.1, 700.00 W, 1980 MHz, 2619 MHz"
+"""
+# It does not know --kernel-name; some programs run under it.
+COMPUTE_SANITIZER = """
+case $* in *crashing_test* | *fine_test*) (while [[ $1 != /* ]]; do shift; done; "$@" >/dev/null) ;; esac
+case $* in
+  *--kernel-name*) echo "unrecognised option" >&2; exit 1 ;;
+  *--probe*) echo "========= ERROR SUMMARY: 0 errors" ;;
+  *--planted-error*) cat "${0%/*}/planted" ;;
+  *racecheck*) echo "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)" ;;
+  *failing_test*) printf '========= Invalid __global__ read of size 4 bytes\\n========= ERROR SUMMARY: 3 errors\\n' ;;
+  *lost_test*) exit 1 ;;
+  *) echo "========= ERROR SUMMARY: 0 errors" ;;
+esac
+"""
+
+
+class Sandbox(unittest.TestCase):
+    """A build of stand-ins, and a PATH that begins with the stand-ins of tools."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name).resolve()
+        self.build, self.bin = self.folder / "build", self.folder / "bin"
+        self.report, self.results = self.folder / "report.md", self.folder / "report"
+        environment = dict(os.environ)
+        self.addCleanup(lambda: (os.environ.clear(), os.environ.update(environment)))
+        os.environ["PATH"] = f"{self.bin}:{os.environ['PATH']}"
+        os.environ.pop("CUDA_HOME", None)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        bench = self.build / "tests/bench"
+        self.script(bench / "device_speed", DEVICE_SPEED)
+        self.script(bench / "device_convolutions", 'echo "convolutions: quick"')
+        self.script(bench / "gpu_end_to_end", END_TO_END)
+        self.script(self.bin / "nvidia-smi", NVIDIA_SMI)
+        self.script(self.bin / "compute-sanitizer", COMPUTE_SANITIZER)
+        (self.bin / "planted").write_text("========= ERROR SUMMARY: 16 errors\n")
+        self.script(self.bin / "ncu", "printf '==PROF== Connected\\n  conv_kernel Invocations 20\\n'")
+
+    @staticmethod
+    def script(file, text):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("#!/bin/bash\n" + text)
+        file.chmod(0o755)
+
+    def programs(self, *names, **endings):
+        """Test programs that end as ENDINGS says of their names, or as given."""
+        for name in names:
+            ending = endings.get(name.rsplit("/")[-1], ENDINGS.get(name))
+            self.script(self.build / f"tests/{name}_test", f"REPORT_SAMPLE='{ending}' exec '{SAMPLE}' \"$@\"")
+
+    def call(self, expected, *options, ago=0):
+        """Calls the report, which is to end with status `expected`; returns what it says. It began so many seconds ago."""
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+            status = main(["--build", str(self.build), "--out", str(self.report), *options], time.monotonic() - ago)
+        self.assertEqual(status, expected, said.getvalue())
+        return said.getvalue()
+
+    def lines(self):
+        return self.report.read_text().splitlines()
+
+    def has(self, *lines):
+        for line in lines:
+            self.assertIn(line, self.lines())
+
+    def like(self, *patterns):
+        for pattern in patterns:
+            self.assertRegex(self.report.read_text(), re.compile(pattern, re.MULTILINE))
+
+    def lacks(self, *pieces):
+        for piece in pieces:
+            self.assertNotIn(piece, self.report.read_text())
+
+
+class Reading(unittest.TestCase):
+    XML = """<?xml version="1.0" encoding="UTF-8"?>
+<doctest binary="a">
+  <Options first="3"/>
+  <TestSuite>
+    <TestCase name="one&lt;gpu>" filename="a.cpp" line="1">
+      <OverallResultsAsserts successes="1" failures="0" test_case_success="true" duration="0.5"/>
+    </TestCase>
+    <TestCase name="two" filename="a.cpp" line="2">
+      <Expression success="false" type="CHECK" filename="a.cpp" line="3"><Original>x</Ori"""
+
+    def test_run_that_was_killed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "run.xml"
+            self.assertEqual(read_run(file), Run())
+            for end in "", "ginal>\n<<Message>":  # killed in the middle of a line; two threads at once
+                file.write_text(self.XML + end)
+                self.assertEqual(read_run(file), Run(3, (Case("one<gpu>", "passed", 0.5),), "two"))
+
+    def test_what_another_run_takes(self):
+        fine, bad, last = Case("a", "passed"), Case("b", "failed"), Case("c", "failed")
+        whole = Run(1, (fine, bad, last), finished=True)
+        self.assertEqual(conclude(whole, 1, 9, lost=False), ([fine, bad, last], False))
+        self.assertEqual(conclude(whole, 1, 9, lost=True), ([fine, bad], True))
+        self.assertEqual(conclude(whole, 139, 9, False), ([fine, bad, last._replace(reason="crashed (signal 11)")], False))
+        at_end = Case("(the end of the program)", "failed", reason="crashed (signal 11)")
+        self.assertEqual(conclude(Run(1, (fine,), finished=True), 139, 9, False), ([fine, at_end], False))
+        told_to_end = Run(1, (fine, bad), crashed=True)
+        self.assertEqual(conclude(told_to_end, 124, 9, False), ([fine, bad._replace(reason="did not end within 9 s")], True))
+        self.assertEqual(conclude(told_to_end, None, 9, False), ([fine], True))
+        self.assertEqual(conclude(Run(1, (fine,), "b"), None, 9, False), ([fine], True))
+
+    def test_time_of_a_call(self):
+        self.assertEqual(Runner(None, time.monotonic()).grant(300), 300)
+        runner = Runner(2, time.monotonic() - 60.5)  # 44 of 105 seconds are left
+        self.assertEqual([runner.grant(20), runner.grant(200), runner.grant(300)], [20, 44, 0])
+        self.assertEqual([runner.fitting(20), runner.fitting(300)], [20, 60])
+
+
+class WrongCalls(Sandbox):
+    def refused(self, piece, *options):
+        """A wrong call is told of in one sentence, whether or not there is a GPU."""
+        call = subprocess.run([sys.executable, HERE / "report", *options], cwd=self.folder, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(call.returncode, 2, call.stdout)
+        self.assertRegex(call.stdout, f"^gpu: .*{re.escape(piece)}.*\n$")
+
+    def test_options(self):
+        self.refused("there is no option --bogus", "--bogus")
+        self.refused("there is no option foo", "foo")
+        for option in "--build", "--out", "--minutes", "--only", "--filter", "--jobs", "--python":
+            self.refused(f"{option} wants a value", option)
+            self.refused(f"{option} wants a value", option, "")
+        for option in "--jobs", "--time-limit", "--sanitizer-limit", "--sanitizer-minutes", "--bench-rounds":
+            self.refused(f"{option} wants a number from 1 on, got 0", option, "0")
+        self.refused("--minutes wants a number from 2 on, got x", "--minutes", "x")
+        self.refused("--bench-seconds wants a number above 0, got 0.0", "--bench-seconds", "0.0")
+        for part in "nonsense", ",", "tests profile", "tests,nonsense":
+            self.refused("--only wants some of", "--only", part)
+        self.refused("--out wants a file", "--out", self.folder)
+
+    def test_builds(self):
+        self.refused("/nonexistent is no build of muster", "--build", "/nonexistent")
+        self.refused("is no build of muster", "--build", HERE.parent.parent)
+        self.refused("is no build of muster")  # where the report's modules are
+        text, other = self.folder / "text", self.folder / "other.tar"
+        text.write_text("not packed\n")
+        self.refused(f"{text} is no packed build", "--build", text)
+        with tarfile.open(other, "w") as packed:
+            packed.add(text, "text")
+        self.refused(f"{other} is no build of muster", "--build", other)
+        self.assertEqual(sorted(file.name for file in self.folder.iterdir()), ["bin", "build", "other.tar", "text"])
+
+    def test_right_calls(self):
+        self.assertEqual(main("--check --only tests,profile --minutes 9 --bench-seconds .5".split()), 0)
+        said = subprocess.run([sys.executable, HERE / "report", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        self.assertIn("./run gpu [options]", said.splitlines()[0])
+
+
+class Whole(Sandbox):
+    """Everything at once: programs of five cases each and one that cannot start."""
+
+    def test_whole(self):
+        self.programs(*ENDINGS)
+        self.script(self.build / "tests/cpu_only_test", "echo '<doctest/>'")
+        self.script(self.build / "tests/broken_test", 'echo "a library is missing" >&2; exit 127')
+        self.call(1, "--time-limit", "5", "--jobs", "3")
+        self.has("| device | Toy 100 (cuda:0) |", "| cuDNN | 91002 (/somewhere/libcudnn.so.9) |", "| driver | 580.1 |",
+                 "| limits | 700.00 W, 1980 MHz (SM), 2619 MHz (memory) |",
+                 "41 cases of 9 programs: 33 run, 7 of them failed; 8 skipped.",  # also what fatal cases take along
+                 "- core/ops/killed_test: ends badly<gpu>, was killed, or did not end within 5 s",
+                 "- core/ops/hanging_test: ends badly<gpu>, did not end within 5 s",
+                 "- core/ops/leaving_test: ends badly<gpu>, ended with status 5",
+                 "- core/ops/failing_test: ends badly<gpu>",
+                 "- core/ops/lost_test: works, in a way<gpu, tf32>",
+                 "- broken_test: (the start of the program), ended with status 127",
+                 "- 8: one GPU, two are needed")
+        self.like(r"^- core/ops/crashing_test: ends badly<gpu>, (crashed \(signal 11\)|ended with status [0-9]+)$",
+                  "a library is missing", r"report_sample.cpp:\d+: .*two and two are five",
+                  r"^\| core/ops/fine_test \| 4 \| 0 \| 1 \| [0-9.]+ \|$",
+                  r"^\| core/ops/lost_test \| 4 \| 1 \| 1 \| [0-9.]+ \|$")
+        self.lacks("cpu_only_test", "is not asked for")
+        # compute-sanitizer
+        self.has("| core/ops/fine_test | 0 errors in 4 cases | 0 hazards displayed (0 errors, 0 warnings) in 4 cases |",
+                 "| core/ops/crashing_test | 0 errors in 3 cases | 0 hazards displayed (0 errors, 0 warnings) in 3 cases |",
+                 "| core/ops/failing_test | 3 errors in 0 cases | 0 hazards displayed (0 errors, 0 warnings) in 0 cases |",
+                 "- core/ops/hanging_test: ends badly<gpu>: did not end within 5 s without the tool")
+        self.like(r"^\| core/ops/lost_test \| the tool gave no result \(status 1\)",
+                  r"The tool looked at our kernels \(--kernel-regex kns=muster\)", "Invalid __global__ read")
+        self.lacks("| nn/fine_test | 0 errors")
+        # measurements
+        self.has("copies: fast", "convolutions: quick", "MNIST: 7 images a second", "most of it in conv_kernel",
+                 "  conv_kernel Invocations 20", "Merges of 8 replicas of 100 MB")
+        self.like("^resnet18 ended with status 9: out of luck")
+        self.lacks("not for the report", "==PROF==", "This report is not whole")
+
+        # A part alone leaves the others' results, and cases chosen by name those of the other cases.
+        self.call(1, "--only", "tests", "--filter", "in a way<gpu, tf32>", "--time-limit", "5")
+        self.has("MNIST: 7 images a second", "41 cases of 9 programs: 33 run, 7 of them failed; 8 skipped.")
+        self.like(r"^\| core/ops/crashing_test \| 4 \| 1 \| 1 \| [0-9.]+ \|$")
+
+        # Programs are listed by their names and their cases'.
+        self.assertEqual(self.call(0, "--list", "--filter", "nn/"), "tests/nn/fine_test\n")
+        self.assertEqual(self.call(2, "--list", "--filter", "zzzz"),
+                         f"gpu: {self.build} has no tests for a GPU with zzzz in their names\n")
+
+        # Results of another build are set aside.
+        self.programs("core/ops/fine", fine="slow")
+        self.assertIn("of another build or GPU", self.call(4, "--only", "tests", "--filter", "nn/fine"))
+        self.has("5 cases of 1 programs: 4 run, 0 of them failed; 1 skipped.", "- the benchmark convnet")
+        self.assertTrue(Path(f"{self.results}-before").is_dir())
+
+
+class Pieces(Sandbox):
+    def test_exclusive_gpu_gets_one_program_at_a_time(self):
+        (self.bin / "compute_mode").write_text("Exclusive_Process\n")
+        for name in "also", "as_well":
+            self.script(self.build / f"tests/core/ops/{name}_test", f"""
+                [[ "$*" == *--list* ]] || mkdir '{self.folder}/in use' || exit 9
+                REPORT_SAMPLE=slow '{SAMPLE}' "$@"
+                status=$?
+                [[ "$*" == *--list* ]] || rmdir '{self.folder}/in use'
+                exit $status""")
+        self.call(4, "--only", "tests", "--filter", "core/ops/a", "--jobs", "3")
+        self.has("| compute mode | exclusive to one process, so test programs ran one at a time |",
+                 "10 cases of 2 programs: 8 run, 0 of them failed; 2 skipped.")
+
+    def test_pieces_make_a_whole(self):
+        """What hangs is cut short where a call has little time, and goes on in the next; nothing is run again."""
+        self.programs("core/ops/fine", "core/ops/hanging", "nn/fine")
+        few = "--only", "tests", "--minutes", "2", "--time-limit", "8"
+        self.call(4, *few, "--jobs", "3", ago=101)
+        self.has("12 cases of 3 programs: 10 run, 0 of them failed; 2 skipped.", "- 3 test cases of 1 programs", "- compute-sanitizer")
+        self.call(4, *few, ago=117)  # too late for anything
+        first = (self.results / "tests/core__ops__fine_test.log").stat().st_mtime_ns
+        self.call(1, *few)
+        self.has("15 cases of 3 programs: 12 run, 1 of them failed; 3 skipped.",
+                 "- core/ops/hanging_test: ends badly<gpu>, did not end within 8 s")
+        self.lacks("test cases of")
+        self.assertEqual(first, (self.results / "tests/core__ops__fine_test.log").stat().st_mtime_ns)
+        self.call(1, "--minutes", "2", "--time-limit", "8", ago=100)
+        self.has("copies: fast", "- the benchmark convnet")
+        self.like("^- compute-sanitizer")
+        self.call(1, "--minutes", "9", "--time-limit", "8")
+        self.lacks("This report is not whole")
+        self.like("^resnet18 ended with status 9: out of luck")
+
+    def test_ended_from_outside(self):
+        """The report is one, the next call continues, and asked to end it leaves nothing running."""
+        self.programs("core/ops/fine", "core/ops/slow", "nn/fine", slow="slow")
+        (self.build / "tests/bench/seconds").write_text("0.7")
+        (self.build / "tests/bench/luck").touch()
+        for number, moment in ((signal.SIGKILL, 0.8), (signal.SIGKILL, 2.3), (signal.SIGTERM, 0.5), (signal.SIGTERM, 1.8)):
+            with self.subTest(signal=number, moment=moment):
+                shutil.rmtree(self.results, ignore_errors=True)
+                self.report.unlink(missing_ok=True)
+                call = subprocess.Popen([sys.executable, HERE / "report", "--build", self.build, "--out", self.report,
+                                         "--jobs", "2"], stderr=subprocess.DEVNULL, start_new_session=True)
+                time.sleep(moment)
+                if number == signal.SIGKILL:
+                    os.killpg(call.pid, number)  # as a command is ended with all that it has begun
+                else:
+                    call.send_signal(number)
+                call.wait()
+                if number == signal.SIGTERM:
+                    self.assertFalse(self.still_running())
+                if self.report.exists():
+                    self.has("# muster on a GPU", "## compute-sanitizer on the tests of our own kernels",
+                             "This report is not whole. It lacks:")
+                while self.still_running():
+                    time.sleep(0.1)
+                self.call(0, "--minutes", "9")
+                self.has("15 cases of 3 programs: 12 run, 0 of them failed; 3 skipped.")
+                self.lacks("This report is not whole")
+
+    def still_running(self):
+        return subprocess.run(["pgrep", "-f", f"{SAMPLE} --test-case"], stdout=subprocess.DEVNULL).returncode == 0
+
+
+class Tools(Sandbox):
+    def test_what_counts_as_failure(self):
+        self.programs("core/ops/fine")
+        (self.build / "tests/bench/luck").touch()
+        self.call(0)
+        self.script(self.bin / "ncu", 'echo "no permission" >&2; exit 7')
+        self.call(0, "--only", "profile")
+        self.has("ncu ended with status 7: no permission")
+        (self.build / "tests/bench/trace_status").write_text("134")
+        self.call(1, "--only", "profile")
+        self.like("^steps ended with status 134")
+        (self.build / "tests/bench/trace_status").unlink()
+        self.call(0, "--only", "profile")
+        # An error made on purpose that compute-sanitizer does not find makes its other verdicts worth nothing.
+        (self.bin / "planted").write_text("========= ERROR SUMMARY: 0 errors\n")
+        self.call(1, "--only", "sanitizer")
+        self.like("^compute-sanitizer does not find an error on this machine that was made on purpose")
+        self.lacks("| core/ops/fine_test | 0 errors")
+
+    def run_gpu(self, build, *options):
+        return subprocess.run([HERE.parent.parent / "run", "gpu", "--build", build, "--out", self.report, *options],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def test_packed_build(self):
+        self.programs("nn/fine")
+        with tarfile.open(self.folder / "packed.tar.xz", "w:xz") as packed:
+            packed.add(self.build, ".")
+        self.assertEqual(self.run_gpu(self.folder / "packed.tar.xz", "--only", "tests").returncode, 4)
+        self.has("5 cases of 1 programs: 4 run, 0 of them failed; 1 skipped.")
+        self.report.unlink()
+        self.build = self.folder / "packed.tar.xz"
+        self.call(4, "--only", "tests")
+        self.has("5 cases of 1 programs: 4 run, 0 of them failed; 1 skipped.")
+
+    def test_without_gpu(self):
+        """It says so in one sentence, ends with a status of its own, and writes nothing."""
+        self.script(self.build / "tests/bench/device_speed", 'echo "device_speed: cuda:0 is not there" >&2; exit 1')
+        with tarfile.open(self.folder / "packed.tar", "w") as packed:
+            packed.add(self.build, ".")
+        for build in self.build, self.folder / "packed.tar":
+            self.build = build
+            self.assertEqual(self.call(3), "gpu: no GPU can be used here: cuda:0 is not there\n")
+            self.assertEqual(list(self.folder.glob("report*")), [])
+        if not Path("/dev/nvidiactl").exists() and not Path("/dev/dxg").exists():
+            self.script(self.bin / "nvidia-smi", "exit 9")
+            call = self.run_gpu(self.build)
+            self.assertEqual(call.returncode, 3, call.stdout)
+            self.assertRegex(call.stdout, "^.*this machine has no NVIDIA GPU.*\n$")
+            self.assertFalse(self.report.exists())
+
+
+if __name__ == "__main__":
+    SAMPLE = sys.argv.pop(1)
+    unittest.main()
