@@ -6,13 +6,13 @@
 
 namespace muster {
 
-/// A size by which places in a tensor are divided and multiplied, in as many bits as the place has: with 32 a
-/// quotient is a multiplication and a shift, for which the size is prepared once; with 64 it is a division.
+/// A size that tensor indices are divided and multiplied by, with the index's width. For 32-bit indices a
+/// division is a multiplication and a shift, prepared once; for 64-bit ones it is a plain division.
 /// Source: Granlund and Montgomery 1994, "Division by invariant integers using multiplication", section 4.
 class Extent {
  public:
-  /// @param size  0 counts as 1 in divisions: then there is no place to divide. Places of 32 bits go with
-  ///              sizes below 2^31.
+  /// @param size  0 counts as 1 in divisions, since there is no index to divide. 32-bit indices require sizes
+  ///         below 2^31.
   explicit Extent(std::int64_t size) : size_(size) {
     const std::uint64_t divisor = size > 0 ? static_cast<std::uint64_t>(size) : 1;
     if (divisor >= kEnd) return;
@@ -26,11 +26,11 @@ class Extent {
     return static_cast<Index>(size_);
   }
 
-  /// @param place  not negative.
+  /// @param place  the index; not negative.
   MUSTER_HOST_DEVICE friend std::int32_t operator/(std::int32_t place, const Extent& extent) {
     const auto n = static_cast<std::uint32_t>(place);
     const auto high = static_cast<std::uint32_t>((std::uint64_t{n} * extent.factor_) >> 32);
-    return static_cast<std::int32_t>((high + n) >> extent.shift_);  // the sum of two below 2^31
+    return static_cast<std::int32_t>((high + n) >> extent.shift_);  // the sum of two numbers below 2^31
   }
   MUSTER_HOST_DEVICE friend std::int64_t operator/(std::int64_t place, const Extent& extent) {
     return place / (extent.size_ > 0 ? extent.size_ : 1);
@@ -46,7 +46,7 @@ class Extent {
   }
 
  private:
-  static constexpr std::uint64_t kEnd = std::uint64_t{1} << 31;  // of sizes for 32 bits
+  static constexpr std::uint64_t kEnd = std::uint64_t{1} << 31;  // upper bound of sizes for 32-bit indices
 
   std::int64_t size_;
   std::uint32_t factor_ = 0, shift_ = 0;

@@ -1,7 +1,6 @@
 #pragma once
 
-// For functions of one element that both backends compute alike: the CPU's loops inline them, kernels call
-// them.
+// For functions of one element that both backends share: CPU loops inline them, kernels call them.
 #if defined(__CUDACC__)
 #define MUSTER_HOST_DEVICE __host__ __device__ __forceinline__
 #else

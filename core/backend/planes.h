@@ -6,8 +6,8 @@
 
 namespace muster {
 
-/// An activation [N, C, H, W] in any layout as `count` planes [H, W, lanes], one after the other, whose lanes
-/// are treated alike by operations that move or mix pixels.
+/// An activation [N, C, H, W] in any layout as `count` consecutive planes [H, W, lanes]. Operations that move
+/// or mix pixels treat all lanes of a plane alike.
 struct Planes {
   std::int64_t count, lanes;
 };

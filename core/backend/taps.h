@@ -4,11 +4,11 @@
 
 #include "muster/core/backend/host_device.h"
 
-// Where the pixels of a bilinearly enlarged image come from, in one direction, for every backend.
+// Bilinear interpolation of pixels in one direction, for all backends.
 
 namespace muster {
 
-/// The two neighbours that an output pixel lies between, and the share of each.
+/// The two input pixels that an output pixel interpolates, and the weight of each.
 struct Taps {
   std::int64_t first, second;
   float firstShare, secondShare;
@@ -23,12 +23,12 @@ MUSTER_HOST_DEVICE Taps tapsAt(std::int64_t size, std::int64_t factor, std::int6
   return {first, second, 1 - share, share};
 }
 
-/// What an output pixel takes from an input pixel; at an edge both neighbours are the same.
+/// An output pixel's weight for an input pixel; at an edge both neighbours are the same pixel.
 MUSTER_HOST_DEVICE float shareOf(const Taps& taps, std::int64_t input) {
   return (taps.first == input ? taps.firstShare : 0.0f) + (taps.second == input ? taps.secondShare : 0.0f);
 }
 
-/// The output pixels, from `begin` to before `end`, outside of which none takes from an input pixel.
+/// The output pixels [begin, end) that may use an input pixel.
 struct Reach {
   std::int64_t begin, end;
 };

@@ -8,10 +8,10 @@
 namespace muster::cpu {
 namespace {
 
-constexpr std::int64_t kBlock = 256;      // elements: their sums stay in the first-level cache
-constexpr std::int64_t kGrain = 1 << 14;  // elements that are worth a thread
+constexpr std::int64_t kBlock = 256;      // elements whose sums stay in the L1 cache
+constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
 
-/// The first input is stored, not added to 0: the sum of negative zeros is a negative zero.
+/// The first input is stored, not added to 0, so the sum of negative zeros is a negative zero.
 template <typename T>
 [[gnu::always_inline]] inline void start(double* __restrict sums, const T* __restrict x, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) sums[i] = x[i];
@@ -27,7 +27,7 @@ template <typename T>
   for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(sums[i]);
 }
 
-/// Nothing of a block is written before all of it is read, so `out` may be an input.
+/// A block is read completely before it is written, so `out` may be an input.
 template <typename T>
 void sumOfBlock(std::span<const Tensor> inputs, T* out, std::int64_t begin, std::int64_t n) {
   alignas(64) double sums[kBlock];

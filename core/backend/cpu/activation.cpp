@@ -21,7 +21,7 @@ float phi(float x) {  // the standard normal distribution function
   return 0.5f * std::erfc(-x * kInvSqrt2);
 }
 
-// One function's forward takes x; its backward takes y (GELU: x) and gradY. Comparisons let NaN through.
+// `forward` takes x; `backward` takes y (GELU: x) and gradY. The comparisons keep NaN.
 
 struct ReluRule {
   [[gnu::always_inline]] static float forward(float x) { return x < 0.0f ? 0.0f : x; }
@@ -54,7 +54,7 @@ struct GeluRule {
 
 template <typename Rule>
 [[gnu::always_inline]] inline void forwardLoop(const float* x, float* y, std::int64_t n) {
-#pragma GCC ivdep  // x and y are the same memory or apart
+#pragma GCC ivdep  // x and y are the same memory or do not overlap
   for (std::int64_t i = 0; i < n; ++i) y[i] = Rule::forward(x[i]);
 }
 template <typename Rule>

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kLanes = 16;
 
-/// Calls f(lane, i) for i = 0 .. n - 1 in order, sixteen lanes side by side.
+/// Calls f(lane, i) for i = 0 .. n - 1 in order, in sixteen parallel lanes.
 template <typename F>
 [[gnu::always_inline]] inline void overLanes(std::int64_t n, F f) {
   std::int64_t i = 0;
@@ -28,8 +28,8 @@ template <typename F>
   for (int lane = 0; i < n; ++i, ++lane) f(lane, i);
 }
 
-/// In place: the softmax of scale * row over the first `count` keys that are seen; zero elsewhere.
-/// @param seen  null: all of them.
+/// In place: the softmax of scale * row over the first `count` keys that are not masked; zero elsewhere.
+/// @param seen  null: no key is masked.
 [[gnu::always_inline]] inline void softmaxRow(float* row, const float* seen, float scale, std::int64_t count,
                                               std::int64_t all) {
   constexpr float kLowest = -3.4028235e38f;
@@ -52,12 +52,12 @@ template <typename F>
       count, [&](int lane, std::int64_t i) __attribute__((always_inline)) { sums[lane] += row[i]; });
   float sum = 0;
   for (const float lane : sums) sum += lane;
-  const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;  // none is seen
+  const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;  // all keys are masked
   for (std::int64_t i = 0; i < count; ++i) row[i] *= factor;
   for (std::int64_t i = count; i < all; ++i) row[i] = 0.0f;
 }
 
-/// In place, from the derivative by a row's weights to that by its products: w (grad - sum of grad w) scale.
+/// In place: turns the gradient by a row's weights into that by its products, w (grad - sum of grad w) scale.
 [[gnu::always_inline]] inline void softmaxBackwardRow(float* grad, const float* weights, float scale,
                                                       std::int64_t count) {
   float sums[kLanes] = {};
@@ -70,7 +70,7 @@ template <typename F>
   for (std::int64_t i = 0; i < count; ++i) grad[i] = weights[i] * (grad[i] - sum) * scale;
 }
 
-/// A head of a sequence at a time: its products are small enough to stay in the cache between them.
+/// Computes one head of a sequence at a time: its products stay in the cache.
 class HeadwiseAttention final : public AttentionPlan {
  public:
   HeadwiseAttention(const AttentionShape& shape, bool training, Context& context)
@@ -124,9 +124,9 @@ class HeadwiseAttention final : public AttentionPlan {
  private:
   struct Head {
     std::int64_t example, index;
-    const float* mask;  // of the example's steps; null: all are real
+    const float* mask;  // of the example's steps; null: no padding
   };
-  /// One head's share of queries, keys and values.
+  /// One head's columns of queries, keys and values.
   struct Part {
     float* first;
     std::int64_t features;
@@ -136,7 +136,7 @@ class HeadwiseAttention final : public AttentionPlan {
     Matrix values() const { return {at(2), 3 * features}; }
   };
 
-  /// Calls f(head) for each head of each example, on the context's threads; what it throws comes out.
+  /// Calls f(head) for each head of each example, on the context's threads; rethrows an exception of f.
   template <typename F>
   void forEachHead(const Tensor& mask, F f) {
     std::exception_ptr failure;

@@ -17,10 +17,10 @@ std::int64_t roundUp(std::int64_t n) {
   return (n + kLayoutBlock - 1) / kLayoutBlock * kLayoutBlock;
 }
 
-/// Memory as units of one size, in order: `period` units after each other have all channels, each the next
-/// ones, and make a sample. Only the last unit may be shorter.
+/// The memory of a tensor as units of one size, in order: `period` consecutive units have all channels and
+/// form a sample. Only the last unit may be shorter.
 struct Units {
-  bool runs = false;  ///< of one channel each
+  bool runs = false;  ///< each of one channel
   std::int64_t samples = 0, period = 1, positions = 0, lanes = 1;
   std::int64_t lastPositions = 0;
 
@@ -41,13 +41,14 @@ Units unitsOf(const Shape& input, Layout layout) {
                  .lanes = runs ? 1 : kLayoutBlock,
                  .lastPositions = positions};
   };
-  const auto rows = [&](std::int64_t count) {  // as many at a time as stay in the cache between two lanes
-    const std::int64_t some = std::clamp<std::int64_t>(4096 / channels, 1, count);
-    return Units{.samples = (count + some - 1) / some,
-                 .positions = some,
-                 .lanes = channels,
-                 .lastPositions = count - (count - 1) / some * some};
-  };
+  const auto rows =
+      [&](std::int64_t count) {  // as many at a time as stay in the cache from one lane to the next
+        const std::int64_t some = std::clamp<std::int64_t>(4096 / channels, 1, count);
+        return Units{.samples = (count + some - 1) / some,
+                     .positions = some,
+                     .lanes = channels,
+                     .lastPositions = count - (count - 1) / some * some};
+      };
   switch (layout) {
     case Layout::RowMajor:
       return pixels == 1 ? rows(batch) : planes(true, batch, channels, pixels);
@@ -72,8 +73,8 @@ const norm::Kernels& kernels(bool runs) {
   return runs ? set.runs : set.lanes;
 }
 
-/// Neighbouring samples are summed as a group, whose sums are then added in order: as many groups as are
-/// worth a thread, whatever the number of threads.
+/// Adjacent samples are summed as a group, and the groups' sums are added in order. The number of groups does
+/// not depend on the number of threads.
 std::int64_t groupsOf(const Units& units) {
   constexpr std::int64_t kGroupElements = 65536, kMostGroups = 16;
   const std::int64_t worth = units.count() * units.elements() / kGroupElements;
@@ -114,7 +115,7 @@ class LoopBatchNorm final : public BatchNormPlan {
     for (std::int64_t c = 0; c < channels(); ++c) {
       const double mean = sum[c] / count, variance = squares[c] / count - mean * mean;
       meanOf()[c] = mean;
-      varianceOf()[c] = variance < 0 ? 0 : variance;  // NaN stays
+      varianceOf()[c] = variance < 0 ? 0 : variance;  // keeps NaN
     }
     run(x, gamma, beta, y);
   }
@@ -154,7 +155,7 @@ class LoopBatchNorm final : public BatchNormPlan {
     });
     double* sum = sums.data<double>();
     double* products = sum + channels();
-    for (std::int64_t c = 0; c < channels(); ++c)  // those of the kernels are about the rounded mean
+    for (std::int64_t c = 0; c < channels(); ++c)  // the kernels' sums are about the rounded mean
       products[c] = (products[c] + (mean32()[c] - meanOf()[c]) * sum[c]) * inverseOf()[c];
     if (!gradGamma.defined()) return;
     expectChannels("gradGamma", gradGamma);
@@ -190,7 +191,7 @@ class LoopBatchNorm final : public BatchNormPlan {
  private:
   std::int64_t channels() const { return shape_.channels(); }
 
-  /// Calls f(unit, first sums, second sums) for all units, which adds to the sums of the unit's channels.
+  /// Calls f(unit, first sums, second sums) for all units; f adds to the sums of the unit's channels.
   template <typename F>
   void sumUp(Tensor& sums, F f) {
     parallelFor(context_, groups_, 1, [=, this](std::int64_t begin, std::int64_t end) {
@@ -213,7 +214,7 @@ class LoopBatchNorm final : public BatchNormPlan {
               groupSums_[static_cast<std::size_t>((2 * g + half) * paddedChannels_ + c)];
   }
 
-  /// Normalises by the mean and variance that are kept.
+  /// Normalises by the running mean and variance.
   void run(const Tensor& x, const Tensor& gamma, const Tensor& beta, Tensor& y) {
     expectActivation("x", x);
     expectActivation("y", y);
@@ -224,7 +225,7 @@ class LoopBatchNorm final : public BatchNormPlan {
       mean32()[c] = static_cast<float>(meanOf()[c]);
       const double times = (gamma.defined() ? gamma.data<float>()[c] : 1.0) * inverseOf()[c];
       scale()[c] = static_cast<float>(times);
-      // x - mean is all but exact where the mean is large; what the mean loses in float32 goes here.
+      // x - mean is nearly exact for a large mean; the mean's rounding error in float32 is added here.
       shift()[c] = static_cast<float>((beta.defined() ? beta.data<float>()[c] : 0.0) +
                                       times * (mean32()[c] - meanOf()[c]));
     }
@@ -253,8 +254,8 @@ class LoopBatchNorm final : public BatchNormPlan {
     zeroPaddedSamples(gradX);
   }
 
-  /// Backwards: what the sums have read last is in the cache still, and what this writes last is what the
-  /// next operation reads first.
+  /// Visits units in reverse: the sums' last data are still in the cache, and the next operation first reads
+  /// what this writes last.
   template <typename F>
   void forEachUnit(F f) {
     parallelFor(context_, units_.count(), 1, [=](std::int64_t begin, std::int64_t end) {
@@ -262,7 +263,7 @@ class LoopBatchNorm final : public BatchNormPlan {
     });
   }
 
-  /// Padded channels have constants of zero; padded samples have not.
+  /// Padded channels have constants of zero, padded samples do not.
   void zeroPaddedSamples(Tensor& tensor) const {
     if (layout_ == Layout::SampleBlocks) zeroPadding(tensor);
   }

@@ -2,30 +2,29 @@
 
 #include <cstdint>
 
-// Included by files that are compiled for one instruction set each: nothing here may bring in inline
-// functions of the library, which the linker could then hand to the whole program.
+// For files compiled for one instruction set each: nothing here may include inline library functions, because
+// the linker could use such a copy in the whole program.
 
 namespace muster::cpu::norm {
 
-/// A piece of contiguous memory that is normalised by one call: [positions, lanes], a channel each lane; or
-/// in kernels of runs `positions` values of one channel.
+/// Contiguous memory that one call normalises: [positions, lanes] with a channel in each lane; in kernels of
+/// runs, `positions` values of one channel.
 struct Unit {
   std::int64_t positions, lanes;
 };
 
-/// What x becomes: (x - mean) * scale + shift, each of [lanes].
+/// y = (x - mean) * scale + shift, each constant [lanes].
 struct Affine {
   const float *mean, *scale, *shift;
 };
 
-/// What a gradient becomes: a * g + (b * (x - mean) + c), each of [lanes]; g is zero where a ReLU has let
-/// nothing through.
+/// gradX = a * g + (b * (x - mean) + c), each constant [lanes]; g is 0 where a ReLU output was 0.
 struct GradientAffine {
   Affine forward;
   const float *a, *b, *c;
 };
 
-/// Loops for one unit. [activation: 0 none, 1 ReLU]
+/// Loops over one unit. [activation: 0 none, 1 ReLU]
 struct Kernels {
   /// Adds the sums of x and of x^2, [lanes] each.
   void (*sums)(const Unit&, const float* x, double* sums, double* squares);
@@ -36,7 +35,7 @@ struct Kernels {
   void (*gradient[2])(const Unit&, const GradientAffine&, const float* x, const float* gradY, float* gradX);
 };
 
-/// The loops compiled for one instruction set.
+/// The loops for one instruction set.
 struct KernelSet {
   Kernels lanes, runs;
 };

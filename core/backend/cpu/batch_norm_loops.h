@@ -8,12 +8,12 @@
 
 #include "muster/core/backend/cpu/batch_norm_kernels.h"
 
-// The loops of batch normalisation, included once by the file of each instruction set. Lanes are taken
-// sixteen at a time, as one vector, then four, then singly. Vectors are handed on by reference, as how they
-// are passed by value differs between instruction sets.
+// The loops of batch normalisation; the file of each instruction set includes them once. Lanes are taken
+// sixteen at a time (one vector), then four, then one. Vectors are passed by reference, because passing them
+// by value differs between instruction sets.
 //
-// Sums are formed in float32 over kFew positions, whose sums are added up in float64. Those of x are formed
-// of its distance from the first of the few, so that a large mean takes no digits from the variance.
+// Sums are in float32 over kFew positions, and these partial sums are added in float64. Sums of x use its
+// distance from the first of the kFew, so a large mean costs the variance no digits.
 
 namespace muster::cpu::norm {
 namespace {
@@ -43,7 +43,7 @@ template <typename Value, typename T>
 template <typename Value>
 using WideOf = std::conditional_t<sizeof(Value) == sizeof(FourFloats), FourDoubles, PartDoubles>;
 
-// GCC converts vectors in halves, unless it is told by name.
+// GCC converts vectors in halves without these intrinsics.
 [[gnu::always_inline]] inline void widen(FourDoubles& to, const FourFloats& from) {
 #if defined(__AVX2__)
   to = _mm256_cvtps_pd(from);
@@ -53,7 +53,7 @@ using WideOf = std::conditional_t<sizeof(Value) == sizeof(FourFloats), FourDoubl
 }
 #if defined(__AVX512F__)
 [[gnu::always_inline]] inline void widen(PartDoubles& to, const PartFloats& from) {
-  to = _mm512_maskz_cvtps_pd(0xff, from);  // GCC warns of what the plain one leaves undefined
+  to = _mm512_maskz_cvtps_pd(0xff, from);  // GCC warns about undefined values in the unmasked intrinsic
 }
 #endif
 
@@ -65,7 +65,7 @@ template <typename Wide>
   copyOut(total, sums);
 }
 
-/// How many lanes go together. Sums of them are added to float64 ones in parts as wide as a register.
+/// How many lanes are processed together. Sums are added to float64 sums in parts as wide as a register.
 struct Sixteen {
   using Value = Floats;
   static constexpr int kLanes = 16;
@@ -104,7 +104,7 @@ struct Four {
   }
 };
 
-/// The first lane of a small vector, so that comparisons do not become branches.
+/// Lane 0 of a small vector, so that comparisons do not become branches.
 struct One {
   using Value = FourFloats;
   static constexpr int kLanes = 1;
@@ -116,7 +116,7 @@ struct One {
   }
 };
 
-/// A channel's constants: one a lane, or in runs the same for all.
+/// A channel's constants: one in each lane, or in runs the same in all lanes.
 template <typename Group, bool kRuns, typename V>
 [[gnu::always_inline]] inline void constant(V& to, const float* from) {
   if constexpr (kRuns)
@@ -125,7 +125,7 @@ template <typename Group, bool kRuns, typename V>
     Group::load(to, from);
 }
 
-/// A column of memory: `positions` groups of lanes, `stride` floats apart, from `offset`, whose constants and
+/// A column of memory: `positions` groups of lanes, `stride` floats apart, from `offset`. Its constants and
 /// sums begin at `lane`.
 struct Column {
   std::int64_t offset, positions, stride, lane;
@@ -147,7 +147,7 @@ template <bool kRuns, typename F>
   }
 }
 
-/// Adds to float64 sums, of which `Single` has one and others as many as `sum` has lanes.
+/// Adds to float64 sums: one sum if `kSingle`, else as many as `sum` has lanes.
 template <bool kSingle, typename Wide>
 [[gnu::always_inline]] inline void addTo(double* sums, const Wide& sum) {
   if constexpr (kSingle)
@@ -156,7 +156,7 @@ template <bool kSingle, typename Wide>
     addVector(sums, sum);
 }
 
-/// Where a unit's sums are collected: in runs sixteen lanes, which are added up in a fixed order at the end.
+/// Collects a unit's sums; in runs sixteen partial sums, which are added in a fixed order at the end.
 template <bool kRuns>
 struct Target {
   Target(double* firsts, double* seconds) : first(firsts), second(seconds) {}
@@ -181,8 +181,8 @@ struct Target<true> {
 
 constexpr std::int64_t kFew = 32;
 
-/// Two float32 sums over a few positions: f(i, first, second) adds position i. Two pairs take turns, as an
-/// addition has to wait for the one before it.
+/// Two float32 sums over a few positions: f(i, first, second) adds position i. Two pairs of sums alternate,
+/// because an addition waits for the previous one.
 template <typename Value, typename F>
 [[gnu::always_inline]] inline void sumFew(std::int64_t n, Value& first, Value& second, F f) {
   Value otherFirst{}, otherSecond{};
@@ -200,7 +200,7 @@ template <typename Value, typename F>
 
 template <bool kRuns>
 void sums(const Unit& unit, const float* x, double* sum, double* squares) {
-  const Unit u = unit;  // a copy, which what is written cannot change
+  const Unit u = unit;  // a copy: the compiler sees that writes cannot change it
   Target<kRuns> target(sum, squares);
   forEachColumn<kRuns>(
       u, [&]<typename Group>(Group, const Column& c) __attribute__((always_inline)) {
@@ -218,7 +218,7 @@ void sums(const Unit& unit, const float* x, double* sum, double* squares) {
                 s += value;
                 q += value * value;
               });
-          // sum x = n o + s and sum x^2 = n o^2 + 2 o s + q, about the origin o.
+          // About the origin o: sum x = n o + s and sum x^2 = n o^2 + 2 o s + q.
           const auto add = [&](int lane, const auto& o, const auto& s, const auto& q)
               __attribute__((always_inline)) {
             WideOf<std::remove_cvref_t<decltype(o)>> wideO, wideS, wideQ;
@@ -235,8 +235,8 @@ void sums(const Unit& unit, const float* x, double* sum, double* squares) {
   target.finish();
 }
 
-/// The normalised value before the activation: one expression for both directions, so that a ReLU lets the
-/// gradient through exactly where it let the value through.
+/// The normalised value before the activation. Both directions use this expression, so ReLU passes the
+/// gradient exactly where it passed the value.
 template <typename V>
 [[gnu::always_inline]] inline void normalised(V& to, const V& centred, const V& scale, const V& shift) {
   to = centred * scale + shift;
@@ -257,7 +257,7 @@ void normalise(const Unit& unit, const Affine& affine, const float* x, float* y)
           Group::load(value, x + at);
           value -= mean;
           normalised(value, value, scale, shift);
-          if constexpr (kRelu) value = value < 0 ? typename Group::Value{} : value;  // NaN stays
+          if constexpr (kRelu) value = value < 0 ? typename Group::Value{} : value;  // keeps NaN
           Group::store(value, y + at);
         }
       });

@@ -9,8 +9,8 @@
 namespace muster::cpu {
 namespace {
 
-/// Inputs of so few channels stay row-major before blocks of channels: oneDNN reads them so, and a block of
-/// sixteen would be mostly padding. They are a network's input, whose gradient is seldom asked for.
+/// Inputs of so few channels stay row-major in front of blocks of channels: oneDNN reads them so, and a block
+/// of sixteen would be mostly padding. They are usually a network's input, without a gradient.
 constexpr std::int64_t kFewChannels = 3;
 
 bool isFirstLayer(const Conv2dShape& shape) {
@@ -34,14 +34,14 @@ OneDnnConv2dPlanner plannerFor(const Conv2dShape& shape, Context& context, Conv2
   }
 }
 
-/// How many times too long a vector of sixteen is for `count`, on average over the vectors it takes.
+/// Average ratio of vector length to used lanes for `count` values in vectors of sixteen.
 double waste(std::int64_t count) {
   const std::int64_t lanes = (count + kLayoutBlock - 1) / kLayoutBlock * kLayoutBlock;
   return static_cast<double>(lanes) / static_cast<double>(count);
 }
 
-/// oneDNN's kernels have channels in their vectors, ours samples: ours win where channels fill theirs badly.
-/// The bounds are measured, see the README.
+/// oneDNN's vectors hold channels, ours samples, so ours are faster for channel counts that waste lanes. The
+/// README has the measurements for the bounds.
 bool directIsFaster(const Conv2dShape& shape) {
   const double forward = waste(shape.outChannels), inputGradient = waste(shape.inChannels);
   const double theirs = isFirstLayer(shape) ? forward : (2 * forward + inputGradient) / 3;
@@ -53,21 +53,21 @@ bool isDepthwise(const Conv2dShape& shape) {
   return shape.groups > 1 && shape.groups == shape.inChannels && shape.groups == shape.outChannels;
 }
 
-/// Whether blocks of channels hold channels of one group alone, and no padding.
+/// Whether each block of channels belongs to one group and has no padding.
 bool inWholeBlocks(const Conv2dShape& shape) {
   return shape.inChannels / shape.groups % kLayoutBlock == 0 &&
          shape.outChannels / shape.groups % kLayoutBlock == 0;
 }
 
-/// Whether oneDNN's kernels for blocks of channels are to be preferred to those for channels-last. The latter
-/// are a little faster, but not by as much as a reorder costs.
+/// Whether to prefer oneDNN's kernels for blocks of channels to those for channels-last, which are a little
+/// faster, but less than a reorder costs.
 bool prefersBlocks(const Conv2dShape& shape, Layout offered) {
   if (isFirstLayer(shape) || isDepthwise(shape)) return true;
   return inWholeBlocks(shape) && (offered == Layout::ChannelBlocks || shape.groups > 1);
 }
 
-/// Which passes Winograd's algorithm makes faster, by how many multiplications it saves and over how many
-/// tiles it spreads the transformation of the weights. The bounds are measured, see the README.
+/// Which passes are faster with Winograd's algorithm: depends on the saved multiplications, and on the number
+/// of tiles that share transformed weights. The README has the measurements for the bounds.
 Winograd winogradIsFaster(const Conv2dShape& shape) {
   if (shape.groups > 1 || !inWholeBlocks(shape) || std::min(shape.inChannels, shape.outChannels) < 32)
     return {};

@@ -22,7 +22,7 @@ namespace {
     for (std::int64_t i = 0; i < lanes; ++i) y[r * lanes + i] += bias[i];
 }
 
-/// y[n, c, ...] += bias[c] for y in any layout; what it pads stays zero.
+/// y[n, c, ...] += bias[c] for y in any layout; padding stays zero.
 void addBias(const Tensor& bias, Tensor& y, Context& context) {
   const Shape& shape = y.shape();
   const std::int64_t channels = shape[1], pixels = shape[2] * shape[3];
@@ -59,7 +59,7 @@ void addBias(const Tensor& bias, Tensor& y, Context& context) {
   }
 }
 
-/// A convolution the other way round.
+/// A convolution with forward and backward exchanged.
 class TransposedPlan final : public Conv2dPlan {
  public:
   TransposedPlan(const ConvTranspose2dShape& shape, std::unique_ptr<Conv2dPlan> convolution, Context& context)
@@ -99,12 +99,12 @@ class TransposedPlan final : public Conv2dPlan {
   Context& context_;
   std::unique_ptr<Conv2dPlan> convolution_;
   std::unique_ptr<BatchNormPlan> channelSums_;
-  Tensor sums_;  // [2, C]: of gradY, and of its squares, which nobody asks for
+  Tensor sums_;  // [2, C]: sums of gradY and of its squares; the latter are not used
   Tensor none_;
 };
 
-/// The convolution's input is this output, which is wanted however few channels it has: they do not make it
-/// a network's first layer.
+/// The convolution's input is this output, whose gradient is always needed, even with few channels; so it
+/// does not count as a first layer.
 Conv2dChoice choiceFor(const Conv2dShape& convolution) {
   if (convolution.inChannels > 3) return Conv2dChoice::Auto;
   return directConv2dSupports(convolution) ? Conv2dChoice::Direct : Conv2dChoice::ChannelsLast;

@@ -18,7 +18,7 @@ namespace {
     for (std::int64_t f = begin; f < end; ++f) sums[f] += x[n * features + f];
 }
 
-/// oneDNN's matrix product on the canonical layouts. The README has what it was measured against.
+/// oneDNN's matrix product on the canonical layouts; the README has measurements of alternatives.
 class GemmDense final : public DensePlan {
  public:
   GemmDense(const DenseShape& shape, Context& context)
@@ -62,7 +62,7 @@ class GemmDense final : public DensePlan {
     muster::detail::expectTensor("dense", name, tensor, {shape});
   }
 
-  /// Puts the bias into every row of y, for the product to be added to.
+  /// Copies the bias into every row of y; the product is added to it.
   void spread(const Tensor& bias, Tensor& y) const {
     expect("bias", bias, {out_});
     const float* from = bias.data<float>();

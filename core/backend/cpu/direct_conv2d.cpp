@@ -17,7 +17,7 @@ using direct::BlockShape;
 using direct::Kernels;
 
 struct Choice {
-  const Kernels* kernels = nullptr;  // none where this processor or kernel width has none
+  const Kernels* kernels = nullptr;  // null if this processor or kernel width is not supported
   const char* name = "";
 };
 
@@ -85,8 +85,7 @@ class DirectConv2dPlan final : public Conv2dPlan {
     });
   }
 
-  /// Calls f(first element of a row as the input has it, and of the same row between padding), over the rows
-  /// of all of the input's channels.
+  /// Calls f(first element of a row in the input, in the padded planes) for the rows of all input channels.
   template <typename F>
   void forEachInputRow(F f) const {
     for (std::int64_t c = 0; c < shape_.inChannels; ++c)
@@ -98,7 +97,7 @@ class DirectConv2dPlan final : public Conv2dPlan {
     return static_cast<std::size_t>(shape_.width * kLayoutBlock) * sizeof(float);
   }
 
-  /// The block's input with its padding: as it lies, or copied into thread `t`'s planes.
+  /// The block's input with padding: the input itself, or a copy in thread `t`'s planes.
   const float* paddedInput(const Tensor& x, std::int64_t block, std::int64_t t);
   void packForward(const Tensor& weight);
   void packBackward(const Tensor& weight);
@@ -111,7 +110,7 @@ class DirectConv2dPlan final : public Conv2dPlan {
   BlockShape block_{};
   std::int64_t blocks_;
   bool padded_;
-  Tensor packed_;    // the weights as the kernel that runs wants them
+  Tensor packed_;    // the weights in the running kernel's format
   Tensor inputs_;    // [thread] planes with their padding; the padding stays zero
   Tensor gradRows_;  // [thread][channel][column][16]: one row of gradY, packed
 };
@@ -171,14 +170,14 @@ void DirectConv2dPlan::forward(const Tensor& x, const Tensor& weight, const Tens
       }
     }
   });
-  zeroPadding(y);  // the lanes without a sample hold the bias
+  zeroPadding(y);  // lanes without a sample hold the bias
 }
 
 void DirectConv2dPlan::backwardBlock(const float* gradY, float* gradRow, float* gradX) {
   const std::int64_t rowElements = block_.outWidth * kLayoutBlock;
   const std::int64_t weightsPerInput = block_.kernelHeight * block_.outChannels * shape_.kernel[1];
   for (std::int64_t row = 0; row < block_.outHeight; ++row) {
-    // Planes are often a multiple of 4096 bytes apart and would share few cache sets: a packed row does not.
+    // Planes are often a multiple of 4096 bytes apart and share few cache sets; a packed row does not.
     for (std::int64_t o = 0; o < block_.outChannels; ++o)
       std::memcpy(gradRow + o * rowElements, gradY + o * outPlane() + row * rowElements,
                   static_cast<std::size_t>(rowElements) * sizeof(float));
@@ -206,7 +205,8 @@ void DirectConv2dPlan::backwardData(const Tensor& gradY, const Tensor& weight, T
         std::memcpy(to + at, planes + padded, inputRowBytes());
       });
       std::memset(planes, 0,
-                  static_cast<std::size_t>(paddedElements()) * sizeof(float));  // its padding, for others
+                  static_cast<std::size_t>(paddedElements()) *
+                      sizeof(float));  // zeroes the padding that other plans overwrote
     }
   });
 }
@@ -216,7 +216,7 @@ void DirectConv2dPlan::backwardWeights(const Tensor& x, const Tensor& gradY, Ten
   const std::int64_t height = shape_.kernel[0], width = shape_.kernel[1],
                      taps = shape_.inChannels * height * width;
   const std::int64_t groups = (shape_.outChannels + kernels_.weightGroup - 1) / kernels_.weightGroup;
-  // Threads take output channels, not samples: each sum has one owner, and its order never depends on them.
+  // Threads take output channels, not samples: each sum has one owner, so its order never depends on threads.
   split(groups, [&](std::int64_t t, std::int64_t first, std::int64_t last) {
     const std::int64_t begin = first * kernels_.weightGroup;
     const std::int64_t end = std::min(last * kernels_.weightGroup, shape_.outChannels);

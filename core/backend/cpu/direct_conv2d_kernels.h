@@ -2,25 +2,25 @@
 
 #include <cstdint>
 
-// Included by files that are compiled for one instruction set each: nothing here may bring in inline
-// functions of the library, which the linker could then hand to the whole program.
+// For files compiled for one instruction set each: nothing here may include inline library functions, because
+// the linker could use such a copy in the whole program.
 
 namespace muster::cpu::direct {
 
-/// Sizes of one block of sixteen samples, whose planes lie [channel][row][column][16]. The padding is part of
-/// the input planes already.
+/// Sizes of one block of sixteen samples, whose planes are [channel][row][column][16]. Input planes include
+/// the padding.
 struct BlockShape {
   std::int64_t inChannels, inHeight, inWidth;
   std::int64_t outChannels, outHeight, outWidth;
   std::int64_t kernelHeight;
 };
 
-/// The kernels of one instruction set for one kernel width. Weights come packed in groups of channels, see
+/// The kernels of one instruction set for one kernel width. Weights are packed in groups of channels, see
 /// `packForward` and `packBackward` in direct_conv2d.cpp; the last group may be smaller.
 struct Kernels {
   std::int64_t forwardGroup;   ///< output channels computed together
   std::int64_t backwardGroup;  ///< input channels computed together
-  std::int64_t weightGroup;    ///< output channels whose weights' gradients are computed together
+  std::int64_t weightGroup;    ///< output channels whose weight gradients are computed together
 
   /// y = conv(x) + bias for `outputs` channels of one group. packed: [in][ky][kx][outputs].
   void (*forward)(const BlockShape& s, int outputs, const float* x, const float* packed, const float* bias,
@@ -30,15 +30,15 @@ struct Kernels {
   void (*backwardData)(const BlockShape& s, int inputs, std::int64_t row, const float* gradYRow,
                        const float* packed, float* gradX);
   /// gradWeight[o][kx] += one kernel row's gradients for `outputs` channels. x: one channel's plane from the
-  /// row that the kernel row meets first; gradY: the group's first channel; rows of gradWeight lie `stride`
-  /// floats apart.
+  /// first row under the kernel row; gradY: the group's first channel; rows of gradWeight are `stride` floats
+  /// apart.
   void (*backwardWeights)(const BlockShape& s, int outputs, const float* x, const float* gradY,
                           float* gradWeight, std::int64_t stride);
   /// Sum of one channel's plane over positions and samples.
   float (*planeSum)(const BlockShape& s, const float* gradY);
 };
 
-/// @return nullptr for a kernel width that there are no kernels for.
+/// @return nullptr if the kernel width is not supported.
 const Kernels* avx512Kernels(std::int64_t kernelWidth);
 const Kernels* avx2Kernels(std::int64_t kernelWidth);
 

@@ -2,14 +2,14 @@
 
 #include "muster/core/backend/cpu/direct_conv2d_kernels.h"
 
-// The kernels as templates over the vector width, included once by each file that is compiled for an
-// instruction set. Everything is in an unnamed namespace: each file must keep its own.
+// The kernels as templates over the vector width; the file of each instruction set includes them once.
+// Everything is in an unnamed namespace, so each file keeps its own code.
 //
 // Note [Tiles of the direct convolution]
-// Sixteen samples lie side by side, so one weight meets a whole vector of samples: a broadcast and a fused
+// Sixteen samples are adjacent, so one weight multiplies a whole vector of samples: a broadcast and a fused
 // multiply-add, no shuffles, no idle lanes. A tile keeps `channels x columns` sums in registers, loads each
 // input vector of a kernel row once for all kernel columns, and each weight once for all columns. Wide tiles
-// of few channels (2 x 8 with AVX-512) came out ahead of square ones: fewer broadcasts a multiply-add.
+// of few channels (2 x 8 with AVX-512) were faster than square ones: fewer broadcasts a multiply-add.
 
 namespace muster::cpu::direct {
 namespace {
@@ -38,7 +38,7 @@ inline float sumOf(VectorOf<16>::type v) {
                                  __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15)));
 }
 
-/// What an instruction set's register file suits.
+/// Tile sizes that fit the registers of an instruction set.
 template <int Lanes>
 struct Tile;
 template <>
@@ -106,7 +106,7 @@ struct KernelsFor {
     outputs == kChannels ? forwardGroup<kChannels>(s, x, w, bias, y) : forwardGroup<1>(s, x, w, bias, y);
   }
 
-  /// One span of output columns, one kernel row: adds to `Columns + KernelWidth - 1` input columns.
+  /// One range of output columns and one kernel row: adds to `Columns + KernelWidth - 1` input columns.
   template <int Channels, int Columns>
   static void backwardTile(const BlockShape& s, const float* gradY, const float* w, float* gradX) {
     constexpr int kSpan = Columns + KernelWidth - 1;

@@ -8,11 +8,11 @@ namespace muster::cpu {
 namespace {
 
 struct Mask {
-  std::uint64_t threshold;  // a word below it zeroes its element
-  float scale;              // of the elements that stay
+  std::uint64_t threshold;  // an element whose random word is smaller becomes zero
+  float scale;              // of the remaining elements
 };
 
-/// One row: four elements for each index of the stream.
+/// One row: each index of the stream gives numbers for four elements.
 void dropRow(const float* x, float* y, std::int64_t features, Mask mask, const RandomStream& random,
              std::uint64_t index) {
   for (std::int64_t e = 0; e < features; e += 4, ++index) {

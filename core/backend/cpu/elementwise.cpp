@@ -9,7 +9,7 @@
 namespace muster::cpu {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 14;  // elements that are worth a thread
+constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
 
 struct AddRule {
   [[gnu::always_inline]] static float of(float a, float b) { return a + b; }
@@ -20,11 +20,11 @@ struct SubtractRule {
 struct ProductRule {
   [[gnu::always_inline]] static float of(float a, float b) { return a * b; }
 };
-struct MaxRule {  // the first NaN comes through
+struct MaxRule {  // keeps the first NaN
   [[gnu::always_inline]] static float of(float a, float b) { return b > a || b != b ? b : a; }
 };
 
-// In these loops, y is the memory of another tensor or apart from it.
+// In these loops y is the memory of another tensor, or does not overlap with it.
 
 template <typename Rule>
 [[gnu::always_inline]] inline void binaryLoop(const float* a, const float* b, float* y, std::int64_t n) {
@@ -37,8 +37,7 @@ template <typename Rule>
   for (std::int64_t i = 0; i < n; ++i) y[i] = factor * x[i];
 }
 
-/// The gradient where `mine` is at least `other`, or above it if it `mustExceed` (of equal ones the first
-/// counts), else 0.
+/// The gradient where `mine` >= `other` (> if `mustExceed`: of equal ones the first counts), else 0.
 [[gnu::always_inline]] inline void keepWhereGreater(const float* mine, const float* other, bool mustExceed,
                                                     float* grad, std::int64_t n) {
 #pragma GCC ivdep

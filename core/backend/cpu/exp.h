@@ -5,11 +5,10 @@
 
 namespace muster::cpu {
 
-// Elementary functions without branches or calls, so that a loop over them becomes vectors in `dispatch`.
-// Right to about two units in the last place; NaN stays NaN. Polynomials: Moshier's Cephes library (expf,
-// tanhf).
+// Elementary functions without branches or calls, so that `dispatch` vectorises loops over them. Accurate to
+// about two units in the last place; NaN stays NaN. Polynomials: Moshier's Cephes library (expf, tanhf).
 
-/// e^x for x <= 0; 0 below -87.3, where the true value is all but denormal.
+/// e^x for x <= 0; 0 below -87.3, where the true value is nearly denormal.
 [[gnu::always_inline]] inline float expOfNegative(float x) {
   constexpr float kLowest = -87.3f;
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
@@ -38,7 +37,7 @@ namespace muster::cpu {
 [[gnu::always_inline]] inline float tanh(float x) {
   const float e = expOfNegative(x < 0.0f ? 2.0f * x : -2.0f * x);
   const float far = (1.0f - e) / (1.0f + e);  // of |x|
-  const float z = x * x;                      // near 0 the difference above would lose all digits
+  const float z = x * x;                      // near 0 the difference above loses all digits
   float p = -5.70498872745e-3f;
   p = p * z + 2.06390887954e-2f;
   p = p * z - 5.37397155531e-2f;

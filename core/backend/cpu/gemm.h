@@ -4,7 +4,7 @@
 
 namespace muster::cpu {
 
-/// A row-major matrix that may lie in a wider one.
+/// A row-major matrix, possibly part of a wider one.
 struct Matrix {
   const float* data;
   std::int64_t rowStride;
@@ -13,7 +13,7 @@ struct Matrix {
   Matrix transpose() const { return {data, rowStride, !transposed}; }
 };
 
-/// c [rows, columns] = a [rows, inner] b [inner, columns] + keep * c, by oneDNN. The shapes are those after
+/// c [rows, columns] = a [rows, inner] b [inner, columns] + keep * c, by oneDNN. Shapes are after
 /// transposing.
 inline void gemm(std::int64_t rows, std::int64_t columns, std::int64_t inner, Matrix a, Matrix b, float keep,
                  float* c, std::int64_t rowStride) {

@@ -11,13 +11,13 @@
 namespace muster::cpu {
 namespace {
 
-/// A row's statistics: the normalised value is (x - mean) * inverse + rest, where `rest` is what the mean
-/// lost in float32.
+/// A row's statistics: the normalised value is (x - mean) * inverse + rest, where `rest` corrects the mean's
+/// rounding to float32.
 struct RowMoments {
   float mean, inverse, rest;
 };
 
-/// The sums of f(i) over n elements, in float64 by sixteen lanes whatever the vector width.
+/// The sums of f(i) over n elements, in float64 by sixteen lanes, whatever the vector width.
 template <typename F>
 [[gnu::always_inline]] inline double laneSumOf(std::int64_t n, F f) {
   constexpr int kLanes = 16;
@@ -102,8 +102,8 @@ struct Features {
   }
 }
 
-/// Neighbouring rows are summed as a group, whose sums are then added in order: as many groups as are worth a
-/// thread, whatever the number of threads.
+/// Adjacent rows are summed as a group, and the groups' sums are added in order. The number of groups does
+/// not depend on the number of threads.
 std::int64_t groupsOf(const LayerNormShape& shape) {
   return std::min(std::clamp<std::int64_t>(shape.rows * shape.features / 65536, 1, 16), shape.rows);
 }
@@ -140,7 +140,7 @@ class LoopLayerNorm final : public LayerNormPlan {
   }
 
  private:
-  static constexpr std::int64_t kRows = 16;  // that are worth a thread
+  static constexpr std::int64_t kRows = 16;  // least rows a thread
 
   void takeGradient(const Tensor& x, const Tensor& gamma, const Tensor& gradY, Tensor& gradX) {
     expect("gradX", gradX, shape_.input());
@@ -195,7 +195,7 @@ class LoopLayerNorm final : public LayerNormPlan {
   LayerNormShape shape_;
   Context& context_;
   std::int64_t groups_;
-  std::vector<float> ones_, zeros_;  // stand for a gamma and beta that are not there
+  std::vector<float> ones_, zeros_;  // used if there is no gamma or beta
   std::vector<RowMoments> moments_;  // [row]
   std::vector<double> groupSums_;    // [group, 2, features]
 };

@@ -9,11 +9,11 @@
 namespace muster::cpu {
 namespace {
 
-// Each row function returns the loss of one row and writes factor * d(loss)/d(prediction) where `gradient` is
+// Each row function returns the loss of one row, and writes factor * d(loss)/d(prediction) if `gradient` is
 // not null; `gradient` may be `z` itself.
 
 struct LogSumExp {
-  double top, sum;  // of the logits: the largest, and the sum of exp(z - top)
+  double top, sum;  // of the logits: their maximum, and the sum of exp(z - top)
   double log() const { return top + std::log(sum); }
 };
 
@@ -40,7 +40,7 @@ double softLabelRow(const float* z, const float* labels, float* gradient, std::i
   const double log = all.log();
   double value = 0, mass = 0;
   for (std::int64_t f = 0; f < features; ++f) {
-    // A class without mass adds nothing, even where its logit is -infinity.
+    // A class with probability 0 adds nothing, even if its logit is -infinity.
     if (labels[f] != 0) value += labels[f] * (log - z[f]);
     mass += labels[f];
   }
@@ -68,7 +68,7 @@ double binaryRow(const float* z, const float* labels, float* gradient, std::int6
   double value = 0;
   for (std::int64_t f = 0; f < features; ++f) {
     const double logit = z[f];
-    const double small = std::exp(-std::abs(logit));  // never overflows
+    const double small = std::exp(-std::abs(logit));  // cannot overflow
     value += std::max(logit, 0.0) - logit * labels[f] + std::log1p(small);
     const double sigmoid = (logit >= 0 ? 1 : small) / (1 + small);
     if (gradient) gradient[f] = static_cast<float>(factor * (sigmoid - labels[f]) / count);
@@ -106,10 +106,10 @@ double weightOf(const Tensor& mask, std::int64_t rows) {
   double sum = 0;
   for (std::size_t n = 0; n < weights.size(); ++n) {
     if (!(weights[n] >= 0 && weights[n] < INFINITY)) [[unlikely]]
-      throw InvalidArgument(
-          fmt::format("loss: the mask of {} is {}; it must be finite and at least 0",
-                      muster::detail::placeOfRow(static_cast<std::int64_t>(n), mask.shape()),
-                      std::isnan(weights[n]) ? std::abs(weights[n]) : weights[n]));  // nan has no sign
+      throw InvalidArgument(fmt::format(
+          "loss: the mask of {} is {}; it must be finite and at least 0",
+          muster::detail::placeOfRow(static_cast<std::int64_t>(n), mask.shape()),
+          std::isnan(weights[n]) ? std::abs(weights[n]) : weights[n]));  // NaN is printed without a sign
     sum += weights[n];
   }
   return sum;
@@ -128,7 +128,7 @@ LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const
     const float* z = predictions.data<float>() + n * features;
     float* grad = gradient.defined() ? gradient.data<float>() + n * features : nullptr;
     const double weight = mask.defined() ? mask.data<float>()[n] : 1.0;
-    if (weight == 0) {  // whatever the row holds
+    if (weight == 0) {  // whatever the row contains
       if (grad) std::fill_n(grad, features, 0.0f);
       continue;
     }

@@ -34,7 +34,7 @@ std::size_t Execution::add(int argument, const dnnl::memory::desc& desc, void* d
 }
 
 void Execution::bind(std::size_t slot, void* data) {
-  // oneDNN reserves the right to zero the padding whenever an address is set.
+  // oneDNN may zero the padding whenever an address is set.
   if (bound_[slot] == data) return;
   MUSTER_DNNL_CHECK(dnnl_memory_set_data_handle(arguments_[slot].memory, data));
   bound_[slot] = data;

@@ -11,10 +11,10 @@
 
 namespace muster::cpu {
 
-/// @throws DeviceFailure (OutOfMemory) with the call's text and place unless it succeeded.
+/// @throws DeviceFailure (OutOfMemory) with call text and location unless `status` is success.
 void check(dnnl_status_t status, const char* call, std::source_location where);
 
-/// Every call into oneDNN that runs something goes through here: marked as the vendor's, and checked.
+/// Every call that runs oneDNN goes through here: marked as the vendor's, and checked.
 template <typename F>
 void runVendor(F f, const char* call, std::source_location where = std::source_location::current()) {
   dnnl_status_t status;
@@ -27,14 +27,14 @@ void runVendor(F f, const char* call, std::source_location where = std::source_l
 
 #define MUSTER_DNNL_CHECK(call) ::muster::cpu::runVendor([&] { return (call); }, #call)
 
-/// One thread plans at a time: workers meet the same shapes at the same moment, and the second then finds the
-/// first's code in oneDNN's cache instead of generating it once more.
+/// One thread plans at a time: workers plan the same shapes at the same moment, and the second thread then
+/// finds the first's code in oneDNN's cache.
 inline std::mutex& planningMutex() {
   static std::mutex mutex;
   return mutex;
 }
 
-/// Runs planning code, whose oneDNN objects throw dnnl::error; those become DeviceFailure with `what`.
+/// Calls planning code and turns dnnl::error into DeviceFailure with `what`.
 template <typename F>
 auto planVendor(const char* what, F f, std::source_location where = std::source_location::current()) {
   const std::scoped_lock lock(planningMutex());
@@ -46,16 +46,17 @@ auto planVendor(const char* what, F f, std::source_location where = std::source_
   }
 }
 
-/// How oneDNN names an activation [N, C, H, W] in one of our layouts; not SampleBlocks, which it lacks.
+/// oneDNN's descriptor of an activation [N, C, H, W] in one of our layouts except SampleBlocks.
 dnnl::memory::desc activationDesc(const Shape& shape, Layout layout);
 
-/// A primitive with its arguments, made at planning. Running it allocates nothing of ours.
+/// A primitive with its arguments, created when planning. A run allocates nothing of ours.
 class Execution {
  public:
   Execution(dnnl::primitive primitive, const State& state)
       : primitive_(std::move(primitive)), stream_(state.stream) {}
 
-  /// Adds an argument (DNNL_ARG_SRC, ...); returns its slot. Memory is bound later, or here for good.
+  /// Adds an argument (DNNL_ARG_SRC, ...); returns its slot. `data` binds memory permanently; otherwise it is
+  /// bound later.
   std::size_t add(int argument, const dnnl::memory::desc& desc, void* data = nullptr);
   void bind(std::size_t slot, void* data);
   /// All slots must be bound. @throws DeviceFailure.

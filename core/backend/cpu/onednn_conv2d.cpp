@@ -28,12 +28,12 @@ dnnl::primitive_attr attributes() {
   return result;
 }
 
-/// An activation in the format that oneDNN likes best.
+/// An activation in the format that oneDNN prefers.
 Desc anyFormat(const Shape& shape) {
   return {{shape.begin(), shape.end()}, kFloat, Tag::any};
 }
 
-/// Where there are groups, with a dimension for them in front.
+/// With groups, the descriptor has a leading dimension for them.
 Desc weightDesc(const Conv2dShape& s, Tag dense, Tag grouped) {
   const std::int64_t in = s.inChannels / s.groups;
   if (s.groups == 1) return {{s.outChannels, in, s.kernel[0], s.kernel[1]}, kFloat, dense};
@@ -59,7 +59,7 @@ auto describe(const dnnl::engine& engine, const std::tuple<Hint...>& hint, const
   return std::apply(make, hint);
 }
 
-/// The three primitives' descriptors for activations in these formats, and weights in oneDNN's own.
+/// The three primitives' descriptors for activations in these formats, and weights in oneDNN's formats.
 struct PrimitiveDescs {
   dnnl::convolution_forward::primitive_desc forward;
   dnnl::convolution_backward_data::primitive_desc backwardData;
@@ -69,7 +69,7 @@ struct PrimitiveDescs {
                  const dnnl::engine& engine) {
     const Desc weight = weightDesc(s, Tag::any, Tag::any), bias = biasDesc(s);
     const auto stride = dims(s.stride), padding = dims(s.padding);
-    const dnnl::memory::dims gaps{s.dilation[0] - 1, s.dilation[1] - 1};  // oneDNN counts what is skipped
+    const dnnl::memory::dims gaps{s.dilation[0] - 1, s.dilation[1] - 1};  // oneDNN counts skipped pixels
     forward =
         describe<dnnl::convolution_forward>(engine, std::tie(), dnnl::prop_kind::forward_training, algorithm,
                                             input, weight, bias, output, stride, gaps, padding, padding);
@@ -89,8 +89,8 @@ bool isFast(const dnnl::primitive_desc& desc) {
   return std::string_view(desc.impl_info_str()).find("ref") == std::string_view::npos;
 }
 
-/// One primitive between the caller's formats and those it works in. Where the two differ, a copy is
-/// reordered before or after. Copies and scratch memory lie in the context's workspace.
+/// One primitive between the caller's formats and its own. Where they differ, a copy is reordered before or
+/// after. Copies and scratch memory are in the context's workspace.
 class Pass {
  public:
   Pass(const dnnl::primitive_desc& desc, const dnnl::primitive& primitive, State& state)
@@ -107,7 +107,7 @@ class Pass {
                                    : reorder(after_, argument, given, made, false));
   }
 
-  /// `data` in the order in which inputs and outputs were added.
+  /// `data` is in the order in which inputs and outputs were added.
   void run(std::initializer_list<void*> data) {
     auto slot = slots_.begin();
     for (void* pointer : data) {
@@ -122,7 +122,7 @@ class Pass {
   }
 
  private:
-  struct Slot {  // where the caller's pointer goes
+  struct Slot {  // receives a pointer of the caller
     Execution* execution;
     std::size_t index;
   };
@@ -146,7 +146,7 @@ class Pass {
     places_.push_back({{&execution, execution.add(DNNL_ARG_SCRATCHPAD, desc)}, place(desc.get_size())});
   }
 
-  /// The offset of so many bytes more in the workspace, aligned to a cache line.
+  /// Reserves so many bytes of the workspace, aligned to a cache line. @return their offset.
   std::size_t place(std::size_t bytes) {
     const std::size_t offset = bytes_;
     bytes_ = (offset + bytes + kLine - 1) / kLine * kLine;
@@ -161,21 +161,21 @@ class Pass {
   std::size_t bytes_ = 0;  // of the workspace
   Executions before_, after_;
   std::vector<Slot> slots_;                           // [argument of run]
-  std::vector<std::pair<Slot, std::size_t>> places_;  // what lies in the workspace, and where
+  std::vector<std::pair<Slot, std::size_t>> places_;  // slots in the workspace, and their offsets
 };
 
 }  // namespace
 
-/// What is decided before primitives are made: the formats of the caller, and of each pass.
+/// What is decided before primitives are created: the caller's formats, and those of each pass.
 struct OneDnnConv2dPlanner::Descriptors {
   Conv2dShape shape;
   Layout input, output;
   Context& context;
   Formats given;
   PrimitiveDescs native;  // in the caller's activation formats
-  PrimitiveDescs free;    // in whatever oneDNN likes best
+  PrimitiveDescs free;    // in the formats that oneDNN prefers
   Winograd passes;
-  std::optional<PrimitiveDescs> winograd;  // in the caller's activation formats, where some pass wants it
+  std::optional<PrimitiveDescs> winograd;  // in the caller's activation formats; empty if no pass uses it
 
   Descriptors(const Conv2dShape& s, Layout in, Layout out, Winograd w, Context& c)
       : shape(s),
@@ -283,8 +283,8 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
   Conv2dShape shape_;
   Layout input_, output_;
   std::string name_;
-  Tensor bias_;      // zeros, for calls without one
-  Tensor unwanted_;  // takes a bias gradient nobody asked for
+  Tensor bias_;      // zeros, for calls without a bias
+  Tensor unwanted_;  // receives a bias gradient that is not needed
   std::unique_ptr<Pass> forward_, backwardData_, backwardWeights_;
 };
 

@@ -6,30 +6,29 @@
 
 namespace muster::cpu {
 
-/// The passes of a convolution that are to use Winograd's algorithm, F(4x4, 3x3): on tiles of 4x4 outputs it
-/// multiplies 36 times where the definition does 144 times. Lavin and Gray 2016, "Fast algorithms for
-/// convolutional neural networks".
+/// Which passes of a convolution use Winograd's algorithm F(4x4, 3x3): for a tile of 4x4 outputs it takes 36
+/// multiplications instead of 144. Lavin and Gray 2016, "Fast algorithms for convolutional neural networks".
 struct Winograd {
   bool forward = false, backwardData = false, backwardWeights = false;
   bool operator==(const Winograd&) const = default;
 };
 
-/// Whether oneDNN has all three passes for this shape on this processor: one group, a kernel 3x3, stride and
-/// dilation 1, AVX-512.
+/// Whether oneDNN supports all three passes for this shape on this processor: one group, 3x3 kernel, stride
+/// and dilation 1, AVX-512.
 bool winogradConv2dSupports(const Conv2dShape& shape, Context& context);
 
-/// Plans a convolution with oneDNN whose input and output lie in these layouts (not SampleBlocks).
+/// Plans a oneDNN convolution for these layouts of input and output (not SampleBlocks).
 class OneDnnConv2dPlanner {
  public:
-  /// @param winograd  only where winogradConv2dSupports, with both layouts ChannelBlocks.
+  /// @param winograd  requires winogradConv2dSupports and both layouts ChannelBlocks.
   OneDnnConv2dPlanner(const Conv2dShape& shape, Layout input, Layout output, Context& context,
                       Winograd winograd = {});
   ~OneDnnConv2dPlanner();
   OneDnnConv2dPlanner(const OneDnnConv2dPlanner&) = delete;
   OneDnnConv2dPlanner& operator=(const OneDnnConv2dPlanner&) = delete;
 
-  /// Whether oneDNN has fast kernels for the layouts, so that nothing but weights is reordered. A gradient of
-  /// the input is left out where `inputGradient` is false.
+  /// Whether oneDNN has fast kernels for the layouts, so that only weights are reordered.
+  /// @param inputGradient  false: the gradient of the input is not needed.
   bool fast(bool inputGradient) const;
   std::unique_ptr<Conv2dPlan> plan();
 

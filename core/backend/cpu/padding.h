@@ -4,7 +4,7 @@
 
 namespace muster::cpu {
 
-/// Writes zeros into what a float32 tensor's layout pads; nothing for layouts without padding.
+/// Zeros the padding of a float32 tensor's layout; does nothing for layouts without padding.
 void zeroPadding(Tensor& tensor);
 
 }  // namespace muster::cpu

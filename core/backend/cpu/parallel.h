@@ -11,9 +11,8 @@ namespace muster::cpu {
 
 /// Calls f(begin, end) on parts of [0, count), one for each of the context's threads, and waits for all.
 ///
-/// Parts begin at multiples of `grain` (at least 1), which is also the least that a thread is given: one
-/// thread, or a count up to the grain, runs inline. The parts depend on count, grain and threads alone. `f`
-/// must not throw.
+/// Parts begin at multiples of `grain` (at least 1) and have at least `grain` elements; a single part runs
+/// inline. The parts depend on count, grain and threads only. `f` must not throw.
 template <typename F>
 void parallelFor(Context& context, std::int64_t count, std::int64_t grain, F f) {
   if (count <= 0) return;

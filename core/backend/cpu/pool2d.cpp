@@ -74,7 +74,7 @@ class LoopPool2d : public Pool2dPlan {
 
  protected:
   virtual void forwardPlane(const float* x, float* y, std::int64_t plane) = 0;
-  /// Adds to gradX, which is zero.
+  /// Adds to gradX, which is initially zero.
   virtual void backwardPlane(const float* gradY, float* gradX, std::int64_t plane) = 0;
 
   const pool::Plane& plane() const { return plane_; }
@@ -101,7 +101,7 @@ class LoopPool2d : public Pool2dPlan {
   pool::Plane plane_;
 };
 
-/// Keeps for each output which place of the kernel won, in as few bytes as that takes.
+/// Stores for each output the kernel position of the largest pixel, in as few bytes as possible.
 template <typename Index>
 class MaxPool final : public LoopPool2d {
  public:

@@ -2,20 +2,19 @@
 
 #include <cstdint>
 
-// Included by files that are compiled for one instruction set each: nothing here may bring in inline
-// functions of the library, which the linker could then hand to the whole program.
+// For files compiled for one instruction set each: nothing here may include inline library functions, because
+// the linker could use such a copy in the whole program.
 
 namespace muster::cpu::pool {
 
-/// One plane [H, W, lanes], whose lanes are pooled alike. Sizes of the kernel, stride and padding: rows,
-/// columns.
+/// One plane [H, W, lanes]; all lanes are pooled alike. Sizes of kernel, stride and padding: rows, columns.
 struct Plane {
   std::int64_t height, width, outHeight, outWidth, lanes;
   std::int64_t kernel[2], stride[2], padding[2];
 };
 
-/// The loops for one plane. `winners` holds for each output which place of the kernel, row by row, was the
-/// largest.
+/// The loops for one plane. `winners` holds for each output the position in the kernel, row by row, of the
+/// largest pixel.
 template <typename Index>
 struct MaxKernels {
   void (*forward)(const Plane& p, const float* x, float* y, Index* winners);
@@ -29,9 +28,9 @@ struct AverageKernels {
   void (*backward)(const Plane& p, const float* gradY, float* gradX);
 };
 
-/// The loops compiled for one instruction set.
+/// The loops for one instruction set.
 struct Kernels {
-  MaxKernels<std::uint8_t> maxOfFew;  ///< kernels of at most 256 places
+  MaxKernels<std::uint8_t> maxOfFew;  ///< kernels of at most 256 positions
   MaxKernels<std::int32_t> maxOfMany;
   AverageKernels average;
 };

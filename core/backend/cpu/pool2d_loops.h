@@ -4,9 +4,9 @@
 
 #include "muster/core/backend/cpu/pool2d_kernels.h"
 
-// The loops of pooling, included once by the file of each instruction set. Lanes are taken sixteen at a time,
-// as one vector, and singly where they do not fill one. Vectors are handed on by reference, as how they are
-// passed by value differs between instruction sets.
+// The loops of pooling; the file of each instruction set includes them once. Lanes are taken sixteen at a
+// time (one vector), the rest one by one. Vectors are passed by reference, because passing them by value
+// differs between instruction sets.
 
 namespace muster::cpu::pool {
 namespace {
@@ -15,8 +15,7 @@ using Floats = float __attribute__((vector_size(64)));
 using Ints = std::int32_t __attribute__((vector_size(64)));
 using Bytes = std::uint8_t __attribute__((vector_size(16)));
 
-// A single lane is the first of a small vector: comparisons of scalars become branches, mispredicted half the
-// time.
+// One lane, as lane 0 of a small vector: scalar comparisons become branches, mispredicted half the time.
 using OneFloat = float __attribute__((vector_size(16)));
 using OneInt = std::int32_t __attribute__((vector_size(16)));
 
@@ -54,7 +53,7 @@ template <typename Index>
   *to = static_cast<Index>(from[0]);
 }
 
-/// The part of a window that lies on the input, in places of the kernel, and the input's pixel at place (0,
+/// The part of a window that is inside the input, in kernel positions, and the input's pixel at position (0,
 /// 0).
 struct Window {
   std::int64_t rowBegin, rowEnd, columnBegin, columnEnd, row, column;
@@ -70,7 +69,7 @@ struct Window {
           column};
 }
 
-/// Calls f(place of the kernel, offset in the plane) for the window's pixels, row by row.
+/// Calls f(kernel position, offset in the plane) for the window's pixels, row by row.
 template <typename F>
 [[gnu::always_inline]] inline void forEachPixel(const Plane& p, const Window& w, F f) {
   for (std::int64_t r = w.rowBegin; r < w.rowEnd; ++r)
@@ -78,8 +77,8 @@ template <typename F>
       f(static_cast<std::int32_t>(r * p.kernel[1] + c), ((w.row + r) * p.width + w.column + c) * p.lanes);
 }
 
-/// Calls vector(window, output offset, lane) for each sixteen lanes of each output, single(...) for each lane
-/// left.
+/// Calls vector(window, output offset, lane) for each sixteen lanes of each output, and single(...) for each
+/// remaining lane.
 template <typename VectorF, typename SingleF>
 [[gnu::always_inline]] inline void forEachOutput(const Plane& p, VectorF vector, SingleF single) {
   std::int64_t offset = 0;
@@ -96,7 +95,7 @@ template <typename Value, typename Places, typename Index>
 [[gnu::always_inline]] inline void maxAt(const Plane& p, const Window& w, const float* x, float* y,
                                          Index* winners) {
   Value best, value;
-  // The first pixel starts, so that nothing has to stand in for minus infinity.
+  // Starts with the first pixel, so no minus infinity is needed.
   load(best, x + ((w.row + w.rowBegin) * p.width + w.column + w.columnBegin) * p.lanes);
   Places winner = Places{} + static_cast<std::int32_t>(w.rowBegin * p.kernel[1] + w.columnBegin);
   forEachPixel(
@@ -112,7 +111,7 @@ template <typename Value, typename Places, typename Index>
 
 template <typename Index>
 void maxForward(const Plane& plane, const float* x, float* y, Index* winners) {
-  const Plane p = plane;  // a copy, which what is written cannot change
+  const Plane p = plane;  // a copy: the compiler sees that writes cannot change it
   forEachOutput(
       p,
       [&](const Window& w, std::int64_t out, std::int64_t lane)
@@ -146,7 +145,7 @@ void maxBackward(const Plane& plane, const float* gradY, const Index* winners, f
       });
 }
 
-/// What an average divides by: all places, those on the padding too.
+/// An average's divisor: all kernel positions, including those on the padding.
 [[gnu::always_inline]] inline float places(const Plane& p) {
   return static_cast<float>(p.kernel[0] * p.kernel[1]);
 }

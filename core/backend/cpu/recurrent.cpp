@@ -21,11 +21,11 @@ namespace {
 }
 
 // Note [Time first]
-// Inside, everything lies as [T, N, ...]: the rows of one step are then neighbours, the input's part of all
-// gates is one product, and so is each weight gradient. The sequences are brought into that order and back
-// again; that is a copy of what the products read many times.
+// All internal tensors are [T, N, ...]: the rows of one step are adjacent, and the input's part of all gates
+// is one product, as is each weight gradient. Sequences are copied into this order and back; the products
+// read them many times.
 
-/// What the cells share: the order of things, masks, and the products over all steps.
+/// Shared by the cells: memory order, masks, and the products over all steps.
 class RecurrentLoop : public RecurrentPlan {
  public:
   RecurrentLoop(const RecurrentShape& shape, bool training, Context& context)
@@ -80,9 +80,9 @@ class RecurrentLoop : public RecurrentPlan {
   }
 
  protected:
-  /// Gates and states of step t, whose gates hold the input's part.
+  /// Computes gates and state of step t; its gates hold the input's part.
   virtual void forwardStep(std::int64_t t, const RecurrentWeights& weights, const Tensor& mask) = 0;
-  /// From the gradient by the state behind step t to that before it, and those by its gates.
+  /// Turns the gradient by the state after step t into that by the state before it and by its gates.
   virtual void backwardStep(std::int64_t t, const RecurrentWeights& weights, const Tensor& mask) = 0;
   virtual void startBackward(const Tensor& gradY) {
     if (shape_.sequences)
@@ -97,7 +97,7 @@ class RecurrentLoop : public RecurrentPlan {
   void forEachRow(const Tensor& mask, std::int64_t t, F f) {
     const float* real = mask.defined() ? mask.data<float>() + t : nullptr;
     const std::int64_t steps = steps_;
-    constexpr std::int64_t kLeastUnits = 2048;  // that are worth a thread
+    constexpr std::int64_t kLeastUnits = 2048;  // a thread
     parallelFor(context_, batch_, std::max<std::int64_t>(1, kLeastUnits / units_),
                 [=](std::int64_t begin, std::int64_t end) {
                   for (std::int64_t n = begin; n < end; ++n) f(n, !real || real[n * steps] != 0);
@@ -106,12 +106,12 @@ class RecurrentLoop : public RecurrentPlan {
 
   float* gates(std::int64_t t) const { return gates_.data<float>() + t * batch_ * columns_; }
   float* gradGates(std::int64_t t) const { return gradGates_.data<float>() + t * batch_ * columns_; }
-  /// Before step t, and so behind step t - 1.
+  /// The state before step t (after step t - 1).
   float* states(std::int64_t t) const { return states_.data<float>() + t * batch_ * units_; }
   float* gradState() const { return gradState_.data<float>(); }
 
-  /// gradient = gradOutputs^T (the states before the steps), over all steps in one product. The states
-  /// before the first step are zero, so it is left out.
+  /// gradient = gradOutputs^T (the states before the steps), over all steps in one product. The first step is
+  /// left out: its state before is zero.
   void gradientOverSteps(const float* gradOutputs, std::int64_t rowStride, std::int64_t rows,
                          float* gradient) {
     if (steps_ == 1) {
@@ -166,7 +166,7 @@ class RecurrentLoop : public RecurrentPlan {
       });
   }
 
-  /// Puts the bias into all gates, for the products to be added to.
+  /// Copies the bias into all gates; the products are added to it.
   void spread(const Tensor& bias) {
     const float* from = bias.data<float>();
     float* to = gates_.data<float>();
@@ -196,7 +196,7 @@ class RecurrentLoop : public RecurrentPlan {
   void addGradY(const Tensor& gradY, const Tensor& mask, std::int64_t t) {
     const std::int64_t steps = steps_, units = units_;
     forEachRow(mask, t, [=, from = gradY.data<float>(), to = gradState()](std::int64_t n, bool real) {
-      if (!real) return;  // its output was zero, whatever the state
+      if (!real) return;  // its output was zero
       const float* add = from + (n * steps + t) * units;
       for (std::int64_t u = 0; u < units; ++u) to[n * units + u] += add[u];
     });
@@ -271,7 +271,7 @@ class LstmPlan final : public RecurrentLoop {
     gradientOverSteps(gradGates(0), columns_, columns_, gradients.recurrent.data<float>());
   }
 
-  /// Before step t, and so behind step t - 1.
+  /// The cell before step t (after step t - 1).
   float* cells(std::int64_t t) const { return cells_.data<float>() + t * batch_ * units_; }
 
   Tensor cells_;     // [T + 1, N, units], first zero
@@ -319,7 +319,7 @@ class GruPlan final : public RecurrentLoop {
       }
     });
     if (t == 0) return;
-    // Of r and z the gradients by both parts are the same; n's recurrent part is behind r.
+    // The gradients by both parts of r and z are equal; the recurrent part of n is multiplied by r.
     const float* recurrent = weights.recurrent.data<float>();
     gemm(batch_, units_, 2 * units_, {gradGates(t), columns_}, {recurrent, units_}, 1, gradState(), units_);
     gemm(batch_, units_, units_, {gradCandidates, units_}, {recurrent + 2 * units_ * units_, units_}, 1,
@@ -339,7 +339,7 @@ class GruPlan final : public RecurrentLoop {
 
   Tensor products_;        // [N, columns], of one step
   Tensor candidates_;      // [T, N, units]: Un h + un
-  Tensor gradCandidates_;  // likewise; training only
+  Tensor gradCandidates_;  // [T, N, units]; training only
 };
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 #include "muster/core/backend/cpu/exp.h"
 
-// One row of a recurrent layer: the gates of one example at one step. For `dispatch`; see RecurrentCell for
-// the formulas. Rows are apart, or the same where it is said.
+// One row of a recurrent layer: the gates of one example at one step. For `dispatch`; RecurrentCell has the
+// formulas. Rows do not overlap unless stated.
 
 namespace muster::cpu {
 
@@ -26,9 +26,9 @@ namespace muster::cpu {
   }
 }
 
-/// @param gradState  by the state: in behind this step, out zero, for what flows through the gates.
-/// @param gradCell   by the cell: in behind this step, out before it.
-/// @param gradGates  by what the gates' functions are applied to.
+/// @param gradState  in: by the state after this step; out: zero, because all of it flows through the gates.
+/// @param gradCell   in: by the cell after this step; out: by the cell before it.
+/// @param gradGates  by the inputs of the gates' functions.
 [[gnu::always_inline]] inline void lstmBackwardRow(const float* gates, const float* cellBefore,
                                                    const float* cell, float* gradState, float* gradCell,
                                                    float* gradGates, std::int64_t units) {
@@ -47,9 +47,9 @@ namespace muster::cpu {
   }
 }
 
-/// @param gates      r, z, n: in the input's part, out after their functions.
+/// @param gates      r, z, n: in the part from the input, out after their functions.
 /// @param products   Ur h, Uz h, Un h.
-/// @param candidate  out: Un h + un, which r is multiplied with.
+/// @param candidate  out: Un h + un, which r multiplies.
 [[gnu::always_inline]] inline void gruForwardRow(float* gates, const float* products, const float* bias,
                                                  float* candidate, const float* stateBefore, float* state,
                                                  std::int64_t units) {
@@ -67,8 +67,8 @@ namespace muster::cpu {
   }
 }
 
-/// @param gradState  by the state: in behind this step, out what goes past the gates.
-/// @param gradGates      by the input's part of what the gates' functions are applied to.
+/// @param gradState  in: by the state after this step; out: the part that bypasses the gates.
+/// @param gradGates      by the input's part of the inputs of the gates' functions.
 /// @param gradCandidate  by the candidate.
 [[gnu::always_inline]] inline void gruBackwardRow(const float* gates, const float* candidate,
                                                   const float* stateBefore, float* gradState,

@@ -9,17 +9,17 @@
 #include "muster/core/ops/update.h"
 
 // Note [Sums that do not depend on threads]
-// The ranges are cut into chunks of a fixed size, from each range's first element. A chunk's sum is formed in
-// float64 by sixteen lanes, whatever the vector width. Neighbouring chunks form at most kGroups groups, whose
-// sums lie on the stack, so that an update allocates nothing. Threads take whole groups; the groups' sums are
-// added in their order. Nothing here looks at the number of threads.
+// Ranges are cut into chunks of a fixed size, from each range's first element. Sixteen lanes sum a chunk in
+// float64, whatever the vector width. Adjacent chunks form at most kGroups groups, whose sums are on the
+// stack, so an update allocates nothing. Threads take whole groups; the groups' sums are added in order. The
+// number of threads is used nowhere.
 
 namespace muster::cpu {
 
 inline constexpr std::int64_t kChunk = 4096;
 inline constexpr std::int64_t kGroups = 1024;
 
-/// Walks the chunks of some ranges in order, starting from any of them.
+/// Visits the chunks of some ranges in order, starting at any of them.
 class ChunkCursor {
  public:
   ChunkCursor(std::span<const UpdateRange> ranges, std::int64_t chunk) : range_(ranges.data()) {
@@ -35,7 +35,7 @@ class ChunkCursor {
   std::int64_t begin() const { return begin_; }
   std::int64_t end() const { return std::min(begin_ + kChunk, range_->end); }
 
-  /// To the next chunk, which must exist.
+  /// Advances to the next chunk, which must exist.
   void advance() {
     begin_ += kChunk;
     while (begin_ >= range_->end) begin_ = (++range_)->begin;
@@ -55,7 +55,7 @@ double sumOverChunks(std::span<const UpdateRange> ranges, Context& context, F f)
   const auto firstChunk = [&](std::int64_t group) { return group * chunks / groups; };
 
   std::array<double, kGroups> sums;
-  constexpr std::int64_t kGrain = 8;  // chunks that are worth a thread
+  constexpr std::int64_t kGrain = 8;  // least chunks a thread
   const std::int64_t grain = groups == chunks ? kGrain : 1;
   parallelFor(context, groups, grain, [&](std::int64_t begin, std::int64_t end) {
     ChunkCursor cursor(ranges, firstChunk(begin));

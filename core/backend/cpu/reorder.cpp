@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::int64_t kBlock = kLayoutBlock;
 
-/// Where the elements of a layout lie: the strides of sample, channel and pixel inside a block of sixteen
-/// samples by sixteen channels, and those between blocks.
+/// The memory order of a layout: the strides of sample, channel and pixel within a block of sixteen samples
+/// by sixteen channels, and those between blocks.
 struct Strides {
   std::int64_t sample, channel, pixel, sampleBlock, channelBlock;
 };
@@ -33,7 +33,7 @@ Strides stridesOf(const Shape& shape, Layout layout) {
   return {};
 }
 
-/// One loop of a copy: how often, and the steps of source and target.
+/// One loop of a copy: its count, and the steps of source and target.
 struct Loop {
   std::int64_t count, from, to;
 };
@@ -59,7 +59,7 @@ template <typename T>
     }
 }
 
-/// One block's loops, so ordered that the inner one writes neighbours and the middle one reads them.
+/// One block's loops: the innermost writes adjacent elements, the middle one reads adjacent elements.
 struct Nest {
   Loop outer, middle, inner;
   Nest(std::array<Loop, 3> loops) {

@@ -8,16 +8,16 @@
 namespace muster::cpu {
 namespace {
 
-/// One sequence of a batch: whether its steps are real.
+/// One sequence of a batch: its steps, real or padding.
 struct Steps {
-  const float* mask;  // null: all are
+  const float* mask;  // null: all are real
   std::int64_t count;
 
   bool real(std::int64_t t) const { return !mask || mask[t] != 0; }
   std::int64_t realCount() const {
     return mask ? std::count_if(mask, mask + count, [](float m) { return m != 0; }) : count;
   }
-  /// -1 where no step is real.
+  /// -1 if no step is real.
   std::int64_t last() const {
     std::int64_t t = count - 1;
     while (t >= 0 && !real(t)) --t;

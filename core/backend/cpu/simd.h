@@ -2,11 +2,11 @@
 
 namespace muster::cpu {
 
-/// Instruction sets that kernels are compiled for, the narrowest first.
+/// Instruction sets that kernels are compiled for, narrowest first.
 enum class InstructionSet { Baseline, Avx2, Avx512 };
 
-/// The widest that this machine has, or less where MUSTER_MAX_CPU_ISA says so: "baseline", "avx2" or
-/// "avx512". Decided once a process, so that a run does not change its rounding halfway.
+/// The widest instruction set of this machine, or less if MUSTER_MAX_CPU_ISA is "baseline", "avx2" or
+/// "avx512". Decided once a process, so rounding does not change within a run.
 InstructionSet instructionSet();
 
 namespace detail {
@@ -23,10 +23,10 @@ template <auto kernel, typename... Args>
 }  // namespace detail
 
 /// Calls `kernel(args...)`, compiled for this machine's instruction set. The kernel and all that it calls in
-/// a loop must be [[gnu::always_inline]], or the baseline code is called. The arguments are copied, so that
-/// the compiler sees that what the kernel writes cannot change them.
+/// a loop must be [[gnu::always_inline]]; otherwise baseline code is called. Arguments are copied, so that
+/// the compiler sees that the kernel's writes cannot change them.
 ///
-/// Plain calls where target_clones would use resolvers that run before a sanitizer is ready.
+/// Not target_clones, whose resolvers run before a sanitizer is ready.
 template <auto kernel, typename... Args>
 auto dispatch(Args... args) {
 #if defined(__x86_64__)

@@ -9,7 +9,7 @@
 namespace muster::cpu {
 namespace {
 
-/// The classes of one place: `count` floats, `stride` apart.
+/// The classes of one position: `count` floats, `stride` apart.
 struct Classes {
   std::int64_t count, stride;
 };

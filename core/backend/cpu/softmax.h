@@ -5,8 +5,8 @@
 
 namespace muster::cpu {
 
-/// Softmax over dimension 1 of [N, C] or [N, C, H, W], over the last of [N, T, F], RowMajor; x and y may be
-/// the same memory.
+/// Softmax over dimension 1 of [N, C] or [N, C, H, W], over the last dimension of [N, T, F], RowMajor; x and
+/// y may be the same memory.
 void softmaxForward(const Tensor& x, Tensor& y, Context& context);
 
 /// gradX_c = y_c (gradY_c - sum_k gradY_k y_k); gradX and gradY may be the same memory.

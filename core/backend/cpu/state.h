@@ -8,14 +8,14 @@
 
 namespace muster::cpu {
 
-/// Memory that a context's plans use one after the other: what one run leaves there, the next may overwrite.
-/// As large as the largest plan made so far wants it.
+/// Memory that the plans of a context share, one after the other: a run may overwrite what another left. As
+/// large as the largest plan needs.
 class Workspace {
  public:
-  /// Called while planning. May move the memory, so plans keep offsets and ask for `data()` in each run.
+  /// Called when planning. May move the memory, so plans keep offsets and call `data()` in each run.
   void reserve(std::size_t bytes) {
     if (bytes <= buffer_.bytes()) return;
-    buffer_ = Buffer();  // both at once would be too much
+    buffer_ = Buffer();  // free first: both buffers at once would take too much memory
     buffer_ = Buffer(bytes, Device::cpu());
   }
   std::byte* data() const { return buffer_.data(); }
@@ -25,14 +25,14 @@ class Workspace {
   Buffer buffer_;
 };
 
-/// What a context keeps for the CPU backend.
+/// The CPU backend's part of a context.
 struct State : detail::BackendState {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   Workspace workspace;
 };
 
-/// Of a context on the CPU.
+/// For a context on the CPU.
 inline State& stateOf(Context& context) {
   return static_cast<State&>(context.backend());
 }

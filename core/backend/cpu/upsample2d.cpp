@@ -10,7 +10,7 @@
 namespace muster::cpu {
 namespace {
 
-/// One direction of an image and what it becomes.
+/// One direction of an image: its size, and the enlarged size.
 struct Axis {
   std::int64_t size, factor;
 };
@@ -30,7 +30,7 @@ struct NearestRule {
       }
   }
 
-  /// Adds to gradX, which is zero.
+  /// Adds to gradX, which is initially zero.
   [[gnu::always_inline]] static void backward(const float* gradY, float* gradX, Axis h, Axis w,
                                               std::int64_t lanes) {
     const std::int64_t wide = w.size * w.factor * lanes;
@@ -61,8 +61,8 @@ struct BilinearRule {
     }
   }
 
-  /// Adds to gradX, which is zero. Pixels at an edge are their own neighbours, so each of the four is added
-  /// by itself.
+  /// Adds to gradX, which is initially zero. Both neighbours of a pixel at an edge are the same, so each of
+  /// the four is added separately.
   [[gnu::always_inline]] static void backward(const float* gradY, float* gradX, Axis h, Axis w,
                                               std::int64_t lanes) {
     const auto add = [lanes](float* to, const float* from, float share) __attribute__((always_inline)) {
@@ -83,7 +83,7 @@ struct BilinearRule {
   }
 };
 
-// The number of lanes is known to the compiler where it is that of a block, or one.
+// The compiler knows the number of lanes if it is that of a block, or one.
 
 template <typename Rule>
 [[gnu::always_inline]] inline void forwardPlane(const float* x, float* y, Axis h, Axis w,
@@ -101,7 +101,7 @@ template <typename Rule>
   Rule::backward(gradY, gradX, h, w, lanes);
 }
 
-/// Calls f(plane of the image, plane of the enlarged one, height, width, lanes) for each plane.
+/// Calls f(plane of the image, plane of the enlarged image, height, width, lanes) for each plane.
 template <typename From, typename To, typename F>
 void forEachPlane(const Tensor& image, const Tensor& enlarged, From* small, To* large, Context& context,
                   F f) {
