@@ -20,7 +20,7 @@ void sumOf(std::span<const Tensor> inputs, Tensor& out, Context& context) {
 void sum(std::span<const Tensor> inputs, Tensor& out, Context& context) {
   require(inputs.size() <= kMostInputs, "sum: {} inputs are more than the {} that a GPU adds at once",
           inputs.size(), kMostInputs);
-  if (inputs.size() == 1) {  // its copy, bit for bit
+  if (inputs.size() == 1) {  // a copy, bit for bit
     if (inputs[0].raw() != out.raw()) copy(inputs[0], out, context);
     return;
   }

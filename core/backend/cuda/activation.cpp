@@ -26,7 +26,7 @@ Function functionOf(Activation activation) {
   throw InvalidArgument(fmt::format("activation: {} is no function of one element", nameOf(activation)));
 }
 
-/// Over dimension 1 of [N, C] or [N, C, H, W], over the last of [N, T, F].
+/// Over dimension 1 of [N, C] or [N, C, H, W], over the last dimension of [N, T, F].
 SoftmaxShape softmaxShapeOf(const Tensor& tensor) {
   const Shape& shape = tensor.shape();
   if (shape.rank() == 3) return {shape[0] * shape[1], shape[2], 1};
@@ -34,7 +34,7 @@ SoftmaxShape softmaxShapeOf(const Tensor& tensor) {
   return {shape[0] * pixels, shape[1], pixels};
 }
 
-/// Sigmoid of 0 is not 0, so what a layout pads would not stay zero.
+/// sigmoid(0) is not 0, so padding of a layout would not stay zero.
 void requireNoPadding(Activation activation, const Tensor& y) {
   require(activation != Activation::Sigmoid || y.storage() == y.elements(),
           "activation: sigmoid of {} is not available on a GPU, whose layouts have no padding",

@@ -12,14 +12,14 @@
 namespace muster::cuda {
 namespace {
 
-/// What the addresses of matrices of so many numbers, one behind the other, are multiples of, in bytes.
+/// Alignment in bytes of consecutive matrices with this number of elements.
 std::uint32_t alignmentOf(std::int64_t elements, MathMode mode) {
   const std::int64_t bytes = elements * (mode == MathMode::BFloat16 ? 2 : 4);
   return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : 2;
 }
 
-/// All heads of all sequences at once: their queries, keys and values are brought together, so that each kind
-/// of product is one call.
+/// All heads of all sequences at once: queries, keys and values are gathered, so that each kind of product is
+/// one call.
 class BatchedAttention final : public AttentionPlan {
  public:
   BatchedAttention(const AttentionShape& shape, bool training, MathMode mode, Context& context)
@@ -77,7 +77,7 @@ class BatchedAttention final : public AttentionPlan {
  private:
   cudaStream_t stream() const { return stateOf(context_).stream(); }
   std::int64_t heads() const { return shape_.batch * shape_.heads; }
-  /// Numbers of all queries, of all keys, or of all values.
+  /// Number of elements of all queries, all keys, or all values.
   std::int64_t part() const { return heads() * shape_.steps * width_; }
   float* queries(const Tensor& all) const { return all.data<float>(); }
   float* keys(const Tensor& all) const { return all.data<float>() + part(); }
@@ -96,7 +96,7 @@ class BatchedAttention final : public AttentionPlan {
             .batch = heads(),
             .alignment = alignment()};
   }
-  /// [steps, steps], perhaps transposed, by [steps, width].
+  /// [steps, steps], possibly transposed, by [steps, width].
   MatmulShape rowsShape(bool transpose) const {
     return {.rows = shape_.steps,
             .columns = width_,

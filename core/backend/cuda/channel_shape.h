@@ -6,7 +6,7 @@
 
 namespace muster::cuda {
 
-/// How the channels of [N, C, ...] lie in a layout, which is row-major or channels-last.
+/// The channels of [N, C, ...] in a layout, row-major or channels-last.
 inline ChannelShape channelShapeOf(const Shape& shape, Layout layout) {
   const std::int64_t pixels = shape.elements() / (shape[0] * shape[1]);
   if (layout == Layout::ChannelsLast) return {shape[0] * pixels, shape[1], 1};

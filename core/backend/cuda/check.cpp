@@ -13,7 +13,7 @@ std::string placed(std::string_view problem, const char* call, const std::source
 }
 
 void forget(cudaError_t error) {
-  // A failed call leaves its error for the next `cudaGetLastError`, which must not take it for its own.
+  // A failed call leaves its error for the next `cudaGetLastError`, which must not report it as its own.
   if (meaningOf(error) != Meaning::FailedForGood) static_cast<void>(cudaGetLastError());
 }
 
@@ -25,7 +25,7 @@ std::string textOf(cudnnStatus_t status) {
   return fmt::format("cuDNN says {} ({})", static_cast<int>(status), dnn().cudnnGetErrorString(status));
 }
 
-/// Runs a check where nothing may be thrown.
+/// Runs a check and logs what it throws.
 template <typename Status>
 void logged(Status status, const char* call) noexcept {
   try {

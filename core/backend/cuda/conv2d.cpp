@@ -11,21 +11,21 @@
 namespace muster::cuda {
 namespace {
 
-/// What a plan that finds nothing within the context's workspace may allocate for itself.
+/// A plan may allocate this much if no algorithm fits the context's workspace.
 constexpr std::size_t kMostOwnWorkspaceBytes = std::size_t{1} << 30;
 
-/// Tensor cores take channels side by side, in fours for TF32 and in eights for bfloat16; cuDNN would reorder
-/// to that inside. Elsewhere its row-major kernels are the faster ones. Not measured yet.
+/// Tensor cores need channels-last, multiples of 4 channels for TF32 and of 8 for bfloat16; otherwise cuDNN
+/// would reorder inside. In other cases its row-major kernels are faster. Not measured yet.
 Layout layoutFor(const Conv2dShape& s, MathMode mode) {
   const std::int64_t group = mode == MathMode::BFloat16 ? 8 : 4;
   const bool full = s.inChannels % group == 0 && s.outChannels % group == 0 && s.groups == 1;
   return mode != MathMode::Float32 && full ? Layout::ChannelsLast : Layout::RowMajor;
 }
 
-/// Images: so few channels leave tensor cores idle, and cuDNN would bring them into another order first.
+/// Images: so few channels leave tensor cores idle, and cuDNN would reorder them first.
 constexpr std::int64_t kMostDirectChannels = 3;
 
-/// Channels-last for its caller where cuDNN does the shape row-major alone.
+/// A channels-last convolution around a row-major plan, for shapes that cuDNN only supports row-major.
 class RowMajorInside final : public Conv2dPlan {
  public:
   RowMajorInside(const Conv2dShape& s, std::unique_ptr<Conv2dPlan> plan, Context& context)
@@ -61,8 +61,8 @@ class RowMajorInside final : public Conv2dPlan {
   Tensor x_, y_;  // row-major
 };
 
-/// None where cuDNN has no deterministic algorithm for one of the passes, as may be with groups or dilation.
-/// A device that fails altogether fails again in what is planned instead.
+/// Null if cuDNN has no deterministic algorithm for a pass, as may happen with groups or dilation. If the
+/// device itself fails, the plan made instead fails again.
 std::unique_ptr<Conv2dPlan> channelsLastPlan(const Conv2dShape& shape, Context& context) {
   try {
     return planDnnConv2d(shape, Layout::ChannelsLast, context.mathMode(), kWorkspaceBytes, context);
@@ -71,7 +71,7 @@ std::unique_ptr<Conv2dPlan> channelsLastPlan(const Conv2dShape& shape, Context& 
   }
 }
 
-/// In the context's mode, and where cuDNN has no algorithm for it in one that multiplies more exactly.
+/// In the context's mode; if cuDNN has no algorithm for it, in a more exact one.
 std::unique_ptr<Conv2dPlan> rowMajorPlan(const Conv2dShape& shape, Context& context) {
   const auto planned = [&](MathMode mode) {
     return planDnnConv2d(shape, Layout::RowMajor, mode, kMostOwnWorkspaceBytes, context);

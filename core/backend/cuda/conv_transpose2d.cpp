@@ -10,7 +10,7 @@
 namespace muster::cuda {
 namespace {
 
-/// A convolution the other way round.
+/// A convolution with forward and backward exchanged.
 class TransposedPlan final : public Conv2dPlan {
  public:
   TransposedPlan(std::unique_ptr<Conv2dPlan> convolution, std::int64_t channels, Context& context)
@@ -56,7 +56,7 @@ class TransposedPlan final : public Conv2dPlan {
 }  // namespace
 
 std::unique_ptr<Conv2dPlan> planConvTranspose2d(const ConvTranspose2dShape& shape, Context& context, Layout) {
-  // Our direct kernels are for first layers: what is backwards here they do slowly.
+  // Our direct kernels are for first layers; their backward pass, needed here, is slow.
   return std::make_unique<TransposedPlan>(planLibraryConv2d(shape.convolution(), context), shape.outChannels,
                                           context);
 }

@@ -28,7 +28,7 @@ void enablePeers(std::span<Context* const> contexts) {
       const DeviceGuard guard(from->device().index());
       const cudaError_t error = cudaDeviceEnablePeerAccess(to->device().index(), 0);
       if (error == cudaErrorPeerAccessAlreadyEnabled)
-        static_cast<void>(cudaGetLastError());  // by an exchange before this one
+        static_cast<void>(cudaGetLastError());  // an earlier exchange has enabled it
       else
         check(error, "cudaDeviceEnablePeerAccess(to->device().index(), 0)");
     }

@@ -10,7 +10,7 @@
 namespace muster::cuda {
 namespace {
 
-/// Blocks that sum parts of a batch: two samples would share one where there are more samples than these.
+/// Number of blocks that sum parts of a batch; with more samples than these, two samples share a block.
 constexpr std::int64_t kMostParts = 256;
 
 DirectCall callOf(const Conv2dShape& s) {
@@ -104,7 +104,7 @@ class DirectConv2d final : public Conv2dPlan {
 bool directConv2dSupports(const Conv2dShape& shape) {
   constexpr auto kMost = std::numeric_limits<int>::max();
   const std::int64_t taps = shape.inChannels * shape.kernel[0] * shape.kernel[1];
-  // The kernels count elements of tensors and of their padded planes in 32 bits.
+  // The kernels index tensors and their padded planes in 32 bits.
   const std::int64_t padded =
       shape.inChannels * (shape.height + 2 * shape.padding[0]) * (shape.width + 2 * shape.padding[1]);
   if (shape.groups != 1 || taps > kMostDirectTaps || padded > kMostSharedBytes ||

@@ -11,9 +11,9 @@
 
 namespace muster::cuda {
 
-// Which of cuDNN's algorithms for convolutions are to be used, and in which order they are tried.
+// Which convolution algorithms of cuDNN are used, and in which order they are tried.
 
-/// How a mode's products may be formed; cuDNN's default takes TF32 for float32 where the GPU has it.
+/// How a mode forms products; cuDNN's default uses TF32 for float32 if the GPU has it.
 inline cudnnMathType_t mathTypeOf(MathMode mode) {
   switch (mode) {
     case MathMode::Float32:
@@ -26,7 +26,7 @@ inline cudnnMathType_t mathTypeOf(MathMode mode) {
   return CUDNN_FMA_MATH;
 }
 
-// Those whose sums are not of the products themselves, which costs them bits.
+// Algorithms that transform their inputs; their sums lose bits.
 inline bool transforms(cudnnConvolutionFwdAlgo_t algorithm) {
   return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_FFT || algorithm == CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING ||
          algorithm == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD ||
@@ -45,15 +45,14 @@ inline bool transforms(cudnnConvolutionBwdFilterAlgo_t algorithm) {
          algorithm == CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED;
 }
 
-/// Whether an algorithm is deterministic and, where the mode asks for exact products, sums the products
-/// themselves.
+/// Whether an algorithm is deterministic and, in Float32 mode, sums the products themselves.
 template <typename Perf>
 bool allowed(const Perf& perf, MathMode mode) {
   return perf.status == CUDNN_STATUS_SUCCESS && perf.determinism == CUDNN_DETERMINISTIC &&
          (mode != MathMode::Float32 || !transforms(perf.algo));
 }
 
-/// What takes every shape without being offered, and is documented to be deterministic.
+/// Supports every shape, is always available, and is documented to be deterministic.
 inline constexpr auto kUsual =
     std::tuple(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1,
                CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
@@ -69,8 +68,8 @@ std::string listOf(const std::vector<Perf>& found) {
   return text.empty() ? "none" : text;
 }
 
-/// What cuDNN offers for a pass, the quickest by its own estimate first, and behind it the usual algorithm
-/// where the offer says nothing of it.
+/// The algorithms that cuDNN offers for a pass, fastest first by its own estimate, then the usual algorithm
+/// if it is not among them.
 template <typename Perf, typename Count, typename Query>
 std::vector<Perf> ask(MathMode mode, Count count, Query query) {
   int most = 0;

@@ -13,15 +13,15 @@
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
 
-// cuDNN's words here: x, w, y and their derivatives dx, dw, dy; a filter is a weight.
+// This file uses cuDNN's names: x, w, y and their gradients dx, dw, dy; a filter is a weight.
 
 namespace muster::cuda {
 namespace {
 
-/// A tensor as cuDNN is to see it, where that is not how it lies: in another order, or rounded to bfloat16.
+/// A copy of a tensor in another order or rounded to bfloat16, if cuDNN needs one.
 class Staging {
  public:
-  /// @param ordered  whether it needs a place to be put into another order as float32.
+  /// @param ordered  whether it needs a float32 copy in another order.
   Staging(std::int64_t elements, bool ordered, bool rounded, Device device)
       : ordered_(ordered ? static_cast<std::size_t>(elements) * sizeof(float) : 0, device),
         rounded_(rounded ? static_cast<std::size_t>(elements) * 2 : 0, device) {}
@@ -35,8 +35,7 @@ class Staging {
 
 class DnnConv2d final : public Conv2dPlan {
  public:
-  /// @param mostWorkspace  bytes; where it is more than the context's, the plan may have a workspace of its
-  /// own.
+  /// @param mostWorkspace  bytes; if more than the context's workspace, the plan may allocate its own.
   DnnConv2d(const Conv2dShape& s, Layout layout, MathMode mode, std::size_t mostWorkspace, Context& context)
       : shape_(s),
         layout_(layout),
@@ -64,7 +63,7 @@ class DnnConv2d final : public Conv2dPlan {
                        static_cast<int>(forward_), static_cast<int>(data_), static_cast<int>(filter_));
   }
 
-  /// Where nothing is staged on the way: both would use the same places, or a workspace of the plan's own.
+  /// Only without copies: both gradients would use the same copies, or the plan's own workspace.
   bool gradientsApart() const override { return !bf16() && !lastChannels() && ownWorkspace_.bytes() == 0; }
 
   bool fuse(Activation activation) override {
@@ -144,7 +143,7 @@ class DnnConv2d final : public Conv2dPlan {
                                                 workspaceBytes_, &zero, w_.get(), dw);
   }
 
-  /// Memory to try the calls on while planning.
+  /// Memory for trial calls when planning.
   struct Trial {
     Trial(const Conv2dShape& s, std::size_t size, const State& state)
         : x(static_cast<std::size_t>(s.input().elements()) * size, state.device()),
@@ -158,14 +157,14 @@ class DnnConv2d final : public Conv2dPlan {
 
   void setWorkspace(std::size_t bytes) {
     if (bytes == workspaceBytes_) return;
-    ownWorkspace_ = Buffer();  // both at once would be too much
+    ownWorkspace_ = Buffer();  // free first: both at once would take too much memory
     workspaceBytes_ = kWorkspaceBytes;
     if (bytes > kWorkspaceBytes) ownWorkspace_ = Buffer(bytes, context_.device());
     workspaceBytes_ = bytes;
   }
 
-  /// Runs a call with at least `bytes` of workspace, which stays as it was where that is not to be had or the
-  /// call refuses.
+  /// Runs a call with at least `bytes` of workspace; the workspace does not change if it cannot be allocated
+  /// or the call refuses.
   template <typename Run>
   cudnnStatus_t tryWith(std::size_t bytes, Run run) {
     const std::size_t before = workspaceBytes_;
@@ -180,8 +179,8 @@ class DnnConv2d final : public Conv2dPlan {
     return status;
   }
 
-  /// The first of `found` that is allowed, fits the context's workspace, else `mostWorkspace`, and runs: what
-  /// is offered may still refuse. What one needs is asked again with its way to multiply set.
+  /// The first of `found` that is allowed, fits the context's workspace or else `mostWorkspace`, and runs: an
+  /// offered algorithm may still refuse. Its workspace is queried again after its math type is set.
   template <typename Perf, typename BytesOf, typename Run>
   auto firstUsable(std::vector<Perf> found, cudnnConvolutionDescriptor_t convolution,
                    std::size_t mostWorkspace, const char* pass, BytesOf bytesOf, Run run) {
@@ -263,7 +262,7 @@ class DnnConv2d final : public Conv2dPlan {
         });
   }
 
-  /// What follows the product, which lies in y or, in bfloat16, in its place.
+  /// Runs after the product, which is in y or, with bfloat16, in its copy.
   void finish(const Tensor& bias, Tensor& y) {
     const float* const added = bias.defined() ? bias.data<float>() : nullptr;
     if (!bf16() && !added && !relu_) return;
@@ -302,7 +301,7 @@ class DnnConv2d final : public Conv2dPlan {
     return to;
   }
 
-  /// And back.
+  /// The reverse of `filterOf`.
   cudaError_t fromFilter(const void* filter, Tensor& gradWeight) const {
     float* const to = gradWeight.data<float>();
     const cudaStream_t stream = state().stream();
@@ -325,7 +324,7 @@ class DnnConv2d final : public Conv2dPlan {
   cudnnConvolutionBwdDataAlgo_t data_{};
   cudnnConvolutionBwdFilterAlgo_t filter_{};
   std::size_t workspaceBytes_ = kWorkspaceBytes;  // what the calls may use
-  Buffer ownWorkspace_;                           // where that is more than the context has
+  Buffer ownWorkspace_;                           // if the context's is too small
   bool relu_ = false;
 };
 

@@ -7,14 +7,13 @@
 
 namespace muster::cuda {
 
-/// cuDNN's convolution of activations in `layout`, in one math mode. ReLU is taken over.
-/// @param mostWorkspace  bytes; where it is more than the context's, the plan may have a workspace of its
-/// own.
-/// @throws DeviceFailure where cuDNN has no deterministic algorithm for one of the passes.
+/// cuDNN's convolution of activations in `layout`, in one math mode. Includes ReLU.
+/// @param mostWorkspace  bytes; if more than the context's workspace, the plan may allocate its own.
+/// @throws DeviceFailure if cuDNN has no deterministic algorithm for a pass.
 std::unique_ptr<Conv2dPlan> planDnnConv2d(const Conv2dShape& shape, Layout layout, MathMode mode,
                                           std::size_t mostWorkspace, Context& context);
 
-/// cuDNN's in the layout that suits shape and mode, or in what it has.
+/// cuDNN's convolution in the best layout for shape and mode, or in the one that it supports.
 std::unique_ptr<Conv2dPlan> planLibraryConv2d(const Conv2dShape& shape, Context& context);
 
 }  // namespace muster::cuda

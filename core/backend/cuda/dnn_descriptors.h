@@ -5,9 +5,9 @@
 
 namespace muster::cuda {
 
-// What cuDNN is told of a convolution; no GPU is needed to make these. Layouts are row-major and
-// channels-last. They throw InvalidArgument for sizes that do not fit 32 bits, and what a call of cuDNN's
-// that fails means.
+// cuDNN's descriptors of a convolution, for row-major and channels-last layouts; creating them needs no GPU.
+// These functions throw InvalidArgument for sizes that do not fit 32 bits, and the exception of a failed
+// cuDNN call.
 
 TensorOwner makeTensor(const Shape& shape, Layout layout, cudnnDataType_t type);
 FilterOwner makeFilter(const Shape& shape, Layout layout, cudnnDataType_t type);

@@ -17,7 +17,8 @@ Inputs<float> tableOf(std::span<const Tensor> tensors) {
   return table;
 }
 
-/// More inputs than a launch takes are folded in turns, each beginning with what the ones before have given.
+/// If there are more inputs than a launch takes, they are folded in several launches, each starting from the
+/// previous result.
 void fold(Fold rule, std::span<const Tensor> x, double factor, Tensor& y, Context& context) {
   const cudaStream_t stream = stateOf(context).stream();
   Inputs<float> table = tableOf(x.first(std::min(x.size(), kAtOnce)));
@@ -34,8 +35,8 @@ void fold(Fold rule, std::span<const Tensor> x, double factor, Tensor& y, Contex
   }
 }
 
-/// Calls f(some inputs, the place of `input` among them, what they apply to) until all have had their turn;
-/// the place is outside of them where it is among others.
+/// Calls f(some inputs, the index of `input` among them, what they apply to) until all inputs were passed;
+/// the index is out of range if `input` is not among them.
 template <typename F>
 void inTurns(std::span<const Tensor> x, std::size_t input, const Tensor& gradY, const Tensor& gradX, F f) {
   const float* from = gradY.data<float>();

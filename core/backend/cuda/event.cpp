@@ -48,8 +48,7 @@ class CudaEvent final : public detail::BackendEvent {
   }
 
  private:
-  /// Who waits looks at the event over and over, which is the quickest, and sleeps where there are more
-  /// contexts with steps to wait for than cores to do so.
+  /// A waiting thread spins, which is fastest, or sleeps if there are more contexts with layers than cores.
   static EventOwner makeOn(Device device) {
     const DeviceGuard guard(device.index());
     const unsigned how =
@@ -81,7 +80,7 @@ class CudaGraph final : public detail::BackendGraph {
   }
 
   void abandonCapture() noexcept override {
-    cudaGraph_t recorded = nullptr;  // none where the capture had become invalid
+    cudaGraph_t recorded = nullptr;  // null if the capture was invalidated
     MUSTER_CUDA_LOG(cudaStreamEndCapture(static_cast<State&>(context_.backend()).stream(), &recorded));
     if (recorded) MUSTER_CUDA_LOG(cudaGraphDestroy(recorded));
   }

@@ -43,7 +43,7 @@ class KernelLayerNorm final : public LayerNormPlan {
   LayerNormCall call() const {
     return {shape_.rows, shape_.features, shape_.epsilon, reinterpret_cast<RowMoments*>(moments_.data())};
   }
-  /// Null where it is not there.
+  /// Null for an undefined tensor.
   const float* parameter(const char* name, const Tensor& tensor) const {
     if (!tensor.defined()) return nullptr;
     expect(name, tensor, {shape_.features});

@@ -16,7 +16,7 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-/// Where the first `python3` in PATH is installed, its virtual environment if it is of one; "" without.
+/// The installation prefix of the first `python3` in PATH, or its virtual environment; "" if there is none.
 std::string pythonPrefix() {
   std::istringstream path(variable("PATH"));
   for (std::string folder; std::getline(path, folder, ':');)

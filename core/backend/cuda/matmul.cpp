@@ -8,8 +8,8 @@
 #include "muster/core/base/detail/vendor_call.h"
 #include "muster/core/base/error.h"
 
-// Row-major d = a b is column-major d' = b' a', where x' is x as column-major memory reads it: so cuBLASLt's
-// first matrix is our b, its second our a, and its rows are our columns.
+// Row-major d = a b is column-major d' = b' a', where x' is the memory of x read as column-major. So
+// cuBLASLt's first matrix is our b, its second our a, and its rows are our columns.
 
 namespace muster::cuda {
 namespace {
@@ -47,7 +47,7 @@ PreferenceOwner makePreference(std::uint32_t alignment) {
   auto preference = make<PreferenceOwner>(
       [](auto* made) { MUSTER_CUDA_CHECK(blas().cublasLtMatmulPreferenceCreate(made)); });
   set(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kWorkspaceBytes});
-  // Not the scheme that adds parts to the result in place.
+  // Without the scheme that adds parts to the result in place.
   set(preference.get(), CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   for (auto attribute :
@@ -76,7 +76,8 @@ Matmul::Matmul(State& state, MathMode mode, const MatmulShape& s, Epilogue epilo
   const auto factors = mode == MathMode::BFloat16 ? CUDA_R_16BF : CUDA_R_32F;
   const auto compute = mode == MathMode::TensorFloat32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   std::string why = choose(compute, factors, s, epilogue);
-  if (epilogue != Epilogue::None) return;  // a product without it comes before one that is slower
+  if (epilogue != Epilogue::None)
+    return;  // the caller prefers this mode without the epilogue to a slower mode
   if (!supported_ && mode == MathMode::TensorFloat32)
     why += ", " + choose(CUBLAS_COMPUTE_32F, factors, s, epilogue);
   if (!supported_)
@@ -93,7 +94,7 @@ std::string Matmul::choose(cublasComputeType_t compute, cudaDataType_t factors, 
       epilogue == Epilogue::Bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
   if (epilogue == Epilogue::Bias) {
     set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
-    // The choice may depend on how the bias lies: so, until there is one.
+    // The heuristics may depend on the bias's alignment; this address stands for it.
     const void* const standIn = static_cast<const std::byte*>(state_->workspace()) + s.alignment;
     set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, standIn);
   }

@@ -10,12 +10,12 @@
 
 namespace muster::cuda {
 
-/// Row-major d[rows, columns] = a b^T or a^T b or a b, each as it lies in memory.
+/// Row-major d[rows, columns] = a b^T, a^T b or a b.
 struct MatmulShape {
   std::int64_t rows, columns, inner;
-  bool transposeA = false;  ///< a lies as [inner, rows], else [rows, inner]
-  bool transposeB = false;  ///< b lies as [columns, inner], else [inner, columns]
-  /// That many products, whose matrices lie one after the other.
+  bool transposeA = false;  ///< a is [inner, rows] in memory, else [rows, inner]
+  bool transposeB = false;  ///< b is [columns, inner] in memory, else [inner, columns]
+  /// Number of products, with consecutive matrices.
   std::int64_t batch = 1;
   /// All addresses are multiples of this, in bytes: 2, 4, 8 or 16.
   std::uint32_t alignment = 16;
@@ -26,14 +26,14 @@ enum class Epilogue {
   Bias,  ///< adds bias[columns]
 };
 
-/// A matrix product by cuBLASLt, planned: the algorithm is the first that its heuristics give for the shape,
-/// the math mode and the context's workspace. a and b are float32, or bfloat16 in that mode; d and bias
-/// float32. Where cuBLASLt has none for TensorFloat32, float32 is multiplied as it is.
+/// A planned matrix product of cuBLASLt: the first algorithm that its heuristics return for the shape, the
+/// math mode and the context's workspace. a and b are float32, or bfloat16 in that mode; d and bias are
+/// float32. If cuBLASLt has no algorithm for TensorFloat32, factors are not rounded.
 class Matmul {
  public:
-  /// @throws DeviceFailure where cuBLASLt has no algorithm without an epilogue.
+  /// @throws DeviceFailure if cuBLASLt has no algorithm even without an epilogue.
   Matmul(State& state, MathMode mode, const MatmulShape& shape, Epilogue epilogue);
-  /// Whether cuBLASLt has an algorithm for this; without an epilogue it always has.
+  /// Whether cuBLASLt has an algorithm for this; always true without an epilogue.
   bool supported() const { return supported_; }
   void run(const void* a, const void* b, const float* bias, float* d) { multiply(a, b, bias, 0, d); }
   /// Adds the product to d.
@@ -41,7 +41,7 @@ class Matmul {
 
  private:
   void multiply(const void* a, const void* b, const float* bias, float keep, float* d);
-  /// Plans with an algorithm that multiplies so; "", or what cuBLASLt said where it has none.
+  /// Chooses an algorithm for these types. @return "", or cuBLASLt's message if there is none.
   std::string choose(cublasComputeType_t compute, cudaDataType_t factors, const MatmulShape& shape,
                      Epilogue epilogue);
 
@@ -49,16 +49,17 @@ class Matmul {
   std::uint32_t alignment_;
   bool supported_ = false;
   MatmulOwner description_;
-  MatrixOwner first_, second_, result_;  // as cuBLASLt takes them, column-major
+  MatrixOwner first_, second_, result_;  // in cuBLASLt's column-major view
   cublasLtMatmulAlgo_t algorithm_{};
 };
 
-/// A factor of a product as the math mode takes it: itself, or rounded to bfloat16 in memory planned for it.
+/// A factor of a product in the math mode's type: the tensor itself, or a copy rounded to bfloat16 in planned
+/// memory.
 class Factor {
  public:
   Factor(std::int64_t elements, const State& state, MathMode mode);
 
-  /// Whether it has a place of its own, where `of` leaves what it gives.
+  /// Whether `of` writes a rounded copy.
   bool rounds() const { return rounded_.bytes() > 0; }
   const void* of(const float* elements, cudaStream_t stream) const;
   const void* of(const Tensor& tensor, cudaStream_t stream) const { return of(tensor.data<float>(), stream); }
@@ -68,8 +69,8 @@ class Factor {
   Buffer rounded_;
 };
 
-/// make(mode) with the context's math mode, and with TensorFloat32 where cuBLASLt lacks one of its products
-/// of bfloat16.
+/// make(mode) with the context's math mode; with TensorFloat32 if cuBLASLt lacks one of its bfloat16
+/// products.
 template <typename Make>
 auto planProducts(const State& state, Make make) {
   if (state.mathMode() != MathMode::BFloat16) return make(state.mathMode());

@@ -3,9 +3,9 @@
 #include "muster/core/device/detail/cuda.h"
 
 // Note [Plain allocation]
-// Memory comes from cudaMalloc and goes with cudaFree: it is planned once, so its speed does not count; a
-// Buffer has no stream, and may outlive the context on whose stream a stream-ordered one would have to be
-// freed; and cudaFree waits for the kernels that still use the memory.
+// Memory comes from cudaMalloc and is freed by cudaFree. It is planned once, so their speed does not matter,
+// and cudaFree waits for kernels that still use it. Not stream-ordered: a Buffer has no stream, and may
+// outlive the context whose stream would free it.
 
 namespace muster::cuda {
 namespace {
@@ -22,7 +22,7 @@ std::byte* orOutOfMemory(cudaError_t error, void* data, std::string_view where, 
   return static_cast<std::byte*>(data);
 }
 
-/// Enqueues a copy; between two GPUs directly where they can, else by way of the host, which CUDA sees to.
+/// Enqueues a copy; CUDA copies between two GPUs directly if it can, else through the host.
 void enqueueCopy(Place source, Place target, std::size_t bytes, cudaStream_t stream) {
   if (bytes == 0) return;
   if (!source.device.isCpu() && !target.device.isCpu() && source.device != target.device) {
@@ -40,15 +40,15 @@ Device gpuOf(const Place& source, const Place& target) {
   return target.device.isCpu() ? source.device : target.device;
 }
 
-/// Waits for this thread's own stream, which waits for no other.
+/// Waits for this thread's own stream, which depends on no other.
 void finishOwnStream() {
   MUSTER_CUDA_CHECK(cudaStreamSynchronize(cudaStreamPerThread));
 }
 
-/// A device for calls that need one and care not which: the current one, or the first that is in use, so that
-/// a thread that has chosen none opens no context on a GPU that nobody works with.
+/// A device for calls that need any one: the current device, or the first one in use, so that a thread that
+/// selected none creates no context on an unused GPU.
 int anyInUse() {
-  const int count = deviceCount().count;  // counted before anything else is asked of CUDA
+  const int count = deviceCount().count;  // before any other call of CUDA
   int current = 0;
   MUSTER_CUDA_CHECK(cudaGetDevice(&current));
   if (inUse(current)) return current;

@@ -10,18 +10,18 @@
 #include "muster/core/tensor/device_copies.h"
 
 // Note [NCCL only copies]
-// NCCL could add up as well, in rings, trees or switches, whichever it finds best for the size and the
-// machine. Then sums would be formed in an order that is not known. So it is the road alone, by its sends and
-// receives, and each slice is added up by our own kernel in a fixed order. As many bytes travel as in a ring.
+// NCCL could also add, in rings, trees or switches, as it finds best for size and machine; then the order of
+// sums would be unknown. So it is only a transport, by its sends and receives, and our own kernels add each
+// slice in a fixed order. As many bytes are sent as in a ring.
 
 namespace muster::cuda {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 60s;  // for communicators to find each other
-constexpr auto kNap = 20us;      // between two looks
-constexpr int kOldest = 21400;   // the first version with communicators that do not block
+constexpr auto kPatience = 60s;  // time limit for connecting communicators
+constexpr auto kNap = 20us;      // between two polls
+constexpr int kOldest = 21400;   // the first version with nonblocking communicators
 
 #define MUSTER_NCCL_FUNCTIONS(FUNCTION) \
   FUNCTION(ncclCommAbort)               \
@@ -63,7 +63,7 @@ const NcclLibrary& nccl() {
   return library;
 }
 
-/// What has only begun is looked after by `await`.
+/// Accepts calls in progress; `await` waits for them.
 void check(ncclResult_t result, const char* call) {
   if (result == ncclSuccess || result == ncclInProgress) return;
   throw DeviceFailure(fmt::format("NCCL says {} ({}), in {}", static_cast<int>(result),
@@ -72,7 +72,7 @@ void check(ncclResult_t result, const char* call) {
 
 #define MUSTER_NCCL_CHECK(call) check((call), #call)
 
-/// The calls between a beginning and an end reach NCCL together. They are ended whatever is thrown.
+/// NCCL gets the calls between group start and end together. The group is ended even if a call throws.
 template <typename Calls>
 void inGroup(Calls calls) {
   MUSTER_NCCL_CHECK(nccl().ncclGroupStart());
@@ -108,7 +108,7 @@ class NcclCopies final : public DeviceCopies {
           MUSTER_NCCL_CHECK(nccl().ncclCommFinalize(communicator));
       });
       await(lock, std::chrono::steady_clock::now() + kPatience);
-      aborted_ = true;  // whatever they say, they are gone then
+      aborted_ = true;  // aborted even if a call fails
       forEach([](ncclComm_t communicator) { MUSTER_NCCL_CHECK(nccl().ncclCommDestroy(communicator)); });
     } catch (const std::exception& error) {
       logWarning("{}", error.what());
@@ -142,7 +142,7 @@ class NcclCopies final : public DeviceCopies {
   }
 
  private:
-  /// All communicators that there are, also where one throws. @throws what the first one did.
+  /// Calls for all communicators, even if one call throws. @throws the first exception.
   template <typename Call>
   void forEach(Call call) {
     std::exception_ptr first;
@@ -163,7 +163,7 @@ class NcclCopies final : public DeviceCopies {
     inGroup([&] {
       for (int rank = 0; rank < ranks; ++rank) {
         const auto r = static_cast<std::size_t>(rank);
-        const DeviceGuard current(contexts_[r]->device().index());  // which becomes the rank's
+        const DeviceGuard current(contexts_[r]->device().index());  // stays the rank's device
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         config.blocking = 0;
         MUSTER_NCCL_CHECK(nccl().ncclCommInitRankConfig(&communicators_[r], ranks, id, rank, &config));
@@ -171,7 +171,7 @@ class NcclCopies final : public DeviceCopies {
     });
   }
 
-  /// Looks until NCCL has taken over what was called, and lets others abort it meanwhile.
+  /// Polls until NCCL has accepted the call; other threads may abort it meanwhile.
   void await(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point deadline) {
     for (auto* const& communicator : communicators_)
       for (;;) {

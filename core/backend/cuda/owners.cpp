@@ -5,7 +5,7 @@
 namespace muster::cuda {
 namespace {
 
-// The runtime has no such question; its driver, which is not linked, has.
+// The runtime has no such query; the driver, which is not linked, has one.
 template <typename Function>
 Function* driverFunction(const char* name) {
   void* function = nullptr;
@@ -32,7 +32,7 @@ bool inUse(int device) {
   CUdevice handle = 0;
   unsigned flags = 0;
   int active = 0;
-  // A device that cannot be asked is put back all the same, and CUDA says what is wrong with it.
+  // If the query fails, the device is restored anyway, and CUDA will report the error.
   return handleOf(&handle, device) != CUDA_SUCCESS || stateOf(handle, &flags, &active) != CUDA_SUCCESS ||
          active != 0;
 }

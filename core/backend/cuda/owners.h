@@ -5,17 +5,17 @@
 
 #include "muster/core/backend/cuda/check.h"
 
-// Move-only owners of the vendors' objects. Creation checks, destruction logs. Each is destroyed on its own
-// device: whoever holds them makes that the current one first (`DeviceGuard`).
+// Move-only owners of vendor objects. Creation checks, destruction logs. Each is destroyed on its own device:
+// the holder selects that device first (`DeviceGuard`).
 
 namespace muster::cuda {
 
-/// Whether this process has used the device. To make one that it has not the current one would open a context
-/// there, which takes hundreds of megabytes of its memory.
+/// Whether this process has used the device. Selecting an unused device would create a CUDA context there,
+/// which takes hundreds of megabytes of its memory.
 bool inUse(int device);
 
-/// Makes a device the calling thread's current one and puts back what was there, where that is in use: a
-/// thread that has never chosen a device is given the first one.
+/// Selects a device for the calling thread and restores the previous one, if that is in use: a thread that
+/// has never selected a device reports the first one.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device) {
@@ -35,7 +35,7 @@ class DeviceGuard {
   bool changed_ = false;
 };
 
-/// Owns a handle that `Deleter` frees.
+/// Owns a handle; `Deleter` frees it.
 template <typename Handle, typename Deleter>
 using Owner = std::unique_ptr<std::remove_pointer_t<Handle>, Deleter>;
 
@@ -73,7 +73,8 @@ using TensorOwner = Owner<cudnnTensorDescriptor_t, FreeTensor>;
 using FilterOwner = Owner<cudnnFilterDescriptor_t, FreeFilter>;
 using ConvolutionOwner = Owner<cudnnConvolutionDescriptor_t, FreeConvolution>;
 
-/// What `create` makes in its argument, as in `make<EventOwner>([](auto* e) { MUSTER_CUDA_CHECK(...(e)); })`.
+/// What `create` creates in its argument, as in `make<EventOwner>([](auto* e) { MUSTER_CUDA_CHECK(...(e));
+/// })`.
 template <typename OwnerType, typename Create>
 OwnerType make(Create create) {
   typename OwnerType::pointer handle = nullptr;

@@ -17,8 +17,8 @@ Tensor emptyOn(const State& state, const Shape& shape) {
   return Tensor::empty(shape, DType::Float32, state.device());
 }
 
-/// The products of a layer, as they lie: time first. A step's rows begin where those of the step before end,
-/// so their addresses are multiples of what a step's numbers are.
+/// The products of a layer, time first. The rows of a step follow those of the previous step, so the size of
+/// a step decides their alignment.
 struct Products {
   Products(State& state, MathMode mode, const RecurrentShape& s, bool training)
       : inputWithBias(state, mode, forwardInput(s), Epilogue::Bias),
@@ -66,7 +66,7 @@ struct Products {
   std::optional<Matmul> gradState, gradInput, inputWeight, stateWeight;  // training only
 };
 
-/// What the products read, as the math mode takes it.
+/// The products' factors in the math mode's type.
 struct Factors {
   Factors(const State& state, MathMode mode, const RecurrentShape& s, bool training)
       : input(s.steps * s.batch * s.features, state, mode),
@@ -80,8 +80,8 @@ struct Factors {
   Factor input, inputWeight, stateWeight, step, gradStep, gradGates, gradProducts, states;
 };
 
-/// What the cells share: the order of things, masks, and the products over all steps. Inside, everything lies
-/// as [T, N, ...], as on the CPU.
+/// Shared by the cells: memory order, masks, and the products over all steps. All internal tensors are [T, N,
+/// ...], as on the CPU.
 class RecurrentLoop : public RecurrentPlan {
  public:
   RecurrentLoop(const RecurrentShape& s, bool training, MathMode mode, Context& context)
@@ -146,11 +146,12 @@ class RecurrentLoop : public RecurrentPlan {
   }
 
  protected:
-  /// Gates and states of step t, whose gates hold the input's part.
+  /// Computes gates and states of step t; its gates hold the input's part.
   virtual void forwardStep(std::int64_t t, const RecurrentWeights& weights, const void* stateWeight,
                            const StepCall& call) = 0;
-  /// From the gradient by the state behind step t to that before it, but for what goes through the product,
-  /// and to those by its gates. gradY: null where only the last state was given out.
+  /// Turns the gradient by the state after step t into that by the state before it (without the part through
+  /// the product) and those by its gates.
+  /// @param gradY  null if only the last state was the output.
   virtual void backwardStep(std::int64_t t, const StepCall& call, const float* gradY) = 0;
   virtual void startBackward(const Tensor& gradY) {
     shape_.sequences ? setZero(gradState_, context_) : copy(gradY, gradState_, context_);
@@ -172,7 +173,7 @@ class RecurrentLoop : public RecurrentPlan {
   float* ofStep(const Tensor& tensor, std::int64_t t) const {
     return tensor.data<float>() + t * shape_.batch * tensor.shape()[2];
   }
-  /// Before step t, and so behind step t - 1.
+  /// The states before step t (after step t - 1).
   float* states(std::int64_t t) const { return ofStep(states_, t); }
   const void* stateFactor(std::int64_t t) const { return factors_.step.of(states(t), stream()); }
 
@@ -254,8 +255,8 @@ class LstmPlan final : public RecurrentLoop {
   Tensor gradCell_;  // [N, units]; training only
 };
 
-/// Of r and z the gradients by the input's and by the state's part are the same, n's differ by r: both are
-/// kept whole, so that each product has all gates.
+/// The gradients by the input's and by the state's part are equal for r and z and differ by r for n. Both are
+/// stored completely, so that each product has all gates.
 class GruPlan final : public RecurrentLoop {
  public:
   GruPlan(const RecurrentShape& shape, bool training, MathMode mode, Context& context)
@@ -294,7 +295,7 @@ class GruPlan final : public RecurrentLoop {
   Tensor stateParts_;    // [N, columns], of one step
   Tensor candidates_;    // [T, N, units]: Un h + un
   Tensor gradProducts_;  // like gates_; training only
-  Tensor biasSums_;      // [columns], of which n's are asked for; training only
+  Tensor biasSums_;      // [columns], of which only n's are used; training only
 };
 
 }  // namespace

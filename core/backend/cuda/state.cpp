@@ -22,7 +22,7 @@ MathMode resolve(Device device, bool fast, std::optional<MathMode> mode) {
   return *mode;
 }
 
-/// Streams that wait neither for the legacy default stream nor it for them.
+/// A stream that does not synchronise with the legacy default stream.
 StreamOwner makeStream() {
   return make<StreamOwner>(
       [](auto* stream) { MUSTER_CUDA_CHECK(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking)); });
@@ -43,8 +43,7 @@ void requirePresent(Device device) {
                                             device.toString(), there.count - 1));
 }
 
-/// A program may have no code for a GPU that it finds: it was made for others, and the driver cannot compile
-/// its PTX.
+/// A program may have no code for a GPU: it was built for others, and the driver cannot compile its PTX.
 void requireCode(Device device) {
   const cudaError_t error = findCode();
   const Meaning meaning = meaningOf(error);
@@ -57,8 +56,8 @@ void requireCode(Device device) {
                   device.toString(), properties.major, properties.minor, cudaGetErrorString(error)));
 }
 
-/// With CUDA's 8 connections to a GPU, streams share some, and one's work then waits for another's. The
-/// driver reads the number when the process first uses it.
+/// Streams share CUDA's 8 default connections to a GPU, and work on a shared one waits for other work. The
+/// driver reads the variable when the process first uses it.
 void askForConnections() {
   static const int done = ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   static_cast<void>(done);
@@ -68,8 +67,7 @@ std::atomic<int> statesWithLayers{0};
 
 }  // namespace
 
-// Devices do not go: once they were counted, an error of CUDA's is a call's that fails, and not that there
-// are none.
+// Devices do not disappear: after they were counted, an error of CUDA is a failed call, not a missing device.
 DeviceCount deviceCount() {
   static std::atomic<int> counted{0};
   if (const int count = counted; count > 0) return {.count = count, .whyNone = ""};
@@ -139,7 +137,7 @@ State::State(Device device, std::optional<MathMode> mode, bool layers)
 
 State::~State() {
   if (main_.dnn) --statesWithLayers;
-  // Handles and memory go only when nothing uses them any more, and on their own device.
+  // Handles and memory are freed after their last use, with their own device selected.
   MUSTER_CUDA_LOG(cudaSetDevice(device_.index()));
   MUSTER_CUDA_LOG(cudaStreamSynchronize(main_.stream.get()));
   if (side_) MUSTER_CUDA_LOG(cudaStreamSynchronize(side_->stream.get()));
@@ -188,7 +186,7 @@ const std::byte* State::readResult(std::size_t bytes) {
 
 std::byte* State::message(std::size_t bytes) {
   if (bytes > message_.bytes()) {
-    message_ = Buffer();  // both at once would be too much
+    message_ = Buffer();  // free first: both at once would take too much memory
     message_ = Buffer(bytes, device_);
   }
   return message_.data();

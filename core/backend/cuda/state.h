@@ -11,9 +11,9 @@
 namespace muster::cuda {
 
 // Note [Memory of a context that never moves]
-// A captured graph holds the addresses that were used while it was captured. So what operations share in a
-// context is allocated with it, once, and plans choose what fits: algorithms take at most `kWorkspaceBytes`,
-// reductions at most `kScratchBytes` for their partial sums.
+// A captured graph holds the addresses used during capture. So memory that operations share is allocated
+// once, with the context, and plans choose what fits: algorithms take at most `kWorkspaceBytes`, reductions
+// at most `kScratchBytes` for their partial sums.
 
 inline constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kScratchBytes = std::size_t{1} << 20;
@@ -30,7 +30,7 @@ struct ComputeStream {
   Buffer scratch, counters;
 };
 
-/// What a context keeps for the CUDA backend. Made and destroyed with its device current.
+/// The CUDA backend's part of a context. Created and destroyed with its device current.
 class State final : public detail::BackendState {
  public:
   State(Device device, std::optional<MathMode> mode, bool layers);
@@ -46,9 +46,9 @@ class State final : public detail::BackendState {
   void joinSideStream() override;
 
   Device device() const { return device_; }
-  /// Whether the GPU can round factors to TensorFloat32, whatever the mode.
+  /// Whether the GPU can round factors to TensorFloat32, in any mode.
   bool hasTensorFloat32() const { return tensorFloat32_; }
-  /// How many there are in the process with layers: those whose threads wait for steps.
+  /// Number of contexts with layers in the process: their threads wait for steps.
   static int withLayers();
   cudaStream_t stream(Stream stream) const {
     return (stream == Stream::Compute ? current_->stream : copy_).get();
@@ -65,23 +65,21 @@ class State final : public detail::BackendState {
     return current_->dnn.get();
   }
 
-  /// For what a library asks for while one call runs on the compute stream.
+  /// Scratch memory of a library during one call on the current stream.
   void* workspace() const {
     requireLayers();
     return current_->workspace.data();
   }
-  /// For the partial results of one operation on the compute stream, in 8-byte numbers.
+  /// For the partial results of one operation on the current stream, in 8-byte numbers.
   double* scratch() const { return reinterpret_cast<double*>(current_->scratch.data()); }
-  /// The first of kSumCounters counters of finished blocks; zero, and zero again after each kernel that uses
-  /// them.
+  /// The first of kSumCounters counters of finished blocks; zero before and after each kernel that uses them.
   std::uint32_t* counters() const { return reinterpret_cast<std::uint32_t*>(current_->counters.data()); }
   PartialSums partialSums() const { return {scratch(), counters()}; }
-  /// Where an operation leaves a result on the device that its caller waits for, and where the host reads it.
+  /// An operation writes a result for its caller here on the device; `readResult` copies it.
   std::byte* deviceResult() const { return deviceResult_.data(); }
-  /// Copies the first `bytes` of `deviceResult()` to the host and waits for them. Not while capturing.
+  /// Copies the first `bytes` of `deviceResult()` to the host and waits. Not while capturing.
   const std::byte* readResult(std::size_t bytes);
-  /// Memory for a threshold message on its way between device and host, at least `bytes`. Not while
-  /// capturing.
+  /// Memory for a threshold message between device and host, at least `bytes`. Not while capturing.
   std::byte* message(std::size_t bytes);
 
  private:
@@ -100,8 +98,8 @@ class State final : public detail::BackendState {
   Buffer deviceResult_, hostResult_, message_;
 };
 
-/// Of a context on a GPU, which becomes the calling thread's current device: contexts belong to a thread, so
-/// this changes nothing but at the first call.
+/// For a context on a GPU; selects that GPU for the calling thread. A context belongs to one thread, so only
+/// the first call has an effect.
 State& stateOf(Context& context);
 
 }  // namespace muster::cuda

@@ -13,7 +13,7 @@
 namespace muster::cuda {
 namespace {
 
-/// Copies host memory that nobody changes before the copy is done.
+/// Copies host memory that does not change before the copy is done.
 void upload(const void* from, void* to, std::size_t bytes, State& state) {
   MUSTER_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, state.stream()));
 }
@@ -22,13 +22,13 @@ std::size_t mapBytes(const ThresholdMessage& message) {
   return message.words.size() * sizeof(std::uint32_t);
 }
 
-/// The list of a map's elements, in order.
+/// The indices of a bitmap's elements, in order.
 void listFromMap(const std::vector<std::uint32_t>& map, std::vector<std::uint32_t>& list,
                  std::int64_t nonZero) {
   std::int64_t count = 0;
   for (std::size_t word = 0; word < map.size(); ++word)
     for (std::uint32_t left = map[word]; left != 0; left &= left - 1) {
-      // An even bit says positive, an odd one negative.
+      // An even bit means positive, an odd bit negative.
       const auto bit = static_cast<std::uint32_t>(std::countr_zero(left));
       const auto element = static_cast<std::uint32_t>(word) * 16 + bit / 2;
       if (count < nonZero) list[static_cast<std::size_t>(count++)] = element * 2 + bit % 2;

@@ -18,9 +18,9 @@ std::string_view lastError() {
   return error ? error : "no reason was given";
 }
 
-/// What is in the way of the library's use, or "" where it is open for all.
+/// Why the library cannot be used; "" if it is now open for the whole process.
 std::string open(const char* file, const std::function<std::string(void*)>& whyNot, void*& library) {
-  // Until it is known to be the one, its functions are nobody's: others of the same names may come after it.
+  // RTLD_LOCAL until it is known to be right: another file may define functions of the same names.
   library = ::dlopen(file, RTLD_NOW | (whyNot ? RTLD_LOCAL : RTLD_GLOBAL));
   if (!library) return std::string(lastError());
   if (!whyNot) return "";
@@ -74,15 +74,15 @@ BlasLibrary loadBlas() {
 
 constexpr const char* kDnnName = "libcudnn.so.9";
 
-// Those that are used, each before the ones that need it.
+// The parts that we call, each before the parts that need it.
 constexpr const char* kDnnParts[] = {"libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_cnn.so.9"};
 
-// Those that these open by their names when they are asked for a convolution; a version may lack some.
+// The parts that these open by name for convolutions; a version may lack some.
 constexpr const char* kDnnMore[] = {"libcudnn_heuristic.so.9", "libcudnn_engines_precompiled.so.9",
                                     "libcudnn_engines_runtime_compiled.so.9",
                                     "libcudnn_engines_tensor_ir.so.9", "libcudnn_ext.so.9"};
 
-/// The file `name` beside an open library, or beside what that is a link to; "" where it is in neither place.
+/// The file `name` in the directory of an open library, or of the file it links to; "" if there is none.
 std::string beside(void* library, const char* name) {
   link_map* map = nullptr;
   if (::dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) return "";
@@ -100,10 +100,10 @@ DnnLibrary dnnTable(void* library, const char* name) {
 }
 
 DnnLibrary loadDnn() {
-  blas();  // which cuDNN looks for by its name
+  blas();  // cuDNN searches it by name
   const char* const name = kDnnName;
   void* const library = openLibrary(name, MUSTER_CUDNN_DIRECTORY, whyNotForOurCuda);
-  // The parts' functions are taken from the parts, see the note below; the last one knows the others.
+  // Functions are taken from the parts, see the note below; the last part depends on the others.
   void* last = nullptr;
   for (const char* part : kDnnParts) {
     last = ::dlopen(beside(library, part).c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -122,11 +122,11 @@ DnnLibrary loadDnn() {
 }  // namespace
 
 // Note [The parts of cuDNN]
-// libcudnn.so.9 only passes calls on to its parts, which it opens by their names alone: what is open already
-// or lies where the loader looks comes first, which may be another CUDA's, and where it finds none it ends
-// the process. When it is closed, they stay open. So it only shows where the parts lie: they are opened
-// there, asked for their CUDA, and called themselves. So are those that they in turn open by name, of which
-// another version would be refused in the middle of a step.
+// libcudnn.so.9 only forwards calls to its parts, which it opens by name: it takes a part that is already
+// open or that the loader finds, which may be another CUDA's, and it ends the process if it finds none. The
+// parts stay open when it is closed. So we use it only to find the parts: we open them by path, ask them for
+// their CUDA version, and call them directly. The same for the parts that these open by name: a wrong version
+// would be refused in the middle of a step.
 std::string whyNotForOurCuda(void* library) {
   for (const char* part : kDnnParts)
     if (beside(library, part).empty()) return fmt::format("{} does not lie beside it", part);

@@ -7,10 +7,10 @@
 #include <functional>
 #include <string>
 
-// Note [Libraries loaded when they are first used]
+// Note [Libraries loaded at first use]
 // cuBLASLt alone is half a gigabyte: linked, it would cost every program 50 ms and 200 MB of mappings at its
-// start, and a machine without it could not even run on its CPU. So both libraries are opened when the first
-// context on a GPU is made. Their functions are the tables' members, called as `blas().cublasLtMatmul(...)`.
+// start, and a machine without it could not even run on its CPU. So the libraries are opened when the first
+// context on a GPU is created. Their functions are members of tables, called as `blas().cublasLtMatmul(...)`.
 
 namespace muster::cuda {
 
@@ -68,22 +68,22 @@ struct DnnLibrary {
 };
 #undef MUSTER_TABLE_MEMBER
 
-/// Opens a library where the loader looks, then where it was when muster was built, then in the usual places.
-/// @param whyNot  asked of each that opens: what is wrong with it, and "" where it is the one.
-/// @throws DeviceUnavailable naming it, and what was wrong with each file of that name.
+/// Opens a library: first as the loader finds it, then where it was when muster was built, then in the usual
+/// places.
+/// @param whyNot  called for each opened file: returns what is wrong with it, or "" if it is the right one.
+/// @throws DeviceUnavailable naming the library, and what was wrong with each file of that name.
 void* openLibrary(const char* name, const char* builtBeside,
                   const std::function<std::string(void* library)>& whyNot = {});
-/// A function of an open library. @throws DeviceUnavailable naming what it lacks.
+/// A function of an open library. @throws DeviceUnavailable naming what is missing.
 void* functionOf(void* library, const char* libraryName, const char* name);
 
-/// What keeps a libcudnn.so.9 from being used, as cuDNN has one name for every CUDA and would look for
-/// another one's cuBLASLt; "" where it is for this build's, whose part that says so is left open.
+/// Why a libcudnn.so.9 cannot be used: cuDNN has one name for every CUDA version, and another one's would
+/// search its own cuBLASLt. "" if it is for this build's CUDA; the part that told this stays open.
 std::string whyNotForOurCuda(void* library);
 
 /// Opens the library at the first call, and never closes it.
-/// @throws DeviceUnavailable naming the library and the places that were looked at, the part of it that
-/// cannot
-///     be opened, or the function it lacks.
+/// @throws DeviceUnavailable naming the library and the places searched, the part of it that cannot be
+///         opened, or the missing function.
 const BlasLibrary& blas();
 const DnnLibrary& dnn();
 

@@ -1,4 +1,4 @@
-// In the place of nccl.cpp where NCCL's headers were not found.
+// Replaces nccl.cpp if NCCL's headers were not found.
 #include "muster/core/base/error.h"
 #include "muster/core/tensor/device_copies.h"
 

@@ -8,7 +8,7 @@
 namespace muster::cuda {
 namespace {
 
-// Comparisons let NaN through, as on the CPU.
+// The comparisons keep NaN, as on the CPU.
 
 constexpr float kInvSqrt2 = 0.70710678f;
 constexpr float kInvSqrt2Pi = 0.39894228f;
@@ -48,7 +48,7 @@ cudaError_t backward(const float* kept, const float* gradY, float* gradX, std::i
              [=] __device__(float value, float grad) { return backwardOf<function>(value, grad, slope); });
 }
 
-/// One warp a place, whose classes lie side by side.
+/// One warp a set of adjacent classes.
 __global__ void __launch_bounds__(kBlockThreads) softmaxRows(const float* x, float* y, SoftmaxShape s) {
   const int lane = threadIdx.x % 32;
   const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * (kBlockThreads / 32);
@@ -127,7 +127,7 @@ cudaError_t launchSoftmax(const float* x, float* y, SoftmaxShape s, cudaStream_t
     return cudaGetLastError();
   }
   const Extent classes(s.classes), pixels(s.pixels);
-  // The end of the last places' classes lies behind the tensor.
+  // An upper bound of the indices; the last set may end past the tensor.
   return forEachPlace(s.places, (s.places + s.pixels) * s.classes, stream, [=] __device__(auto place) {
     const auto step = pixels.as<decltype(place)>();
     const auto begin = place / pixels * classes * pixels + place % pixels, end = begin + step * classes;

@@ -6,8 +6,8 @@
 
 namespace muster::cuda {
 
-/// Looks for a kernel's code for the current device, as all files have code for the same devices. An error
-/// where there is none.
+/// Checks that the program has code for the current device; all files have code for the same devices. @return
+/// an error if it has none.
 cudaError_t findCode();
 
 enum class Function { Relu, LeakyRelu, Tanh, Sigmoid, Gelu };
@@ -15,12 +15,12 @@ enum class Function { Relu, LeakyRelu, Tanh, Sigmoid, Gelu };
 /// y = f(x); x and y may be the same memory.
 cudaError_t launchForward(Function function, const float* x, float* y, std::int64_t n, float slope,
                           cudaStream_t stream);
-/// gradX = gradY f'; `kept` is y, for Gelu x.
+/// gradX = gradY f'; `kept` is y (Gelu: x).
 cudaError_t launchBackward(Function function, const float* kept, const float* gradY, float* gradX,
                            std::int64_t n, float slope, cudaStream_t stream);
 
-/// Places of `classes` numbers that lie `pixels` apart; place p starts at p / pixels * classes * pixels + p %
-/// pixels.
+/// `places` sets of `classes` numbers that are `pixels` apart; set p starts at p / pixels * classes * pixels
+/// + p % pixels.
 struct SoftmaxShape {
   std::int64_t places, classes, pixels;
 };

@@ -10,23 +10,23 @@
 
 namespace muster::cuda {
 
-/// A value of a channel: where it lies, and of which sample it is.
+/// A value of a channel: its index in the tensor, and its sample.
 struct ChannelValue {
   std::int64_t place, sample, channel;
 };
 
-/// Who sums what: a block takes the channels of a strip, side by side, and a part of their values, thread t
-/// channel t % width of them and each kBlockThreads / width-th value. Depends on the shape alone.
+/// The distribution of sums: a block takes a strip of adjacent channels and a part of their values; thread t
+/// takes channel t % width and every kBlockThreads / width-th value. Depends on the shape only.
 struct ChannelCut {
   std::int64_t strips, parts;
-  std::int64_t length;  // values of a part, the last of which may have fewer
-  unsigned logWidth;    // a strip has 2^logWidth channels, the last one perhaps fewer
-  // From a thread's value to its next.
+  std::int64_t length;  // values of a part; the last part may have fewer
+  unsigned logWidth;    // a strip has 2^logWidth channels; the last strip may have fewer
+  // The step from one value of a thread to the next.
   std::int64_t stepSamples, stepPixels;
 };
 
 inline ChannelCut cutOf(const ChannelShape& s) {
-  constexpr std::int64_t kWorth = 16 * kBlockThreads;  // values for which another block pays
+  constexpr std::int64_t kWorth = 16 * kBlockThreads;  // least values a block
   ChannelCut cut{};
   std::int64_t width = 1;
   for (; width < s.channels && width < kMostStrip && width * s.pixels < kMostStrip; width *= 2)
@@ -42,7 +42,7 @@ inline ChannelCut cutOf(const ChannelShape& s) {
   return cut;
 }
 
-/// Adds the terms of a thread's values, of which it reads several at a time. Index is the type for places.
+/// Adds the terms of a thread's values, several loads at a time. Index is the type of indices.
 template <typename Index, int n, typename F>
 __device__ void addValues(const ChannelShape& s, const ChannelCut& cut, std::int64_t channel,
                           std::int64_t part, double (&sums)[n], const F& f) {
@@ -54,14 +54,14 @@ __device__ void addValues(const ChannelShape& s, const ChannelCut& cut, std::int
   if (first >= end) return;
   auto left = static_cast<unsigned>(((end - first - 1) >> (kLogThreads - cut.logWidth)) + 1);
 
-  // The only division: from here on samples and pixels are counted.
+  // The only division: samples and pixels are counted from here.
   const auto pixels = static_cast<Index>(s.pixels);
   auto sample = static_cast<Index>(first), pixel = Index{0};
   if (pixels > 1) {
     sample /= pixels;
     pixel = static_cast<Index>(first) - sample * pixels;
   }
-  const Index row = static_cast<Index>(s.channels) * pixels;  // of all channels
+  const Index row = static_cast<Index>(s.channels) * pixels;  // elements of all channels
   Index place = sample * row + static_cast<Index>(channel) * pixels + pixel;
   const auto stepSamples = static_cast<Index>(cut.stepSamples),
              stepPixels = static_cast<Index>(cut.stepPixels);
@@ -72,7 +72,7 @@ __device__ void addValues(const ChannelShape& s, const ChannelCut& cut, std::int
 #pragma unroll
     for (unsigned u = 0; u < kAtOnce; ++u) {
       f(ChannelValue{static_cast<std::int64_t>(place), static_cast<std::int64_t>(sample), channel}, terms[u]);
-      if (!whole() && u + 1 >= left) continue;  // the last one again, which does not count
+      if (!whole() && u + 1 >= left) continue;  // repeats the last value, which is not added
       place += step;
       sample += stepSamples;
       pixel += stepPixels;
@@ -92,7 +92,7 @@ __device__ void addValues(const ChannelShape& s, const ChannelCut& cut, std::int
   addSome(std::false_type{});
 }
 
-/// Adds those parts of a strip that are a thread's to add.
+/// Adds this thread's share of the parts of a strip.
 template <int n>
 __device__ void addParts(const ChannelCut& cut, std::int64_t strip, const double* numbers,
                          double (&sums)[n]) {
@@ -116,13 +116,13 @@ __device__ void addParts(const ChannelCut& cut, std::int64_t strip, const double
   }
 }
 
-/// The block that finishes a strip last adds its parts, in an order that is always the same.
+/// The block that finishes a strip last adds its parts, always in the same order.
 template <typename Index, int n, typename F, typename Done>
 __global__ void __launch_bounds__(kBlockThreads)
     channelSumsKernel(ChannelShape s, ChannelCut cut, PartialSums partial, F f, Done done) {
   const unsigned width = 1u << cut.logWidth, lane = threadIdx.x % width;
   for (std::int64_t block = blockIdx.x; block < cut.strips * cut.parts; block += gridDim.x) {
-    const bool alone = cut.parts == 1;  // else there are at most kMostSumBlocks, and each has one round
+    const bool alone = cut.parts == 1;  // else there are at most kMostSumBlocks blocks with one strip each
     const std::int64_t part = alone ? 0 : blockIdx.x / static_cast<unsigned>(cut.strips);
     const std::int64_t strip = block - part * cut.strips, channel = (strip << cut.logWidth) + lane;
     double sums[n] = {};
@@ -140,8 +140,8 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-/// Forms n sums for each channel: f(value, terms) gives what a value adds to each, done(channel, sums) takes
-/// them.
+/// Forms n sums for each channel: f(value, terms) gives a value's terms, done(channel, sums) receives the
+/// sums.
 template <int n, typename F, typename Done>
 cudaError_t sumChannels(const ChannelShape& s, const PartialSums& partial, cudaStream_t stream, F f,
                         Done done) {

@@ -7,15 +7,15 @@
 
 namespace muster::cuda {
 
-/// At most so many blocks share the sums of a strip of channels with others: four for each multiprocessor of
-/// an H100, so that all run at once on the GPU of a data centre.
+/// Most blocks of a launch in which blocks share the sums of a strip of channels: four for each
+/// multiprocessor of an H100, so that all are resident on a data centre GPU.
 inline constexpr std::int64_t kMostSumBlocks = 528;
 inline constexpr std::int64_t kMostStrip =
     16;  // channels; 64 bytes side by side are what memory gives at a time
 inline constexpr std::int64_t kMostSumsOfChannel = 2;
-/// What they need of `PartialSums`.
+/// Numbers of `PartialSums` that are needed.
 inline constexpr std::int64_t kMostPartialSums = kMostSumBlocks * kMostStrip * kMostSumsOfChannel;
-static_assert(kMostSumBlocks / 2 <= kSumCounters);  // a counter for each strip of two parts or more
+static_assert(kMostSumBlocks / 2 <= kSumCounters);  // one counter for each strip of at least two parts
 
 /// out[c] = the sum over samples and pixels of x, in float64, rounded once.
 cudaError_t launchChannelSums(const ChannelShape& shape, const float* x, float* out,

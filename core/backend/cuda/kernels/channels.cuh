@@ -3,13 +3,13 @@
 #include "muster/core/backend/cuda/kernels/channel_shape.h"
 #include "muster/core/backend/cuda/kernels/for_each.cuh"
 
-// Which channels elements belong to, and what tables hold for these.
+// Which channel an element belongs to, and the channel's entry of a table.
 
 namespace muster::cuda {
 
-// Each gives the entries of a table of `channels` floats for neighbouring elements from i on.
+// Each gives the entries of a table of `channels` floats for adjacent elements from i on.
 
-/// Where all of a piece lies in one channel.
+/// All elements of a piece belong to one channel.
 struct SameChannel {
   Extent channels, pixels;
   template <int width, typename Index>
@@ -29,7 +29,7 @@ struct SameChannel {
   }
 };
 
-/// Where a piece is of neighbouring channels, and their entries are a piece of the table.
+/// The elements of a piece belong to adjacent channels, whose entries are a piece of the table.
 struct NeighbouringChannels {
   Extent channels;
   template <int width, typename Index>
@@ -81,8 +81,8 @@ struct WithChannels {
   }
 };
 
-/// Calls f(i, channels, width) as `forEachPiece` does; channels.of(table) are the entries for the elements.
-/// @param whole  of the tensors, by `holdPieces`; `tables`: of all tables.
+/// Calls f(i, channels, width) as `forEachPiece` does; channels.of(table) are the elements' entries.
+/// @param whole  `holdPieces` of the tensors; `tables`: of all tables.
 template <typename F>
 cudaError_t forEachInChannels(const ChannelShape& s, bool whole, bool tables, cudaStream_t stream, F f) {
   const Extent channels(s.channels), pixels(s.pixels);

@@ -4,24 +4,23 @@
 
 #include "muster/core/backend/cuda/kernels/for_each.cuh"
 
-// A sample's input lies in shared memory with its padding, so that no product looks where it is. Threads have
-// four output channels each: one read of sixteen bytes brings the weights of a tap, or of a pixel's
-// gradients, for four products.
+// A sample's padded input is in shared memory, so no product checks bounds. A thread computes four output
+// channels: one 16-byte read loads the weights of a tap, or the gradients of a pixel, for four products.
 
 namespace muster::cuda {
 namespace {
 
-constexpr int kChannels = 4, kPixels = 4;  // of a thread
+constexpr int kChannels = 4, kPixels = 4;  // a thread
 constexpr int kWarps = kBlockThreads / 32;
 
-/// Input of one sample, padded.
+/// Padded input of one sample.
 struct Plane {
   int height, width;
 
   __host__ __device__ explicit Plane(const DirectCall& c)
       : height(c.height + 2 * c.padding[0]), width(c.width + 2 * c.padding[1]) {}
   __host__ __device__ int floats(const DirectCall& c) const { return c.inChannels * height * width; }
-  /// Where tap t (channel, row, column) of the output at the origin lies.
+  /// Offset of tap t (channel, row, column) for the output at the origin.
   __device__ int tap(const DirectCall& c, int t) const {
     const int window = c.kernel[0] * c.kernel[1], channel = t / window, place = t % window;
     return (channel * height + place / c.kernel[1] * c.dilation[0]) * width +
@@ -33,7 +32,7 @@ __host__ __device__ int groupsOf(const DirectCall& c) {
   return (c.outChannels + kChannels - 1) / kChannels;
 }
 
-/// Before it, all threads are done with what lay there; behind it, they may read.
+/// Synchronises before it (the old contents are no longer read) and after it (the new ones may be read).
 __device__ void loadPlane(const DirectCall& c, const Plane& plane, const float* x, int sample, float* to) {
   const float* const from = x + static_cast<std::int64_t>(sample) * c.inChannels * c.height * c.width;
   for (int i = threadIdx.x; i < plane.floats(c); i += kBlockThreads) {
@@ -44,12 +43,12 @@ __device__ void loadPlane(const DirectCall& c, const Plane& plane, const float* 
   }
 }
 
-__host__ __device__ int rounded(int floats) {  // to sixteen bytes
+__host__ __device__ int rounded(int floats) {  // up to sixteen bytes
   return (floats + 3) / 4 * 4;
 }
 
-/// A block has some of one sample's threads, each of which has four channels of the pixels that lie `step`
-/// apart. kWidth: of the kernel, 0 where that is not known here.
+/// A block computes part of one sample; each thread computes four channels of the pixels that are `step`
+/// apart. kWidth: of the kernel, 0 if not known at compile time.
 template <int kWidth>
 __global__ void __launch_bounds__(kBlockThreads)
     forwardKernel(DirectCall c, const float* x, const float* weight, const float* bias, bool relu, float* y,
@@ -75,7 +74,8 @@ __global__ void __launch_bounds__(kBlockThreads)
   int at[kPixels];
 #pragma unroll
   for (int p = 0; p < kPixels; ++p) {
-    const int pixel = min(first + p * step, pixels - 1);  // one too many is computed twice and written once
+    const int pixel =
+        min(first + p * step, pixels - 1);  // extra pixels repeat the last one and are not written
     at[p] = pixel / c.outWidth * c.stride[0] * plane.width + pixel % c.outWidth * c.stride[1];
 #pragma unroll
     for (int k = 0; k < kChannels; ++k)
@@ -109,16 +109,16 @@ __global__ void __launch_bounds__(kBlockThreads)
         to[k * pixels + first + p * step] = relu && sums[p][k] < 0.0f ? 0.0f : sums[p][k];
 }
 
-/// What is summed for an output channel: the gradients by its weights, and by its bias.
+/// Sums for an output channel: the gradients by its weights and by its bias.
 __host__ __device__ int columnsOf(const DirectCall& c) {
   return tapsOf(c) + 1;
 }
-/// Columns of a lane.
+/// Columns a lane.
 __host__ __device__ int lanesOf(const DirectCall& c) {
   return (columnsOf(c) + 31) / 32;
 }
 
-/// Gradients of four channels at four pixels that lie in a row, or at the `count` that are left of it.
+/// Gradients of four channels at four adjacent pixels of a row, or at its last `count` pixels.
 struct Gradients {
   float at[kChannels][kPixels];
 };
@@ -142,7 +142,7 @@ __device__ Gradients gradientsAt(const float* from, int channels, int pixels, in
 }
 
 /// A block sums a part of the batch for four output channels. A warp takes whole rows of outputs, a lane the
-/// taps `lane`, `lane` + 32, ...; behind the last tap comes the bias, whose input is 1 everywhere.
+/// taps `lane`, `lane` + 32, ...; after the last tap comes the bias, whose input is always 1.
 template <int kLanes>
 __global__ void __launch_bounds__(kBlockThreads)
     weightsKernel(DirectCall c, const float* x, const float* gradY, int parts, bool aligned, float* scratch) {
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(kBlockThreads)
         const int origin = row * c.stride[0] * plane.width + column * c.stride[1];
 #pragma unroll
         for (int p = 0; p < kPixels; ++p) {
-          const int pixel = p < count ? origin + p * c.stride[1] : origin;  // g is 0 behind the row's end
+          const int pixel = p < count ? origin + p * c.stride[1] : origin;  // g is 0 past the row's end
 #pragma unroll
           for (int l = 0; l < kLanes; ++l) {
             const float value = p < count ? input[offset[l] + moves[l] * pixel] : 0.0f;
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-/// Adds the parts up: 32 numbers a block, eight threads to each.
+/// Adds the parts: 32 numbers a block, eight threads a number.
 __global__ void __launch_bounds__(kBlockThreads)
     addPartsKernel(DirectCall c, int parts, const float* scratch, float* gradWeight, float* gradBias) {
   __shared__ double sums[kWarps][33];

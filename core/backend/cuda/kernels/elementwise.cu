@@ -8,7 +8,7 @@
 #include "muster/core/backend/cuda/kernels/values.cuh"
 #include "muster/core/base/random.h"
 
-// Comparisons let NaN through, as on the CPU.
+// The comparisons keep NaN, as on the CPU.
 
 namespace muster::cuda {
 
@@ -19,7 +19,7 @@ cudaError_t launchDropout(const float* x, float* y, const DropoutRule& rule, cud
   return forEachPlace(rule.rows * perRow, rule.rows * perRow * 4, stream, [=] __device__(auto i) {
     const auto epoch = static_cast<std::uint64_t>(rule.position ? rule.position[0] : rule.epoch);
     const std::int64_t first = rule.position ? rule.position[1] : rule.firstExample;
-    // Row n and its index-th four elements: number (first + n) * indices + index of the stream.
+    // For row n, elements 4 * index to 4 * index + 3: number (first + n) * indices + index of the stream.
     const auto index = static_cast<std::uint64_t>(first * indices + i);
     const auto words = philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
                                static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(epoch >> 32)},
@@ -27,7 +27,7 @@ cudaError_t launchDropout(const float* x, float* y, const DropoutRule& rule, cud
     const auto kept = [&](int k, float value) {
       return words[k] < rule.threshold ? 0.0f : value * rule.scale;
     };
-    static_assert(kPiece == 4);  // a piece is what an index decides
+    static_assert(kPiece == 4);  // one index of the stream gives the numbers for one piece
     if (whole) {
       auto piece = read<kPiece>(x + 4 * i);
 #pragma unroll
@@ -88,7 +88,7 @@ __device__ float folded(float a, float b) {
   if constexpr (fold == Fold::Add) return a + b;
   if constexpr (fold == Fold::Subtract) return a - b;
   if constexpr (fold == Fold::Product) return a * b;
-  if constexpr (fold == Fold::Max) return b > a || b != b ? b : a;  // NaN comes through
+  if constexpr (fold == Fold::Max) return b > a || b != b ? b : a;  // keeps NaN
 }
 
 template <Fold fold>

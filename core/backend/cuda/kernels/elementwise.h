@@ -9,12 +9,12 @@
 namespace muster::cuda {
 
 struct DropoutRule {
-  std::uint64_t threshold;  // a word below it zeroes its element
-  float scale;              // of the elements that stay
+  std::uint64_t threshold;  // an element whose random word is smaller becomes zero
+  float scale;              // of the remaining elements
   std::array<std::uint32_t, 2> key;
   std::int64_t rows, features;
   std::int64_t epoch, firstExample;
-  const std::int64_t* position;  // {epoch, first example} on the device; null: those above
+  const std::int64_t* position;  // {epoch, first example} on the device; null: the values above
 };
 cudaError_t launchDropout(const float* x, float* y, const DropoutRule& rule, cudaStream_t stream);
 
@@ -38,24 +38,24 @@ cudaError_t launchFold(Fold fold, const Inputs<float>& x, float factor, float* y
 /// y = x times each of the inputs but `skipped`; y may be x.
 cudaError_t launchTimesOthers(const Inputs<float>& inputs, int skipped, const float* x, float* y,
                               std::int64_t n, cudaStream_t stream);
-/// y = x where `mine` is the largest: greater than inputs [0, own), not less than those from `own` on, of
-/// which it may be one; else zero. y may be x.
+/// y = x where `mine` is the largest: greater than inputs [0, own) and not less than inputs from `own` on,
+/// which may include it; else 0. y may be x.
 cudaError_t launchWhereLargest(const Inputs<float>& inputs, int own, const float* mine, const float* x,
                                float* y, std::int64_t n, cudaStream_t stream);
 /// y = factor x; x and y may be the same memory.
 cudaError_t launchScale(float factor, const float* x, float* y, std::int64_t n, cudaStream_t stream);
-/// Copies `outer` runs of `run` elements, whose distances are rowX and rowY.
+/// Copies `outer` runs of `run` elements, at distances rowX and rowY.
 cudaError_t launchCopyRuns(const float* x, std::int64_t rowX, float* y, std::int64_t rowY, std::int64_t outer,
                            std::int64_t run, cudaStream_t stream);
-/// Bytes as integers.
+/// Converts bytes to integers.
 cudaError_t launchWiden(const std::uint8_t* x, std::int64_t* y, std::int64_t n, cudaStream_t stream);
 
 cudaError_t launchClamp(float* x, float limit, std::int64_t n, cudaStream_t stream);
 
-/// Adds bias[c], which may be null, to each element of channel c, then ReLU where asked for.
+/// Adds bias[c] (bias may be null) to each element of channel c, then ReLU if `relu`.
 cudaError_t launchAddBias(const float* bias, float* y, const ChannelShape& shape, bool relu,
                           cudaStream_t stream);
-/// y = the same of x, which is in bfloat16.
+/// As above, from x in bfloat16 to y.
 cudaError_t launchAddBiasFromBFloat16(const void* x, const float* bias, float* y, const ChannelShape& shape,
                                       bool relu, cudaStream_t stream);
 

@@ -2,23 +2,24 @@
 
 #include "muster/core/backend/cuda/kernels/for_each.cuh"
 
-// Places are sorted by the rows of the table that their indices name, by one byte of the row after the other,
-// such that those of one row keep their order. A tile of places is a block's work; blocks agree on where each
-// puts its own by how often each byte occurs in each tile. Integers alone are counted by atomic operations.
+// Positions are sorted by the table row of their index, one byte at a time, stably. A block sorts one tile of
+// positions; the counts of each byte in each tile tell every block where to write. Atomics only count
+// integers.
 
 namespace muster::cuda {
 namespace {
 
 constexpr int kWarps = kBlockThreads / 32, kRounds = kSortTile / kBlockThreads;
-static_assert(kSortDigits == 256 && kBlockThreads == 256);  // a byte's values, a thread each
+static_assert(kSortDigits == 256 && kBlockThreads == 256);  // one thread for each value of a byte
 
-/// What is sorted: the rows that the indices name, or, after the first turn, rows and places as it left them.
+/// The positions to sort, and their rows: at first from the call's indices, then as the previous turn left
+/// them.
 struct Unsorted {
   EmbeddingCall call;
-  const std::uint32_t *rows, *places;  // null: those of the call
+  const std::uint32_t *rows, *places;  // null: from the call
   int shift;                           // of the byte
 
-  /// The vocabulary, behind all rows, where the place does not count.
+  /// The row; the vocabulary size, which is past all rows, if the position is masked.
   __device__ std::uint32_t row(std::int64_t i) const {
     if (rows) return rows[i];
     const std::int64_t index = call.indices[i];
@@ -44,12 +45,12 @@ __global__ void __launch_bounds__(kBlockThreads) countDigits(Unsorted from, std:
   counts[blockIdx.x * kSortDigits + threadIdx.x] = found[threadIdx.x];
 }
 
-/// Where this tile's places of digit threadIdx.x begin: behind those of all smaller digits, and of this digit
-/// in the tiles before.
+/// The start of this tile's positions of digit threadIdx.x: after all smaller digits, and after this digit in
+/// earlier tiles.
 __device__ unsigned beginOfDigit(const std::uint32_t* counts) {
   __shared__ unsigned upTo[kSortDigits];
   unsigned before = 0, all = 0;
-#pragma unroll 8  // several counts are read before the first is added
+#pragma unroll 8  // loads several counts before adding
   for (unsigned tile = 0; tile < gridDim.x; ++tile) {
     const unsigned count = counts[tile * kSortDigits + threadIdx.x];
     before += tile < blockIdx.x ? count : 0;
@@ -66,11 +67,11 @@ __device__ unsigned beginOfDigit(const std::uint32_t* counts) {
   return upTo[threadIdx.x] - all + before;
 }
 
-/// A warp takes neighbouring places of the tile, 32 at a time, so that the order of warps, rounds and lanes
-/// is that of the places.
+/// A warp takes adjacent positions of the tile, 32 at a time, so the order of warps, rounds and lanes is that
+/// of the positions.
 __global__ void __launch_bounds__(kBlockThreads)
     sortByDigit(Unsorted from, const std::uint32_t* counts, std::uint32_t* rows, std::uint32_t* places) {
-  __shared__ unsigned next[kWarps][kSortDigits];  // where a warp's next place of a digit goes
+  __shared__ unsigned next[kWarps][kSortDigits];  // where a warp writes its next position of a digit
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const std::int64_t first = blockIdx.x * kSortTile + warp * (32 * kRounds) + lane;
   unsigned begin = beginOfDigit(counts);
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     const unsigned alike = __match_any_sync(0xffffffffu, there ? digit : static_cast<unsigned>(kSortDigits));
     const unsigned before = static_cast<unsigned>(__popc(alike & ((1u << lane) - 1)));
     const unsigned to = there ? next[warp][digit] + before : 0;
-    __syncwarp();  // all have read
+    __syncwarp();  // all lanes have read
     if (there && before == 0) next[warp][digit] += static_cast<unsigned>(__popc(alike));
     __syncwarp();
     if (!there) continue;
@@ -107,8 +108,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-/// The first place of each row adds what lies at all of them, one by one, of which it reads several at a
-/// time.
+/// The first position of each row adds the gradients of all its positions in order, several loads at a time.
 cudaError_t addSorted(const EmbeddingCall& c, const std::uint32_t* rows, const std::uint32_t* places,
                       const float* gradY, float* gradTable, cudaStream_t stream) {
   constexpr std::uint32_t kAtOnce = 16;
@@ -122,7 +122,7 @@ cudaError_t addSorted(const EmbeddingCall& c, const std::uint32_t* rows, const s
     float* const to = gradTable + row * c.features + feature;
     float sum = *to;
     for (std::uint32_t next = first;; next += kAtOnce) {
-      std::uint32_t mine = 0;  // of the next places
+      std::uint32_t mine = 0;  // among the next positions
       float values[kAtOnce];
 #pragma unroll
       for (std::uint32_t u = 0; u < kAtOnce; ++u) mine += next + u < count && rows[next + u] == row;

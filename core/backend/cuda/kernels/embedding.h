@@ -7,17 +7,18 @@
 
 namespace muster::cuda {
 
-/// Indices that are sorted at a time.
+/// Number of indices sorted at a time.
 inline constexpr std::int64_t kMostSorted = std::int64_t{1} << 18;
-/// Bytes of memory that this takes: rows and places twice, and how often each digit occurs in a tile.
+/// Bytes of memory needed: rows and positions twice, and the count of each digit in each tile.
 inline constexpr std::int64_t kSortTile = 8 * kBlockThreads, kSortDigits = kBlockThreads;
 inline constexpr std::size_t kSortBytes = (4 * kMostSorted + kMostSorted / kSortTile * kSortDigits) * 4;
 
-inline constexpr std::int64_t kMostVocabulary = 0x7fffffff;  // rows, and one behind them, of 32 bits
+inline constexpr std::int64_t kMostVocabulary =
+    0x7fffffff;  // row numbers, and one past the last row, fit 32 bits
 
-/// Each row of the table adds what belongs to it, in the order of the indices. The vocabulary is at most
+/// Each row of the table adds its gradients, in the order of the indices. The vocabulary is at most
 /// kMostVocabulary.
-/// @param memory  kSortBytes, at an address for 4-byte numbers.
+/// @param memory  kSortBytes, aligned for 4-byte numbers.
 cudaError_t launchEmbeddingBackward(const EmbeddingCall& call, const float* gradY, float* gradTable,
                                     void* memory, cudaStream_t stream);
 

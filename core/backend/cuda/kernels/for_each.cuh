@@ -8,17 +8,17 @@
 #include "muster/core/backend/cuda/kernels/launch.h"
 #include "muster/core/backend/extent.h"
 
-// Each element is a thread's work, or four neighbouring ones are: reads of 16 bytes by as many threads as a
-// GPU holds keep its memory busy, and blocks that begin one after the other leave no part of it idle.
+// A thread handles one element or four adjacent ones: 16-byte reads of all threads keep a GPU's memory busy,
+// and blocks that start one after the other leave no part of it idle.
 
 namespace muster::cuda {
 
-/// A grid may have 2^31 - 1 blocks, more than a GPU's memory can hold elements for.
+/// A grid may have 2^31 - 1 blocks, more than a GPU has memory for.
 constexpr unsigned blocksForAll(std::int64_t elements, std::int64_t elementsPerBlock = kBlockThreads) {
   return static_cast<unsigned>((elements + elementsPerBlock - 1) / elementsPerBlock);
 }
 
-/// Elements whose numbers are of 32 bits, those of the last block's idle threads too.
+/// Most elements for 32-bit indices, including those of the last block's idle threads.
 inline constexpr std::int64_t kMostNarrow = 0x7fffffff - kBlockThreads;
 
 template <typename Index>
@@ -45,15 +45,15 @@ cudaError_t forEach(std::int64_t n, cudaStream_t stream, F f) {
   return launchForEach<std::int64_t>(n, stream, f);
 }
 
-/// The same for an f that computes places, with `Extent`s: i has 32 bits where `most`, the number of elements
-/// of the largest tensor that f looks into, fits them, else 64. f takes both, as `auto`.
+/// As above for an f that computes with `Extent`s: i has 32 bits if `most`, the number of elements of the
+/// largest tensor that f reads, fits them, else 64. f takes `auto`.
 template <typename F>
 cudaError_t forEachPlace(std::int64_t n, std::int64_t most, cudaStream_t stream, F f) {
   if (n <= kMostNarrow && most <= kMostNarrow) return launchForEach<std::int32_t>(n, stream, f);
   return launchForEach<std::int64_t>(n, stream, f);
 }
 
-/// Neighbouring elements, read or written at once.
+/// Adjacent elements, read or written at once.
 template <typename T, int width>
 struct alignas(sizeof(T) * width < 16 ? sizeof(T) * width : 16) Piece {
   T at[width];
@@ -62,8 +62,8 @@ template <int width>
 using Width = std::integral_constant<int, width>;
 inline constexpr int kPiece = 4;  // elements: 16 bytes of floats
 
-// Of an address like `x + (row * size + place)`, whose places are added first, the compiler sees more surely
-// that it is one access.
+// In an address like `x + (row * size + place)`, where indices are added first, the compiler recognises one
+// access more reliably.
 template <int width, typename T>
 __device__ Piece<T, width> read(const T* from) {
   return *reinterpret_cast<const Piece<T, width>*>(from);
@@ -73,14 +73,14 @@ __device__ void write(T* to, const Piece<T, width>& piece) {
   *reinterpret_cast<Piece<T, width>*>(to) = piece;
 }
 
-/// Whether pieces of kPiece elements may be read and written from these addresses on.
+/// Whether pieces of kPiece elements may be read and written at these addresses.
 template <typename... T>
 bool holdPieces(const T*... from) {
   return ((reinterpret_cast<std::uintptr_t>(from) % alignof(Piece<T, kPiece>) == 0) && ...);
 }
 
-/// Calls f(i, Width<kPiece>) for the first `pieces` pieces of n elements, f(i, Width<1>) for the elements
-/// behind them.
+/// Calls f(i, Width<kPiece>) for the first `pieces` pieces of n elements, then f(i, Width<1>) for the
+/// remaining elements.
 template <typename Index, typename F>
 __global__ void __launch_bounds__(kBlockThreads) forEachPieceKernel(Index n, Index pieces, F f) {
   const auto turn = threadInGrid<Index>();
@@ -100,13 +100,13 @@ cudaError_t launchForEachPiece(std::int64_t n, bool whole, cudaStream_t stream, 
   return cudaGetLastError();
 }
 
-/// Calls f(i, width) such that all n elements are met once, from i on as many as `width` says: kPiece as far
-/// as that goes where `whole` allows it (`holdPieces`), else 1.
+/// Calls f(i, width) so that each of n elements is covered once, `width` elements from i on: kPiece if
+/// `whole` (`holdPieces`) allows it, else 1.
 template <typename F>
 cudaError_t forEachPiece(std::int64_t n, bool whole, cudaStream_t stream, F f) {
   return launchForEachPiece<std::int64_t>(n, whole, stream, f);
 }
-/// The same for an f that computes places, as `forEachPlace` has it.
+/// As above for an f that computes indices, as `forEachPlace`.
 template <typename F>
 cudaError_t forEachPieceAndPlace(std::int64_t n, std::int64_t most, bool whole, cudaStream_t stream, F f) {
   if (n <= kMostNarrow && most <= kMostNarrow) return launchForEachPiece<std::int32_t>(n, whole, stream, f);
@@ -152,7 +152,7 @@ cudaError_t forEachRow(std::int64_t rows, cudaStream_t stream, F f) {
 }
 
 __device__ inline float sigmoid(float x) {
-  const float e = expf(x < 0.0f ? x : -x);  // never overflows
+  const float e = expf(x < 0.0f ? x : -x);  // cannot overflow
   return x < 0.0f ? e / (1.0f + e) : 1.0f / (1.0f + e);
 }
 

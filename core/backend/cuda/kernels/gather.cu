@@ -23,7 +23,7 @@ bool divides(const void* source, const void* target, std::int64_t rowBytes) {
          rowBytes % static_cast<std::int64_t>(kSize) == 0;
 }
 
-/// In pieces of type T.
+/// Copies in pieces of type T.
 template <typename T>
 cudaError_t launch(const void* source, std::int64_t sourceRows, const std::int64_t* rows, std::int64_t count,
                    std::int64_t rowBytes, void* target, cudaStream_t stream) {
@@ -36,7 +36,7 @@ cudaError_t launch(const void* source, std::int64_t sourceRows, const std::int64
     const std::int64_t row = rows[place];
     T piece;
     if (row >= 0 && row < sourceRows)
-      piece = from[row * perRow + (i - place * pieces)];  // a resident data set may be large
+      piece = from[row * perRow + (i - place * pieces)];  // 64-bit: a resident data set may be large
     else
       setOnes(piece);
     to[i] = piece;

@@ -4,15 +4,15 @@
 
 #include <cstdint>
 
-// Kernels are launched by functions that take addresses on the device and a stream, and return what the
-// launch said: files of device code see neither tensors nor exceptions, which nvcc would compile for each
-// architecture again. The sources beside this folder check, and give them what they need.
+// Functions that launch kernels take device addresses and a stream, and return the launch's error. Device
+// code files use neither tensors nor exceptions, which nvcc would compile again for each architecture; the
+// sources in the parent folder check and pass what is needed.
 
 namespace muster::cuda {
 
 inline constexpr int kBlockThreads = 256;
-/// Blocks of a kernel that walks over its elements: enough to fill every GPU, and the same number on each, so
-/// that sums are formed alike on all.
+/// Number of blocks of a kernel that loops over its elements: enough to fill every GPU, and the same on all,
+/// so that sums have the same bits.
 inline constexpr std::int64_t kMostBlocks = 2048;
 
 constexpr int blocksFor(std::int64_t elements, std::int64_t elementsPerBlock = kBlockThreads) {
@@ -20,11 +20,11 @@ constexpr int blocksFor(std::int64_t elements, std::int64_t elementsPerBlock = k
   return static_cast<int>(blocks < 1 ? 1 : blocks < kMostBlocks ? blocks : kMostBlocks);
 }
 
-/// Where blocks leave their parts of sums, and count those that are finished: a context's, for one kernel at
-/// a time on its compute stream.
+/// Blocks write their parts of sums here, and count finished blocks. Owned by a context, for one kernel at a
+/// time on its compute stream.
 struct PartialSums {
   double* numbers;
-  std::uint32_t* counters;  // kSumCounters; zero, and zero again after each kernel
+  std::uint32_t* counters;  // kSumCounters; zero before and after each kernel
 };
 inline constexpr int kSumCounters = 512;
 

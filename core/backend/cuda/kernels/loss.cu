@@ -8,7 +8,7 @@ namespace muster::cuda {
 namespace {
 
 struct LogSumExp {
-  double top, sum;  // of the logits: the largest, and the sum of exp(z - top)
+  double top, sum;  // of the logits: their maximum, and the sum of exp(z - top)
   __device__ double log() const { return top + ::log(sum); }
 };
 
@@ -20,8 +20,8 @@ __device__ LogSumExp logSumExp(const float* z, std::int64_t features, int lane) 
   return {top, warpSum(sum)};
 }
 
-// Each returns the loss of a row, in all lanes, and writes factor * d(loss)/d(prediction) where `gradient` is
-// not null; `gradient` may be `z`: what other lanes need of it is read before.
+// Each returns the loss of a row in all lanes, and writes factor * d(loss)/d(prediction) if `gradient` is not
+// null; `gradient` may be `z`: other lanes read what they need before.
 
 __device__ double classRow(const float* z, std::int64_t label, float* gradient, std::int64_t features,
                            double factor, int lane) {
@@ -40,7 +40,7 @@ __device__ double softLabelRow(const float* z, const float* labels, float* gradi
   const double log = all.log();
   double value = 0, mass = 0;
   for (std::int64_t f = lane; f < features; f += 32) {
-    // A class without mass adds nothing, even where its logit is -infinity.
+    // A class with probability 0 adds nothing, even if its logit is -infinity.
     if (labels[f] != 0) value += labels[f] * (log - z[f]);
     mass += labels[f];
   }
@@ -70,7 +70,7 @@ __device__ double binaryRow(const float* z, const float* labels, float* gradient
   double value = 0;
   for (std::int64_t f = lane; f < features; f += 32) {
     const double logit = z[f];
-    const double small = exp(-fabs(logit));  // never overflows
+    const double small = exp(-fabs(logit));  // cannot overflow
     value += (logit > 0 ? logit : logit <= 0 ? 0.0 : logit) - logit * labels[f] + log1p(small);
     const double sigmoid = (logit >= 0 ? 1 : small) / (1 + small);
     if (gradient) gradient[f] = static_cast<float>(factor * (sigmoid - labels[f]) / count);
@@ -101,8 +101,8 @@ __device__ double rowLoss(const LossCall& call, std::int64_t row, double factor,
   return 0;
 }
 
-// What a call leaves in its `PartialSums`: the mask's sum, then {weight * loss, weight} of each block, then
-// the first bad row of each.
+// Layout of a call's `PartialSums`: the mask's sum, then {weight * loss, weight} of each block, then the
+// first bad row of each block.
 constexpr std::int64_t kMaskSum = 0, kBlockSums = 1, kBadRows = kBlockSums + 2 * kMostBlocks;
 static_assert(kBadRows + kMostBlocks == kMostLossSums);
 
@@ -110,12 +110,12 @@ __device__ double givenNormaliser(const LossCall& call) {
   return call.normaliserAt ? *call.normaliserAt : call.normaliser;
 }
 
-/// The sum of the mask, where the gradient is divided by it.
+/// The sum of the mask, if it normalises the gradient.
 __global__ void __launch_bounds__(kBlockThreads) maskSumKernel(LossCall call, PartialSums partial) {
-  if (givenNormaliser(call) != 0) return;  // in all blocks alike
+  if (givenNormaliser(call) != 0) return;  // the same in all blocks
   double sums[1] = {0};
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
-#pragma unroll 4  // several values are read before the first is added
+#pragma unroll 4  // loads several values before adding
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x;
        row < call.rows; row += step)
     sums[0] += call.mask[row];
@@ -123,13 +123,13 @@ __global__ void __launch_bounds__(kBlockThreads) maskSumKernel(LossCall call, Pa
     partial.numbers[kMaskSum] = sums[0];
 }
 
-/// Whether the row's class is out of range. A row of weight 0 may hold any.
+/// Whether the row's class is out of range. A row of weight 0 may have any class.
 __device__ bool isBad(const LossCall& call, std::int64_t row, double weight) {
   return call.kind == LossKind::Classes && weight != 0 &&
          (call.classes[row] < 0 || call.classes[row] >= call.features);
 }
 
-/// A warp a row. The block that finishes last adds what the blocks have, in their order.
+/// A warp a row. The block that finishes last adds the blocks' sums in order.
 __global__ void __launch_bounds__(kBlockThreads) lossKernel(LossCall call, PartialSums partial) {
   __shared__ long long firstBad;
   if (threadIdx.x == 0) firstBad = call.rows;
@@ -147,11 +147,11 @@ __global__ void __launch_bounds__(kBlockThreads) lossKernel(LossCall call, Parti
     double value = 0;
     if (weight != 0)
       value = weight * rowLoss(call, row, weight / divisor, lane);
-    else if (call.gradient)  // whatever the row holds
+    else if (call.gradient)  // whatever the row contains
       for (std::int64_t f = lane; f < call.features; f += 32) call.gradient[row * call.features + f] = 0;
     if (lane != 0) continue;
     sums[0] += value;
-    // What the host reads must show a weight that cannot be: of -1 and 1 the sum would not.
+    // An invalid weight must show on the host; the sum of -1 and 1 would hide it.
     sums[1] += weight >= 0 && weight < INFINITY ? weight : NAN;
     if (isBad(call, row, weight)) atomicMin(&firstBad, static_cast<long long>(row));
   }

@@ -11,20 +11,21 @@ enum class LossKind { Classes, SoftLabels, Squared, Binary };
 struct LossCall {
   LossKind kind;
   const float* predictions;     // [rows, features]
-  const std::int64_t* classes;  // [rows], of Classes
-  const float* labels;          // [rows, features], of the others
+  const std::int64_t* classes;  // [rows], for Classes
+  const float* labels;          // [rows, features], for the other losses
   const float* mask;            // [rows] or null
-  float* gradient;              // or null; may be the predictions
-  const double* normaliserAt;   // on the device, or null: the number beside
+  float* gradient;              // null: not computed; may be the predictions
+  const double* normaliserAt;   // on the device; null: use `normaliser`
   double normaliser;            // 0: the weight of these rows
   double* value;  // {sum, weight or NaN, first row whose class is out of range or -1, that class}
   std::int64_t rows, features;
 };
 
-/// What a call needs of `PartialSums`, however many rows it has.
+/// Numbers of `PartialSums` that a call needs, for any number of rows.
 inline constexpr std::int64_t kMostLossSums = 1 + 3 * kMostBlocks;
 
-/// One kernel, a warp a row; where the gradient is divided by the sum of a mask, one for that before it.
+/// One kernel, a warp a row; if the sum of a mask normalises the gradient, a kernel before it computes that
+/// sum.
 cudaError_t launchLoss(const LossCall& call, const PartialSums& partial, cudaStream_t stream);
 
 }  // namespace muster::cuda

@@ -8,8 +8,7 @@
 namespace muster::cuda {
 namespace {
 
-/// One expression for both directions, so that a ReLU lets the gradient through exactly where it let the
-/// value through.
+/// Both directions use this expression, so ReLU passes the gradient exactly where it passed the value.
 __device__ float normalised(float x, float mean, float scale, float shift) {
   return __fmaf_rn(x - mean, scale, shift);
 }
@@ -19,7 +18,7 @@ __device__ float gradientBehind(const BatchNormCall& c, std::int64_t channel, fl
   return !c.relu || normalised(x, k.mean[channel], k.scale[channel], k.shift[channel]) > 0.0f ? gradY : 0.0f;
 }
 
-/// From the mean and variance that are kept.
+/// From the running mean and variance.
 __device__ void makeConstants(const BatchNormCall& call, std::int64_t c, const float* gamma,
                               const float* beta) {
   const ChannelConstants& k = call.constants;
@@ -28,7 +27,7 @@ __device__ void makeConstants(const BatchNormCall& call, std::int64_t c, const f
   k.inverseOf[c] = inverse;
   k.mean[c] = static_cast<float>(mean);
   k.scale[c] = static_cast<float>(times);
-  // x - mean is all but exact where the mean is large; what the mean loses in float32 goes here.
+  // x - mean is nearly exact for a large mean; the mean's rounding error in float32 is added here.
   k.shift[c] = static_cast<float>((beta ? beta[c] : 0.0) + times * (k.mean[c] - mean));
 }
 
@@ -64,7 +63,7 @@ cudaError_t launchConstantsOfSums(const BatchNormCall& call, const double* sums,
     const double mean = sums[c] / count;
     const double variance = sums[call.shape.channels + c] / count - mean * mean;
     call.constants.meanOf[c] = mean;
-    call.constants.varianceOf[c] = variance < 0 ? 0 : variance;  // NaN stays
+    call.constants.varianceOf[c] = variance < 0 ? 0 : variance;  // keeps NaN
     makeConstants(call, c, gamma, beta);
   });
 }
@@ -87,7 +86,7 @@ cudaError_t launchNormalise(const BatchNormCall& call, const float* x, float* y,
 #pragma unroll
     for (int at = 0; at < width; ++at) {
       const float value = normalised(values.at[at], mean.at[at], scale.at[at], shift.at[at]);
-      values.at[at] = relu && value < 0.0f ? 0.0f : value;  // NaN stays
+      values.at[at] = relu && value < 0.0f ? 0.0f : value;  // keeps NaN
     }
     write(y + i, values);
   });

@@ -7,8 +7,7 @@
 
 namespace muster::cuda {
 
-/// What x becomes by channel: (x - mean) * scale + shift, then ReLU where asked for. A gradient becomes
-/// a * g + (b * (x - mean) + c).
+/// y = (x - mean) * scale + shift by channel, then ReLU if `relu`. gradX = a * g + (b * (x - mean) + c).
 struct ChannelConstants {
   double *meanOf, *varianceOf, *inverseOf;  // inverse: 1 / sqrt(variance + epsilon)
   float *mean, *scale, *shift, *a, *b, *c;
@@ -25,11 +24,11 @@ struct BatchNormCall {
 /// sums [2, channels]: of x and of x^2, in float64.
 cudaError_t launchChannelMoments(const BatchNormCall& call, const float* x, double* sums,
                                  cudaStream_t stream);
-/// Takes mean and variance from sums over `count` values a channel, and with them makes what `normalise`
-/// needs; gamma and beta may be null.
+/// Computes mean and variance from sums over `count` values a channel, and the constants for `normalise`;
+/// gamma and beta may be null.
 cudaError_t launchConstantsOfSums(const BatchNormCall& call, const double* sums, double count,
                                   const float* gamma, const float* beta, cudaStream_t stream);
-/// Likewise from given statistics.
+/// As above, from given statistics.
 cudaError_t launchConstantsOf(const BatchNormCall& call, const float* mean, const float* variance,
                               const float* gamma, const float* beta, cudaStream_t stream);
 cudaError_t launchNormalise(const BatchNormCall& call, const float* x, float* y, cudaStream_t stream);
@@ -38,12 +37,12 @@ cudaError_t launchMoveStatistics(const BatchNormCall& call, double momentum, flo
 /// sums [2, channels]: of g and of g times the normalised x; gradGamma and gradBeta may be null.
 cudaError_t launchGradientSums(const BatchNormCall& call, const float* x, const float* gradY, double* sums,
                                float* gradGamma, float* gradBeta, cudaStream_t stream);
-/// @param sums  null: statistics that do not depend on x.
+/// @param sums  null: the statistics do not depend on x.
 cudaError_t launchBatchNormGradient(const BatchNormCall& call, const float* x, const float* gradY,
                                     const double* sums, double count, float* gradX, cudaStream_t stream);
 
-/// A row's statistics: the normalised value is (x - mean) * inverse + rest, where `rest` is what the mean
-/// lost in float32.
+/// A row's statistics: the normalised value is (x - mean) * inverse + rest, where `rest` corrects the mean's
+/// rounding to float32.
 struct RowMoments {
   float mean, inverse, rest;
 };

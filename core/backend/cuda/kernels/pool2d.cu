@@ -5,7 +5,7 @@
 namespace muster::cuda {
 namespace {
 
-/// The call's sizes, to divide and multiply places by.
+/// The call's sizes, for dividing and multiplying indices.
 struct Windows {
   Extent lanes, height, width, outHeight, outWidth;
   Extent kernel[2], stride[2], padding[2];
@@ -21,8 +21,7 @@ struct Windows {
         padding{Extent(p.padding[0]), Extent(p.padding[1])} {}
 };
 
-/// Calls f(place of the kernel, element of x) for the pixels of output i's window that lie on the input, row
-/// by row.
+/// Calls f(kernel position, element of x) for the pixels of output i's window inside the input, row by row.
 template <typename Index, typename F>
 __device__ void forEachPixel(const Windows& p, Index i, F f) {
   const Index lane = i % p.lanes, pixel = i / p.lanes, line = pixel / p.outWidth;
@@ -35,13 +34,13 @@ __device__ void forEachPixel(const Windows& p, Index i, F f) {
       f(r * across + c, ((plane * height + row + r) * width + column + c) * p.lanes + lane);
 }
 
-/// Calls f(place of the kernel, output) for the windows that element i of x lies in, in their order.
-/// @param apart  whether no two windows overlap, so that it is one at most.
+/// Calls f(kernel position, output) for the windows that contain element i of x, in order.
+/// @param apart  no two windows overlap, so there is at most one.
 template <bool apart, typename Index, typename F>
 __device__ void forEachWindow(const Windows& p, Index i, F f) {
   const Index lane = i % p.lanes, pixel = i / p.lanes, line = pixel / p.width;
   const Index plane = line / p.height;
-  const Index row = line % p.height + p.padding[0].as<Index>();  // with the padding counted
+  const Index row = line % p.height + p.padding[0].as<Index>();  // in the padded image
   const Index column = pixel % p.width + p.padding[1].as<Index>();
   const Index down = p.kernel[0].as<Index>(), across = p.kernel[1].as<Index>();
   const Index outHeight = p.outHeight.as<Index>(), outWidth = p.outWidth.as<Index>();
@@ -68,7 +67,7 @@ std::int64_t inputs(const PoolCall& p) {
 std::int64_t outputs(const PoolCall& p) {
   return p.planes * p.outHeight * p.outWidth * p.lanes;
 }
-/// More than any place or size that is computed on the way.
+/// An upper bound of all indices and sizes computed.
 std::int64_t largest(const PoolCall& p) {
   const std::int64_t sizes[] = {
       inputs(p),   outputs(p), p.height + 2 * p.padding[0], p.width + 2 * p.padding[1],
@@ -82,7 +81,7 @@ bool areApart(const PoolCall& p) {
   return p.stride[0] >= p.kernel[0] && p.stride[1] >= p.kernel[1];
 }
 
-/// Windows of two by two pixels side by side in rows of an even number, without padding.
+/// Adjacent windows of two by two pixels, rows of even length, no padding.
 bool areSquares(const PoolCall& p) {
   const auto both = [](const std::int64_t(&pair)[2], std::int64_t value) {
     return pair[0] == value && pair[1] == value;
@@ -93,7 +92,7 @@ bool holdPairs(const float* from) {
   return reinterpret_cast<std::uintptr_t>(from) % alignof(Piece<float, 2>) == 0;
 }
 
-/// Whether `value` comes to be the maximum in the place of `best`: if it is larger, or the first NaN.
+/// Whether `value` replaces the maximum `best`: if it is larger, or the first NaN.
 __device__ bool wins(float value, float best) {
   return !(value <= best) && best == best;
 }
@@ -121,7 +120,7 @@ cudaError_t maxOfSquares(const PoolCall& p, const float* x, float* y, Index* win
   });
 }
 
-/// A thread a window, and one each for the pairs of a last row that lies in none.
+/// A thread a window, and one for each pair of a last row outside all windows.
 template <typename Index>
 cudaError_t gradientOfSquares(const PoolCall& p, const float* gradY, const Index* winners, float* gradX,
                               cudaStream_t stream) {
@@ -135,7 +134,7 @@ cudaError_t gradientOfSquares(const PoolCall& p, const float* gradY, const Index
       return;
     }
     const auto output = (plane * outHeight + oh) * outWidth + column;
-    const float grad = 0.0f + gradY[output];  // a sum, in which -0 is 0
+    const float grad = 0.0f + gradY[output];  // as in a sum, -0 becomes 0
     const auto winner = winners[output];
     const auto of = [&](int place) { return winner == place ? grad : 0.0f; };
     write(gradX + to, Piece<float, 2>{of(0), of(1)});

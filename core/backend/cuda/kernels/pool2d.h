@@ -6,17 +6,17 @@
 
 namespace muster::cuda {
 
-/// Planes [height, width, lanes] in which pooling treats each lane alike, as on the CPU.
+/// Planes [height, width, lanes]; all lanes are pooled alike, as on the CPU.
 struct PoolCall {
   std::int64_t planes, height, width, outHeight, outWidth, lanes;
   std::int64_t kernel[2], stride[2], padding[2];
 };
 
-/// Index is std::uint8_t or std::int32_t: the place of the kernel that won, one for each output.
+/// Index is std::uint8_t or std::int32_t: for each output the kernel position of the largest pixel.
 template <typename Index>
 cudaError_t launchMaxPool(const PoolCall& call, const float* x, float* y, Index* winners,
                           cudaStream_t stream);
-/// Each input adds the gradients of the windows that it won, in their order.
+/// Each input adds the gradients of the windows in which it was the largest, in order.
 template <typename Index>
 cudaError_t launchMaxPoolBackward(const PoolCall& call, const float* gradY, const Index* winners,
                                   float* gradX, cudaStream_t stream);

@@ -6,12 +6,12 @@
 
 #include "muster/core/backend/cuda/kernels/launch.h"
 
-// Sums in a fixed order: a tree over a block's threads, then the blocks' parts in their order, added by the
-// block that finishes last. All blocks have kBlockThreads threads.
+// Sums in a fixed order: a tree over a block's threads; then the block that finishes last adds the blocks'
+// parts in order. All blocks have kBlockThreads threads.
 
 namespace muster::cuda {
 
-/// Over a warp, in all of its threads.
+/// Over a warp; all its threads get the result.
 template <typename T>
 __device__ T warpSum(T value) {
   for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
@@ -24,8 +24,8 @@ __device__ T warpMax(T value) {  // fmax of a float is float's
   return value;
 }
 
-/// Sums each of `parts` numbers over those threads of the block whose numbers are equal modulo `width`, a
-/// power of two up to `mostWidth`; thread t has the result of its kind where t is below `width`.
+/// Sums each of `parts` numbers over the block's threads that are equal modulo `width`, a power of two up to
+/// `mostWidth`. Thread t < `width` gets the result of its class.
 template <unsigned mostWidth = 1, int parts>
 __device__ void sumOverBlock(double (&sums)[parts], unsigned width = 1) {
   static_assert(mostWidth <= 32);
@@ -37,7 +37,7 @@ __device__ void sumOverBlock(double (&sums)[parts], unsigned width = 1) {
 #pragma unroll
       for (int part = 0; part < parts; ++part)
         sums[part] += __shfl_down_sync(0xffffffffu, sums[part], offset);
-  __syncthreads();  // the memory may still be read from the sum before
+  __syncthreads();  // the memory may still be read for the previous sum
   if (lane < width)
     for (int part = 0; part < parts; ++part) warpSums[warp][part][lane] = sums[part];
   __syncthreads();
@@ -48,11 +48,11 @@ __device__ void sumOverBlock(double (&sums)[parts], unsigned width = 1) {
     }
 }
 
-/// Whether this block is the last of the `blocks` with this counter to come here, in all its threads. What
-/// the others wrote before is then visible. Sets the counter back to 0.
+/// Whether this block is the last of `blocks` blocks to reach this counter; the same in all its threads.
+/// Earlier writes of the other blocks are visible then. Resets the counter to 0.
 __device__ inline bool isLastBlock(std::uint32_t* counter, unsigned blocks) {
   __shared__ bool last;
-  __syncthreads();  // all of the block have written
+  __syncthreads();  // all threads of the block have written
   if (threadIdx.x == 0) {
     __threadfence();
     last = atomicInc(counter, blocks - 1) == blocks - 1;
@@ -62,8 +62,8 @@ __device__ inline bool isLastBlock(std::uint32_t* counter, unsigned blocks) {
   return last;
 }
 
-/// Sums over the grid what each block's thread 0 holds after `sumOverBlock`: true in one block, in whose
-/// thread 0 `sums` then are the totals. `scratch` has gridDim.x * parts numbers.
+/// Sums over the grid what each block's thread 0 has after `sumOverBlock`. Returns true in one block, whose
+/// thread 0 then has the totals in `sums`. `scratch` has gridDim.x * parts numbers.
 template <int parts>
 __device__ bool sumOverGrid(double (&sums)[parts], double* scratch, std::uint32_t* counter) {
   sumOverBlock(sums);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kLayoutBlock = 16;
 
-/// The sizes of an activation, to divide and multiply places by.
+/// The sizes of an activation, for dividing and multiplying indices.
 struct ActivationSizes {
   Extent samples, channels, pixels, channelBlocks;
   explicit ActivationSizes(const ReorderShape& s)
@@ -26,7 +26,7 @@ struct Element {
   Index n, c, p;  // sample, channel, pixel
 };
 
-/// Where an element lies, by `Layout`'s numbers.
+/// The index of an element in memory; layouts are numbered as in `Layout`.
 template <typename Index>
 __device__ Index placeIn(int layout, const Element<Index>& e, const ActivationSizes& s) {
   switch (layout) {
@@ -42,7 +42,7 @@ __device__ Index placeIn(int layout, const Element<Index>& e, const ActivationSi
   }
 }
 
-/// Which element lies at a place; one beyond the samples or channels is padding.
+/// The element at an index in memory; a sample or channel out of range is padding.
 template <typename Index>
 __device__ Element<Index> elementAt(int layout, Index place, const ActivationSizes& s) {
   if (layout == 0) return {place / s.pixels / s.channels, place / s.pixels % s.channels, place % s.pixels};
@@ -53,23 +53,23 @@ __device__ Element<Index> elementAt(int layout, Index place, const ActivationSiz
   return {block / s.channels * kLayoutBlock + inBlock, block % s.channels, p};
 }
 
-constexpr int kTile = 1024, kTurns = kTile / kBlockThreads;  // places of a tile, of a thread
+constexpr int kTile = 1024, kTurns = kTile / kBlockThreads;  // elements of a tile, of a thread
 
-/// Matrices [rows, columns], cut into tiles, a block's work each.
+/// Matrices [rows, columns] in tiles, one block a tile.
 struct Tiles {
   Extent rows, columns;          // of a matrix
   Extent tileRows, tileColumns;  // of a tile
   Extent down, across;           // tiles of a matrix
 };
 
-/// As many parts as hold `most` each, all about as large as each other.
+/// The size of the fewest equal parts of `all` with at most `most` each.
 std::int64_t partOf(std::int64_t all, std::int64_t most) {
   const std::int64_t parts = (all + most - 1) / most;
   return (all + parts - 1) / parts;
 }
 
 Tiles tilesFor(std::int64_t rows, std::int64_t columns) {
-  // A side of 32 is read and written by whole warps; what is shorter has its lines side by side.
+  // Whole warps read and write a side of 32; the lines of a shorter side are adjacent.
   const std::int64_t high = rows < 32 ? rows : partOf(rows, columns < 32 ? kTile / columns : 32);
   const std::int64_t wide = columns < 32 ? columns : partOf(columns, rows < 32 ? kTile / rows : 32);
   return {Extent(rows),
@@ -80,11 +80,11 @@ Tiles tilesFor(std::int64_t rows, std::int64_t columns) {
           Extent((columns + wide - 1) / wide)};
 }
 
-/// y [matrices, columns, rows] = x [matrices, rows, columns], through memory that a block shares, so that
-/// both sides are read and written along their lines.
+/// y [matrices, columns, rows] = x [matrices, rows, columns], through shared memory, so that reads and writes
+/// are along lines.
 template <typename Index, typename X, typename Y>
 __global__ void __launch_bounds__(kBlockThreads) transposeKernel(const X* x, Y* y, Tiles t) {
-  __shared__ float tile[kTile + kTile / 2];  // lines of an odd length, against conflicts
+  __shared__ float tile[kTile + kTile / 2];  // lines of odd length avoid bank conflicts
   const auto block = static_cast<Index>(blockIdx.x);
   const Index strip = block / t.across, matrix = strip / t.down;
   const Index firstColumn = block % t.across * t.tileColumns, firstRow = strip % t.down * t.tileRows;
@@ -133,7 +133,7 @@ cudaError_t transpose(const X* x, Y* y, std::int64_t matrices, std::int64_t rows
   return cudaGetLastError();
 }
 
-/// Whether a reorder is a transposition of each sample's matrix, which is then done.
+/// Transposes each sample's matrix if the reorder is that. @return whether it is.
 template <typename X, typename Y>
 bool transposed(const X* x, Y* y, const ReorderShape& s, cudaStream_t stream, cudaError_t& error) {
   if (s.from == 0 && s.to == 1)
@@ -152,7 +152,7 @@ cudaError_t launchReorder(const T* x, float* y, const ReorderShape& s, cudaStrea
   if (cudaError_t error = cudaSuccess; transposed(x, y, s, stream, error)) return error;
   const ActivationSizes sizes(s);
   const int from = s.from, to = s.to;
-  // Either may be padded, samples or channels, to blocks.
+  // Either side may be padded to blocks of samples or channels.
   const std::int64_t most = (s.samples + kLayoutBlock) * (s.channels + kLayoutBlock) * s.pixels;
   return forEachPlace(s.storage, most, stream, [=] __device__(auto place) {
     const auto e = elementAt(to, place, sizes);

@@ -12,7 +12,7 @@ __device__ bool isReal(const float* mask, std::int64_t place) {
   return !mask || mask[place] != 0.0f;
 }
 
-/// -1 where no step is real.
+/// -1 if no step is real.
 __device__ std::int64_t lastReal(const SequenceCall& c, std::int64_t example) {
   std::int64_t t = c.steps - 1;
   while (t >= 0 && !isReal(c.mask, example * c.steps + t)) --t;
@@ -23,7 +23,7 @@ std::int64_t elementsOf(const SequenceCall& c) {
   return c.batch * c.steps * c.features;
 }
 
-/// Calls f(i, width) for the elements of `rows` rows, as `forEachPiece` does; no piece is of two rows.
+/// Calls f(i, width) for the elements of `rows` rows, as `forEachPiece`; no piece spans two rows.
 template <typename F>
 cudaError_t forEachOfRows(std::int64_t rows, std::int64_t features, const float* x, const float* y,
                           cudaStream_t stream, F f) {
@@ -91,7 +91,7 @@ cudaError_t launchMeanOverTimeBackward(const SequenceCall& c, const float* gradY
   return forEachPlace(c.batch * c.features, elementsOf(c), stream, [=] __device__(auto i) {
     using Index = decltype(i);
     const Index n = i / features;
-    const float share = gradY[i] / realCount(c, n);  // not used where no step is real
+    const float share = gradY[i] / realCount(c, n);  // not used if no step is real
     for (Index t = 0; t < steps.as<Index>(); ++t)
       gradX[(n * steps + t) * features + i % features] = isReal(c.mask, n * steps + t) ? share : 0.0f;
   });
@@ -127,7 +127,7 @@ cudaError_t launchEmbedding(const EmbeddingCall& c, const float* table, float* y
     if (isReal(c.mask, place)) {
       const std::int64_t index = c.indices[place];
       if (index >= 0 && index < c.vocabulary) {
-        values = read<width>(table + (index * c.features + i % features));  // a table may be large
+        values = read<width>(table + (index * c.features + i % features));  // 64-bit: a table may be large
       } else {
 #pragma unroll
         for (int k = 0; k < width; ++k) values.at[k] = nanf("");
@@ -190,7 +190,7 @@ cudaError_t launchLstmStepBackward(const StepCall& c, const float* gates, const 
   return forEachPlace(c.batch * c.units, c.batch * c.units, stream, [=] __device__(auto at) {
     const std::int64_t n = at / units, u = at % units, row = n * c.steps + c.step;
     float* const grad = gradGates + n * 4 * c.units + u;
-    if (!isReal(c.mask, row)) {  // its output was zero, whatever the state
+    if (!isReal(c.mask, row)) {  // its output was zero
       for (int gate = 0; gate < 4; ++gate) grad[gate * c.units] = 0;
       return;
     }
@@ -216,7 +216,7 @@ cudaError_t launchGruStepBackward(const StepCall& c, const float* gates, const f
     const std::int64_t n = at / units, u = at % units, row = n * c.steps + c.step;
     float* const grad = gradGates + n * 3 * c.units + u;
     float* const product = gradProducts + n * 3 * c.units + u;
-    if (!isReal(c.mask, row)) {  // its output was zero, whatever the state
+    if (!isReal(c.mask, row)) {  // its output was zero
       for (int gate = 0; gate < 3; ++gate) grad[gate * c.units] = product[gate * c.units] = 0;
       return;
     }
@@ -240,7 +240,7 @@ struct HeadSizes {
       : batch(c.batch), steps(c.steps), heads(c.heads), width(c.width), parts(p) {}
 };
 
-/// Where element i of [parts, batch * heads, steps, width] lies in [batch, steps, parts, heads, width].
+/// The index in [batch, steps, parts, heads, width] of element i of [parts, batch * heads, steps, width].
 template <typename Index>
 __device__ Index joinedPlace(const HeadSizes& s, Index i) {
   const Index row = i / s.width, heads = row / s.steps, samples = heads / s.heads;
@@ -292,7 +292,7 @@ cudaError_t launchAttentionWeights(const AttentionCall& c, float* weights, cudaS
       sum += value;
     }
     sum = warpSum(sum);
-    const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;  // none is seen
+    const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;  // all keys are masked
     for (std::int64_t key = lane; key < count; key += 32) mine[key] *= factor;
   });
 }

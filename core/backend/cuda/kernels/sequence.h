@@ -6,8 +6,7 @@
 
 namespace muster::cuda {
 
-/// Sequences [batch, steps, features]; a step of mask 0 is padding, whatever it holds. mask [batch, steps]
-/// may be null.
+/// Sequences [batch, steps, features]; a step with mask 0 is padding. mask [batch, steps] may be null.
 struct SequenceCall {
   std::int64_t batch, steps, features;
   const float* mask;
@@ -19,38 +18,38 @@ cudaError_t launchLastStepBackward(const SequenceCall& call, const float* gradY,
 cudaError_t launchMeanOverTime(const SequenceCall& call, const float* x, float* y, cudaStream_t stream);
 cudaError_t launchMeanOverTimeBackward(const SequenceCall& call, const float* gradY, float* gradX,
                                        cudaStream_t stream);
-/// y [steps, batch, features] = x, zero where padded.
+/// y [steps, batch, features] = x, zero for padding.
 cudaError_t launchTimeFirst(const SequenceCall& call, const float* x, float* y, cudaStream_t stream);
-/// And back, y [batch, steps, features].
+/// The reverse, y [batch, steps, features].
 cudaError_t launchBatchFirst(const SequenceCall& call, const float* x, float* y, cudaStream_t stream);
 
 struct EmbeddingCall {
   std::int64_t count, vocabulary, features;
   const std::int64_t* indices;  // [count]
-  const float* mask;            // [count]; null: all count
+  const float* mask;            // [count]; null: all are real
 };
-/// An index that is not in the table gives a row of NaN.
+/// An index outside the table gives a row of NaN.
 cudaError_t launchEmbedding(const EmbeddingCall& call, const float* table, float* y, cudaStream_t stream);
 
 /// One step of a recurrent layer: rows [batch, units] of states, [batch, gates * units] of gates. Padded
-/// examples pass their states on.
+/// examples keep their states.
 struct StepCall {
   std::int64_t batch, units, steps, step;
   const float* mask;  // [batch, steps]; null: all are real
 };
-/// gates: i, f, g, o, in before their functions, out after them.
+/// gates: i, f, g, o; in before their functions, out after them.
 cudaError_t launchLstmStep(const StepCall& call, float* gates, const float* cellBefore, float* cell,
                            const float* stateBefore, float* state, cudaStream_t stream);
-/// gates: r, z, n, in the input's part, out after their functions; products: Ur h, Uz h, Un h, null where h
-/// is zero; candidate: out Un h + un.
+/// gates: r, z, n; in the input's part, out after their functions; products: Ur h, Uz h, Un h, null if h is
+/// zero; candidate: out Un h + un.
 cudaError_t launchGruStep(const StepCall& call, float* gates, const float* products, const float* bias,
                           float* candidate, const float* stateBefore, float* state, cudaStream_t stream);
-/// gradState, gradCell: in behind this step, out before it, but for what goes through the product with the
-/// gates. gradY: [batch, steps, units], null where only the last state was given out.
+/// gradState, gradCell: in by the values after this step, out by those before it, without the part through
+/// the product with the gates. gradY: [batch, steps, units], null if only the last state was the output.
 cudaError_t launchLstmStepBackward(const StepCall& call, const float* gates, const float* cellBefore,
                                    const float* cell, const float* gradY, float* gradState, float* gradCell,
                                    float* gradGates, cudaStream_t stream);
-/// gradGates: by the input's part of r, z, n; gradProducts: by the state's.
+/// gradGates: by the input's part of r, z, n; gradProducts: by the state's part.
 cudaError_t launchGruStepBackward(const StepCall& call, const float* gates, const float* candidate,
                                   const float* stateBefore, const float* gradY, float* gradState,
                                   float* gradGates, float* gradProducts, cudaStream_t stream);
@@ -61,15 +60,15 @@ struct AttentionCall {
   float scale;
   const float* mask;  // [batch, steps]; null: all are real
 };
-/// Between x [batch, steps, parts, heads, width] and y [parts, batch * heads, steps, width].
+/// Copies x [batch, steps, parts, heads, width] to y [parts, batch * heads, steps, width].
 cudaError_t launchSplitHeads(const AttentionCall& call, std::int64_t parts, const float* x, float* y,
                              cudaStream_t stream);
 cudaError_t launchJoinHeads(const AttentionCall& call, std::int64_t parts, const float* x, float* y,
                             cudaStream_t stream);
 /// weights [batch * heads, steps, steps], in place: from products to the softmax over the keys that a step
-/// sees; zero elsewhere.
+/// may attend to; zero elsewhere.
 cudaError_t launchAttentionWeights(const AttentionCall& call, float* weights, cudaStream_t stream);
-/// grad, in place: from the derivative by the weights to that by the products.
+/// grad, in place: from the gradient by the weights to that by the products.
 cudaError_t launchAttentionWeightsBackward(const AttentionCall& call, const float* weights, float* grad,
                                            cudaStream_t stream);
 

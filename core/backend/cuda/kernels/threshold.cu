@@ -19,12 +19,12 @@ __global__ void __launch_bounds__(kBlockThreads)
     reaching += fabsf(value) >= threshold ? 1 : 0;
     notFinite += isfinite(value) ? 0 : 1;
   }
-  // Whole numbers: their sum has no order.
+  // Integers: their sum does not depend on the order.
   if (reaching) atomicAdd(counts, static_cast<unsigned long long>(reaching));
   if (notFinite) atomicAdd(counts + 1, static_cast<unsigned long long>(notFinite));
 }
 
-/// A thread a word.
+/// One thread a word.
 __global__ void __launch_bounds__(kBlockThreads)
     encodeKernel(float* residual, float threshold, std::int64_t n, std::uint32_t* words) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;

@@ -6,11 +6,11 @@
 
 namespace muster::cuda {
 
-/// residual += values - base; counts = {elements that reach the threshold, elements that are not finite}.
-/// `counts` is zero before.
+/// residual += values - base; counts = {elements that reach the threshold, elements that are not finite},
+/// initially zero.
 cudaError_t launchAccumulateUpdate(const float* values, const float* base, float* residual, float threshold,
                                    std::int64_t n, unsigned long long* counts, cudaStream_t stream);
-/// Takes a threshold from each element that reaches it and writes the map of a ThresholdMessage.
+/// Subtracts the threshold from each element that reaches it, and writes the bitmap of a ThresholdMessage.
 cudaError_t launchEncodeMap(float* residual, float threshold, std::int64_t n, std::uint32_t* words,
                             cudaStream_t stream);
 /// out[i] += step * message[i] for i in [begin, end).

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-// Elements as the numbers that are computed with, and back.
+// Conversion between stored elements and the numbers computed with.
 
 namespace muster::cuda {
 
