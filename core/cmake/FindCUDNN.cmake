@@ -1,6 +1,6 @@
-# cuDNN's headers: beside CUDA, in the system, or in Python's wheel nvidia-cudnn. The library is loaded by the program
-# when it first uses a GPU. Gives the target CUDNN::headers, CUDNN_VERSION and CUDNN_LIBRARY_DIR, where the library
-# was seen, if anywhere.
+# cuDNN's headers: beside CUDA, in the system, or in Python's wheel nvidia-cudnn. The program loads the
+# library when it first uses a GPU. Sets the target CUDNN::headers, CUDNN_VERSION, and CUDNN_LIBRARY_DIR if
+# the library was found.
 include("${CMAKE_CURRENT_LIST_DIR}/MusterFindNvidia.cmake")
 muster_find_nvidia(CUDNN HEADER cudnn.h SONAME libcudnn.so.9 FOLDER cudnn)
 if(CUDNN_INCLUDE_DIR)

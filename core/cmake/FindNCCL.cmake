@@ -1,6 +1,6 @@
-# NCCL's headers: beside CUDA, in the system, or in Python's wheel nvidia-nccl. The library is loaded by the program
-# that uses several GPUs. Gives the target NCCL::headers, NCCL_VERSION and NCCL_LIBRARY_DIR, where the library was
-# seen, if anywhere.
+# NCCL's headers: beside CUDA, in the system, or in Python's wheel nvidia-nccl. A program that uses several
+# GPUs loads the library. Sets the target NCCL::headers, NCCL_VERSION, and NCCL_LIBRARY_DIR if the library was
+# found.
 include("${CMAKE_CURRENT_LIST_DIR}/MusterFindNvidia.cmake")
 muster_find_nvidia(NCCL HEADER nccl.h SONAME libnccl.so.2 FOLDER nccl)
 if(NCCL_INCLUDE_DIR)

@@ -1,5 +1,5 @@
-# moodycamel's ConcurrentQueue: headers only, which its version 1.0.4 moved into a folder moodycamel.
-# Gives the target concurrentqueue::concurrentqueue, included as <concurrentqueue.h>.
+# moodycamel's ConcurrentQueue: headers only, since version 1.0.4 in a folder moodycamel. Sets the target
+# concurrentqueue::concurrentqueue; include <concurrentqueue.h>.
 find_path(concurrentqueue_HEADER_DIR lightweightsemaphore.h
   PATH_SUFFIXES concurrentqueue/moodycamel concurrentqueue moodycamel)
 mark_as_advanced(concurrentqueue_HEADER_DIR)

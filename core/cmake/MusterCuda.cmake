@@ -1,7 +1,7 @@
-# Decides whether this build has the CUDA backend: sets MUSTER_CUDA_BUILT, or MUSTER_WHY_NO_CUDA, and with it enables the
-# language and finds what the backend compiles against. cuBLAS, cuDNN and NCCL are loaded when a program first uses a
-# GPU, so nothing here is linked but CUDA's static runtime.
-set(MUSTER_CUDA AUTO CACHE STRING "The CUDA backend: ON, OFF, or AUTO, where nvcc and cuDNN's headers are found")
+# Decides whether this build has the CUDA backend: sets MUSTER_CUDA_BUILT, or MUSTER_WHY_NO_CUDA. If it has,
+# enables the language and finds what the backend compiles against. Programs load cuBLAS, cuDNN and NCCL when
+# they first use a GPU; only CUDA's static runtime is linked.
+set(MUSTER_CUDA AUTO CACHE STRING "The CUDA backend: ON, OFF, or AUTO (ON if nvcc and the headers of cuDNN are found)")
 set_property(CACHE MUSTER_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(MUSTER_CUDA_BUILT false)
 set(MUSTER_WHY_NO_CUDA "")
@@ -12,7 +12,7 @@ elseif(MUSTER_CUDA STREQUAL "OFF")
   return()
 endif()
 
-# Says why there is no CUDA backend, as the program will where somebody asks it: an error where one was asked for.
+# There is no CUDA backend for this reason; programs can query it. An error if MUSTER_CUDA is ON.
 macro(muster_without_cuda reason)
   set(MUSTER_WHY_NO_CUDA "${reason}")
   if(MUSTER_CUDA STREQUAL "ON")
@@ -41,7 +41,7 @@ if(NOT CUDNN_FOUND)
   return()
 endif()
 
-# The GPUs that are here decide only where nobody asked for anything.
+# The GPUs of this machine only decide if the user gave no architectures.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   set(capabilities "")
   if(MUSTER_CUDA STREQUAL "AUTO")
@@ -69,12 +69,12 @@ if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.0)
 endif()
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-# CMake before 3.26 does not know that nvcc has C++20.
+# CMake before 3.26 does not know that nvcc supports C++20.
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
 endif()
 find_package(CUDAToolkit REQUIRED)
-find_package(NCCL 2.14)  # the first whose communicators need not block
+find_package(NCCL 2.14)  # the first version with nonblocking communicators
 set(MUSTER_CUDA_BUILT true)
 message(STATUS "muster is built with CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}, "
   "for architectures ${CMAKE_CUDA_ARCHITECTURES}")

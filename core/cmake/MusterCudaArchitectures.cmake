@@ -1,9 +1,9 @@
-# muster_cuda_architectures(<variable> <capabilities> <known>): what device code is made for. <capabilities> is
-# nvidia-smi's list, a line like 9.0 for each GPU; <known> is what `nvcc --list-gpu-arch` prints, a line like
-# compute_90 for each architecture. A kind of GPU that nvcc knows gets machine code, once; a newer one PTX of the highest
-# architecture below it, which the driver compiles; one that is older than all that nvcc knows nothing. Where no GPU is
-# left, <variable> becomes empty. Where <capabilities> is empty or no such list, for the GPUs that the program is shipped
-# for: machine code of A100 and H100, and PTX for whatever comes later.
+# muster_cuda_architectures(<variable> <capabilities> <known>): the architectures to compile device code for.
+# <capabilities> is nvidia-smi's list, a line like 9.0 for each GPU; <known> is the output of `nvcc
+# --list-gpu-arch`, a line like compute_90 for each architecture. A GPU that nvcc knows gets machine code; a
+# newer one gets PTX of the highest architecture below it, which the driver compiles; one older than all known
+# ones gets nothing. If no GPU is left, <variable> is empty. If <capabilities> is empty or no such list, the
+# code is for published programs: machine code for A100 and H100, and PTX for newer GPUs.
 function(muster_cuda_architectures variable capabilities known)
   set(architectures 80-real 90-real 90-virtual)
   if(capabilities MATCHES "^[0-9]+\\.[0-9]+(\n[0-9]+\\.[0-9]+)*$")
@@ -18,7 +18,7 @@ function(muster_cuda_architectures variable capabilities known)
           set(highest ${architecture})
         endif()
       endforeach()
-      # A list that nvcc does not print (before CUDA 11) excludes nothing.
+      # A list that nvcc cannot print (before CUDA 11) excludes nothing.
       if(highest EQUAL capability OR known STREQUAL "")
         list(APPEND architectures ${capability}-real)
       elseif(highest GREATER 0)

@@ -1,5 +1,6 @@
-# muster_find_nvidia(<NAME> HEADER <header> SONAME <library> FOLDER <wheel's folder>): sets <NAME>_INCLUDE_DIR and
-# <NAME>_LIBRARY_DIR. Looks beside nvcc, in the system, then in the folders nvidia/<FOLDER> of Python's packages.
+# muster_find_nvidia(<NAME> HEADER <header> SONAME <library> FOLDER <wheel's folder>): sets <NAME>_INCLUDE_DIR
+# and <NAME>_LIBRARY_DIR. Searches beside nvcc, in the system, then in the folders nvidia/<FOLDER> of Python's
+# packages.
 function(muster_find_nvidia name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "HEADER;SONAME;FOLDER" "")
   cmake_path(GET CMAKE_CUDA_COMPILER PARENT_PATH bin)
@@ -15,7 +16,7 @@ function(muster_find_nvidia name)
   mark_as_advanced(${name}_INCLUDE_DIR ${name}_LIBRARY_DIR)
 endfunction()
 
-# The target <NAME>::headers, where they were found.
+# The target <NAME>::headers, if they were found.
 function(muster_add_nvidia_headers name)
   if(${name}_FOUND AND NOT TARGET ${name}::headers)
     add_library(${name}::headers INTERFACE IMPORTED)

@@ -1,4 +1,4 @@
-# The package that find_package(muster) finds: libraries, headers under include/muster, and targets muster::core,
+# The package for find_package(muster): libraries, headers under include/muster, and targets muster::core,
 # muster::datasets, muster::parallel and muster::muster.
 include(CMakePackageConfigHelpers)
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/muster")
@@ -6,7 +6,7 @@ set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/muster")
 install(TARGETS muster muster_core muster_datasets muster_parallel EXPORT musterTargets)
 install(EXPORT musterTargets NAMESPACE muster:: DESTINATION "${package_folder}")
 
-# Backends are nobody's to include.
+# Backend headers are not installed.
 install(DIRECTORY core datasets parallel DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster"
   FILES_MATCHING PATTERN "*.h" PATTERN "backend" EXCLUDE PATTERN "cmake" EXCLUDE)
 

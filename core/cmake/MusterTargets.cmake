@@ -1,6 +1,6 @@
-# Flags of our own code; never handed to users.
+# Flags of our own code; not exported to users.
 add_library(muster_warnings INTERFACE)
-# What nvcc writes around our code for the host compiler is not pedantic.
+# nvcc generates host code that is not pedantic.
 target_compile_options(muster_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow,-Wnon-virtual-dtor>)
