@@ -83,6 +83,7 @@ class BatchedAttention final : public AttentionPlan {
   float* keys(const Tensor& all) const { return all.data<float>() + part(); }
   float* values(const Tensor& all) const { return all.data<float>() + 2 * part(); }
 
+  /// Of the factors.
   std::uint32_t alignment() const {
     return std::min(alignmentOf(shape_.steps * width_, mode_),
                     alignmentOf(shape_.steps * shape_.steps, mode_));
@@ -94,7 +95,8 @@ class BatchedAttention final : public AttentionPlan {
             .inner = width_,
             .transposeB = true,
             .batch = heads(),
-            .alignment = alignment()};
+            .alignment = alignment(),
+            .resultAlignment = alignmentOf(shape_.steps * shape_.steps, MathMode::Float32)};
   }
   /// [steps, steps], possibly transposed, by [steps, width].
   MatmulShape rowsShape(bool transpose) const {
@@ -103,7 +105,8 @@ class BatchedAttention final : public AttentionPlan {
             .inner = shape_.steps,
             .transposeA = transpose,
             .batch = heads(),
-            .alignment = alignment()};
+            .alignment = alignment(),
+            .resultAlignment = alignmentOf(shape_.steps * width_, MathMode::Float32)};
   }
 
   AttentionCall callFor(const Tensor& mask) const {

@@ -43,24 +43,25 @@ MatrixOwner makeMatrix(cudaDataType_t type, std::int64_t rows, std::int64_t colu
   return matrix;
 }
 
-PreferenceOwner makePreference(std::uint32_t alignment) {
+PreferenceOwner makePreference(const MatmulShape& s) {
   auto preference = make<PreferenceOwner>(
       [](auto* made) { MUSTER_CUDA_CHECK(blas().cublasLtMatmulPreferenceCreate(made)); });
   set(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kWorkspaceBytes});
   // Without the scheme that adds parts to the result in place.
   set(preference.get(), CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
-  for (auto attribute :
-       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
-    set(preference.get(), attribute, alignment);
+  for (auto factor : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES})
+    set(preference.get(), factor, s.alignment);
+  for (auto result : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+    set(preference.get(), result, s.resultAlignment);
   return preference;
 }
 
 std::string describe(const MatmulShape& s, MathMode mode) {
-  return fmt::format("{} {} products [{}, {}] of inner size {}{}{} at multiples of {} bytes", s.batch,
-                     nameOf(mode), s.rows, s.columns, s.inner, s.transposeA ? ", first transposed" : "",
-                     s.transposeB ? ", second transposed" : "", s.alignment);
+  return fmt::format("{} {} products [{}, {}] of inner size {}{}{} at multiples of {} bytes, results of {}",
+                     s.batch, nameOf(mode), s.rows, s.columns, s.inner,
+                     s.transposeA ? ", first transposed" : "", s.transposeB ? ", second transposed" : "",
+                     s.alignment, s.resultAlignment);
 }
 
 void requireAligned(const void* data, const char* name, std::uint32_t alignment) {
@@ -71,7 +72,7 @@ void requireAligned(const void* data, const char* name, std::uint32_t alignment)
 }  // namespace
 
 Matmul::Matmul(State& state, MathMode mode, const MatmulShape& s, Epilogue epilogue)
-    : state_(&state), alignment_(s.alignment) {
+    : state_(&state), alignment_(s.alignment), resultAlignment_(s.resultAlignment) {
   const muster::detail::VendorCall inside;
   const auto factors = mode == MathMode::BFloat16 ? CUDA_R_16BF : CUDA_R_32F;
   const auto compute = mode == MathMode::TensorFloat32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
@@ -95,7 +96,7 @@ std::string Matmul::choose(cublasComputeType_t compute, cudaDataType_t factors, 
   if (epilogue == Epilogue::Bias) {
     set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
     // The heuristics may depend on the bias's alignment; this address stands for it.
-    const void* const standIn = static_cast<const std::byte*>(state_->workspace()) + s.alignment;
+    const void* const standIn = static_cast<const std::byte*>(state_->workspace()) + s.resultAlignment;
     set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, standIn);
   }
   first_ = s.transposeB ? makeMatrix(factors, s.inner, s.columns, s.batch)
@@ -104,7 +105,7 @@ std::string Matmul::choose(cublasComputeType_t compute, cudaDataType_t factors, 
                          : makeMatrix(factors, s.inner, s.rows, s.batch);
   result_ = makeMatrix(CUDA_R_32F, s.columns, s.rows, s.batch);
 
-  const auto preference = makePreference(s.alignment);
+  const auto preference = makePreference(s);
   std::array<cublasLtMatmulHeuristicResult_t, 8> offered{};
   int count = 0;
   const cublasStatus_t status = blas().cublasLtMatmulAlgoGetHeuristic(
@@ -123,10 +124,10 @@ std::string Matmul::choose(cublasComputeType_t compute, cudaDataType_t factors, 
 void Matmul::multiply(const void* a, const void* b, const float* bias, float keep, float* d) {
   requireAligned(a, "the first factor", alignment_);
   requireAligned(b, "the second factor", alignment_);
-  requireAligned(d, "the result", alignment_);
+  requireAligned(d, "the result", resultAlignment_);
   const muster::detail::VendorCall inside;
   if (bias) {
-    requireAligned(bias, "the bias", alignment_);
+    requireAligned(bias, "the bias", resultAlignment_);
     set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   }
   constexpr float one = 1;

@@ -17,8 +17,10 @@ struct MatmulShape {
   bool transposeB = false;  ///< b is [columns, inner] in memory, else [inner, columns]
   /// Number of products, with consecutive matrices.
   std::int64_t batch = 1;
-  /// All addresses are multiples of this, in bytes: 2, 4, 8 or 16.
+  /// The factors' addresses are multiples of this, in bytes: 2, 4, 8 or 16.
   std::uint32_t alignment = 16;
+  /// The addresses of result and bias, which are float32 in every mode, are multiples of this: 4, 8 or 16.
+  std::uint32_t resultAlignment = 16;
 };
 
 enum class Epilogue {
@@ -46,7 +48,7 @@ class Matmul {
                      Epilogue epilogue);
 
   State* state_;
-  std::uint32_t alignment_;
+  std::uint32_t alignment_, resultAlignment_;
   bool supported_ = false;
   MatmulOwner description_;
   MatrixOwner first_, second_, result_;  // in cuBLASLt's column-major view

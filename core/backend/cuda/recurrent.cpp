@@ -28,7 +28,8 @@ struct Products {
                    .columns = s.gates() * s.units,
                    .inner = s.units,
                    .transposeB = true,
-                   .alignment = alignmentOf(s)},
+                   .alignment = alignmentOf(s),
+                   .resultAlignment = alignmentOf(s)},
                   Epilogue::None) {
     if (!training) return;
     const std::int64_t rows = s.steps * s.batch, columns = s.gates() * s.units;
