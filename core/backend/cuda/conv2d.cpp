@@ -11,9 +11,6 @@
 namespace muster::cuda {
 namespace {
 
-/// A plan may allocate this much if no algorithm fits the context's workspace.
-constexpr std::size_t kMostOwnWorkspaceBytes = std::size_t{1} << 30;
-
 /// Tensor cores need channels-last, multiples of 4 channels for TF32 and of 8 for bfloat16; otherwise cuDNN
 /// would reorder inside. In other cases its row-major kernels are faster. Not measured yet.
 Layout layoutFor(const Conv2dShape& s, MathMode mode) {
@@ -61,21 +58,20 @@ class RowMajorInside final : public Conv2dPlan {
   Tensor x_, y_;  // row-major
 };
 
-/// Null if cuDNN has no deterministic algorithm for a pass, as may happen with groups or dilation. If the
-/// device itself fails, the plan made instead fails again.
+/// Null, with a warning, if cuDNN has no deterministic algorithm for a pass, as may happen with groups or
+/// dilation. If the device itself fails, the plan made instead fails again.
 std::unique_ptr<Conv2dPlan> channelsLastPlan(const Conv2dShape& shape, Context& context) {
   try {
-    return planDnnConv2d(shape, Layout::ChannelsLast, context.mathMode(), kWorkspaceBytes, context);
-  } catch (const DeviceFailure&) {
+    return planDnnConv2d(shape, Layout::ChannelsLast, context.mathMode(), context);
+  } catch (const DeviceFailure& error) {
+    logWarning("{}; it is planned row-major", error.what());
     return nullptr;
   }
 }
 
 /// In the context's mode; if cuDNN has no algorithm for it, in a more exact one.
 std::unique_ptr<Conv2dPlan> rowMajorPlan(const Conv2dShape& shape, Context& context) {
-  const auto planned = [&](MathMode mode) {
-    return planDnnConv2d(shape, Layout::RowMajor, mode, kMostOwnWorkspaceBytes, context);
-  };
+  const auto planned = [&](MathMode mode) { return planDnnConv2d(shape, Layout::RowMajor, mode, context); };
   MathMode mode = context.mathMode();
   while (mode != MathMode::Float32) {
     try {

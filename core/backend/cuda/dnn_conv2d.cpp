@@ -33,10 +33,12 @@ class Staging {
   Buffer ordered_, rounded_;
 };
 
+/// What an algorithm may take, in either layout. More than the context's workspace is the plan's own.
+constexpr std::size_t kMostWorkspaceBytes = std::size_t{1} << 30;
+
 class DnnConv2d final : public Conv2dPlan {
  public:
-  /// @param mostWorkspace  bytes; if more than the context's workspace, the plan may allocate its own.
-  DnnConv2d(const Conv2dShape& s, Layout layout, MathMode mode, std::size_t mostWorkspace, Context& context)
+  DnnConv2d(const Conv2dShape& s, Layout layout, MathMode mode, Context& context)
       : shape_(s),
         layout_(layout),
         context_(context),
@@ -50,9 +52,9 @@ class DnnConv2d final : public Conv2dPlan {
         wPlace_(s.weight().elements(), layout == Layout::ChannelsLast && !bf16(), bf16(), context.device()) {
     const muster::detail::VendorCall inside;
     const Trial trial(s, bf16() ? 2 : sizeof(float), state());
-    chooseForward(mostWorkspace, trial);
-    chooseBackwardData(mostWorkspace, trial);
-    chooseBackwardFilter(mostWorkspace, trial);
+    chooseForward(trial);
+    chooseBackwardData(trial);
+    chooseBackwardFilter(trial);
     MUSTER_CUDA_CHECK(cudaStreamSynchronize(state().stream()));
   }
 
@@ -179,12 +181,12 @@ class DnnConv2d final : public Conv2dPlan {
     return status;
   }
 
-  /// The first of `found` that is allowed, fits the context's workspace or else `mostWorkspace`, and runs: an
-  /// offered algorithm may still refuse. Its workspace is queried again after its math type is set.
+  /// The first of `found` that is allowed, fits the context's workspace or else `kMostWorkspaceBytes`, and
+  /// runs: an offered algorithm may still refuse. Its workspace is queried again after its math type is set.
   template <typename Perf, typename BytesOf, typename Run>
-  auto firstUsable(std::vector<Perf> found, cudnnConvolutionDescriptor_t convolution,
-                   std::size_t mostWorkspace, const char* pass, BytesOf bytesOf, Run run) {
-    for (const std::size_t most : {kWorkspaceBytes, mostWorkspace})
+  auto firstUsable(std::vector<Perf> found, cudnnConvolutionDescriptor_t convolution, const char* pass,
+                   BytesOf bytesOf, Run run) {
+    for (const std::size_t most : {kWorkspaceBytes, kMostWorkspaceBytes})
       for (Perf& perf : found) {
         if (!allowed(perf, mode_)) continue;
         const auto mathType = mode_ == MathMode::Float32 ? CUDNN_FMA_MATH : perf.mathType;
@@ -197,10 +199,10 @@ class DnnConv2d final : public Conv2dPlan {
       }
     throw DeviceFailure(fmt::format(
         "conv2d: cuDNN has no deterministic {} for this shape, {} {}, within {} bytes of workspace ({})",
-        pass, nameOf(layout_), nameOf(mode_), mostWorkspace, listOf(found)));
+        pass, nameOf(layout_), nameOf(mode_), kMostWorkspaceBytes, listOf(found)));
   }
 
-  void chooseForward(std::size_t mostWorkspace, const Trial& trial) {
+  void chooseForward(const Trial& trial) {
     forwardConvolution_ = makeConvolution(shape_, mathTypeOf(mode_));
     forward_ = firstUsable(
         ask<cudnnConvolutionFwdAlgoPerf_t>(
@@ -210,7 +212,7 @@ class DnnConv2d final : public Conv2dPlan {
               return dnn().cudnnGetConvolutionForwardAlgorithm_v7(
                   handle(), x_.get(), w_.get(), forwardConvolution_.get(), y_.get(), most, given, out);
             }),
-        forwardConvolution_.get(), mostWorkspace, "forward pass",
+        forwardConvolution_.get(), "forward pass",
         [&](auto algorithm, auto* bytes) {
           return dnn().cudnnGetConvolutionForwardWorkspaceSize(
               handle(), x_.get(), w_.get(), forwardConvolution_.get(), y_.get(), algorithm, bytes);
@@ -220,7 +222,7 @@ class DnnConv2d final : public Conv2dPlan {
         });
   }
 
-  void chooseBackwardData(std::size_t mostWorkspace, const Trial& trial) {
+  void chooseBackwardData(const Trial& trial) {
     dataConvolution_ = makeConvolution(shape_, mathTypeOf(mode_));
     data_ = firstUsable(
         ask<cudnnConvolutionBwdDataAlgoPerf_t>(
@@ -230,7 +232,7 @@ class DnnConv2d final : public Conv2dPlan {
               return dnn().cudnnGetConvolutionBackwardDataAlgorithm_v7(
                   handle(), w_.get(), y_.get(), dataConvolution_.get(), x_.get(), most, given, out);
             }),
-        dataConvolution_.get(), mostWorkspace, "gradient of the input",
+        dataConvolution_.get(), "gradient of the input",
         [&](auto algorithm, auto* bytes) {
           return dnn().cudnnGetConvolutionBackwardDataWorkspaceSize(
               handle(), w_.get(), y_.get(), dataConvolution_.get(), x_.get(), algorithm, bytes);
@@ -240,7 +242,7 @@ class DnnConv2d final : public Conv2dPlan {
         });
   }
 
-  void chooseBackwardFilter(std::size_t mostWorkspace, const Trial& trial) {
+  void chooseBackwardFilter(const Trial& trial) {
     filterConvolution_ = makeConvolution(shape_, mathTypeOf(mode_));
     filter_ = firstUsable(
         ask<cudnnConvolutionBwdFilterAlgoPerf_t>(
@@ -252,7 +254,7 @@ class DnnConv2d final : public Conv2dPlan {
               return dnn().cudnnGetConvolutionBackwardFilterAlgorithm_v7(
                   handle(), x_.get(), y_.get(), filterConvolution_.get(), w_.get(), most, given, out);
             }),
-        filterConvolution_.get(), mostWorkspace, "gradient of the weights",
+        filterConvolution_.get(), "gradient of the weights",
         [&](auto algorithm, auto* bytes) {
           return dnn().cudnnGetConvolutionBackwardFilterWorkspaceSize(
               handle(), x_.get(), y_.get(), filterConvolution_.get(), w_.get(), algorithm, bytes);
@@ -331,8 +333,8 @@ class DnnConv2d final : public Conv2dPlan {
 }  // namespace
 
 std::unique_ptr<Conv2dPlan> planDnnConv2d(const Conv2dShape& shape, Layout layout, MathMode mode,
-                                          std::size_t mostWorkspace, Context& context) {
-  return std::make_unique<DnnConv2d>(shape, layout, mode, mostWorkspace, context);
+                                          Context& context) {
+  return std::make_unique<DnnConv2d>(shape, layout, mode, context);
 }
 
 }  // namespace muster::cuda
