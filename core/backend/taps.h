@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "muster/core/backend/host_device.h"
+#include "muster/core/ops/detail/host_device.h"
 
 // Bilinear interpolation of pixels in one direction, for all backends.
 

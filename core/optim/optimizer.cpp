@@ -4,6 +4,7 @@
 #include <string>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 
 namespace muster {
 namespace {
@@ -17,7 +18,7 @@ UpdateRange rangeOf(const Segment& segment, const TrainingOptions& options) {
   const bool regularised = segment.regularised;
   return {.begin = segment.offset,
           .end = segment.offset + segment.shape.elements(),
-          .learningRate = 0,
+          .learningRate = segment.learningRateScale,
           .l1 = regularised ? static_cast<float>(options.l1) : 0,
           .l2 = regularised ? static_cast<float>(options.l2) : 0,
           .weightDecay = regularised ? static_cast<float>(options.weightDecay) : 0,
@@ -58,43 +59,62 @@ Optimizer::Optimizer(TrainingOptions options, const StateBlock& parameters) : op
     // Only segments without padding between them may share a range: padding is never touched.
     if (!ranges_.empty() && ranges_.back().end == range.begin &&
         ranges_.back().regularised == range.regularised &&
-        learningScale_.back() == segment.learningRateScale) {
+        ranges_.back().learningRate == range.learningRate) {
       ranges_.back().end = range.end;
       continue;
     }
     ranges_.push_back(range);
-    learningScale_.push_back(segment.learningRateScale);
   }
   settings_ = options_.updater.settings();
-  if (!settings_) return;
+  if (!settings_) {
+    stepRanges_ = ranges_;
+    if (const Device device = parameters.values.device(); !device.isCpu())
+      logWarning("updater {}: it has no settings(), so each step waits for its apply() on {}",
+                 options_.updater.type(), device.toString());
+    return;
+  }
   settings_->clipNorm = options_.clipNorm;
   settings_->clipValue = options_.clipValue;
 }
 
 void Optimizer::prepare(const StateBlock& parameters, Context& context) {
-  if (context.device().isCpu() || !enqueues()) return;
+  if (!enqueues()) return;
   plan(parameters, context);
   if (numbers_.defined()) return;
-  hostNumbers_ = Tensor::pinned({kUpdateNumbers}, DType::Float64);
-  hostPenalty_ = Tensor::pinned({1}, DType::Float64);
-  numbers_ = Tensor::zeros({kUpdateNumbers}, DType::Float64, context.device());
-  penalty_ = Tensor::zeros({1}, DType::Float64, context.device());
+  const Device device = context.device();
+  const auto onHost = [&](std::int64_t count) {
+    return device.isCpu() ? Tensor::zeros({count}, DType::Float64) : Tensor::pinned({count}, DType::Float64);
+  };
+  hostNumbers_ = onHost(kUpdateNumbers);
+  hostPenalty_ = onHost(1);
+  numbers_ = device.isCpu() ? hostNumbers_ : Tensor::zeros({kUpdateNumbers}, DType::Float64, device);
+  penalty_ = device.isCpu() ? hostPenalty_ : Tensor::zeros({1}, DType::Float64, device);
 }
 
 double Optimizer::apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
                         std::int64_t epoch, Context& context) {
-  if (!context.device().isCpu() && enqueues())
-    return applyByPlan(parameters, gradients, iteration, epoch, context);
+  if (!enqueues()) return applyOwn(blocksOf(parameters, gradients), iteration, epoch, context);
+  prepare(parameters, context);
+  const bool apart = !context.device().isCpu();
+  writeNumbers(iteration, epoch, hostNumbers_);
+  if (apart) copy(hostNumbers_, numbers_, context);
+  enqueue(parameters, gradients, numbers_, penalty_);
+  if (apart) copy(penalty_, hostPenalty_, context);
+  context.synchronize();
+  return *hostPenalty_.data<double>();
+}
+
+double Optimizer::applyOwn(const UpdateBlocks& blocks, std::int64_t iteration, std::int64_t epoch,
+                           Context& context) {
   const double learningRate = options_.updater.learningRate().at(iteration, epoch);
   for (std::size_t i = 0; i < ranges_.size(); ++i)
-    ranges_[i].learningRate = static_cast<float>(learningRate * learningScale_[i]);
-
-  const UpdateStep step{.blocks = blocksOf(parameters, gradients),
-                        .ranges = ranges_,
-                        .clip = {.scale = clipScale(gradients.values, context),
-                                 .clipValue = static_cast<float>(options_.clipValue)},
-                        .iteration = iteration};
-  return options_.updater.apply(step, context);
+    stepRanges_[i].learningRate = learningRate * ranges_[i].learningRate;
+  return options_.updater.apply({.blocks = blocks,
+                                 .ranges = stepRanges_,
+                                 .gradientScale = clipScale(blocks.gradients, context),
+                                 .clipValue = static_cast<float>(options_.clipValue),
+                                 .iteration = iteration},
+                                context);
 }
 
 UpdateBlocks Optimizer::blocksOf(const StateBlock& parameters, const StateBlock& gradients) const {
@@ -106,32 +126,18 @@ UpdateBlocks Optimizer::blocksOf(const StateBlock& parameters, const StateBlock&
 void Optimizer::plan(const StateBlock& parameters, Context& context) {
   require(enqueues(), "updater {}: it has no settings(), so it can only be applied", options_.updater.type());
   if (plannedFor_ == &context) return;
-  std::vector<UpdateRange> ranges = ranges_;
-  for (std::size_t i = 0; i < ranges.size(); ++i)
-    ranges[i].learningRate = static_cast<float>(learningScale_[i]);
-  plan_ = planUpdate(*settings_, parameters.values.elements(), ranges, context);
+  plan_ = planUpdate(*settings_, parameters.values.elements(), ranges_, context);
   plannedFor_ = &context;
 }
 
 void Optimizer::writeNumbers(std::int64_t iteration, std::int64_t epoch, Tensor& numbers) const {
-  writeUpdateNumbers(*settings_, options_.updater.learningRate().at(iteration, epoch), iteration + 1, 1,
+  writeUpdateNumbers(settings_->rule, options_.updater.learningRate().at(iteration, epoch), iteration + 1, 1,
                      numbers);
 }
 
 void Optimizer::enqueue(StateBlock& parameters, const StateBlock& gradients, const Tensor& numbers,
                         Tensor& penalty, const Tensor& losses) {
   plan_->run(blocksOf(parameters, gradients), numbers, penalty, losses);
-}
-
-double Optimizer::applyByPlan(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
-                              std::int64_t epoch, Context& context) {
-  prepare(parameters, context);
-  writeNumbers(iteration, epoch, hostNumbers_);
-  copy(hostNumbers_, numbers_, context);
-  enqueue(parameters, gradients, numbers_, penalty_);
-  copy(penalty_, hostPenalty_, context);
-  context.synchronize();
-  return *hostPenalty_.data<double>();
 }
 
 float Optimizer::clipScale(const Tensor& gradients, Context& context) const {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "muster/core/optim/state_block.h"
-#include "muster/core/optim/updater.h"
+#include "muster/core/optim/updaters.h"
 
 namespace muster {
 
@@ -34,19 +34,19 @@ class Optimizer {
   /// @param parameters  the block that `apply` will be given, or one with the same segments.
   Optimizer(TrainingOptions options, const StateBlock& parameters);
 
-  /// Allocates what `apply` needs on the context's device, where the first one would do so otherwise: an
-  /// allocation on a GPU waits for the work of all who use it.
+  /// Plans and allocates what `apply` needs, where the first call would do so otherwise: on a GPU an
+  /// allocation waits for the work of all workers there.
   void prepare(const StateBlock& parameters, Context& context);
 
-  /// One update. Allocates nothing, but for the first on a GPU unless prepared. @return the regularisation
-  /// penalty at the parameters from before; on a GPU it is waited for.
+  /// One update. Only the first allocates, unless prepared. @return the regularisation penalty at the
+  /// parameters from before; on a GPU it is waited for.
   double apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
                std::int64_t epoch, Context& context);
 
-  // An update in two halves, for steps that wait for nothing: its numbers are written on the CPU and brought
-  // to the device, where the update reads them. On the CPU it is `apply` in other words.
+  // The same update in two halves, for steps that wait for nothing: its numbers are written on the CPU and
+  // copied to the device, where the update reads them.
 
-  /// Whether there is such an update: not for a rule of one's own without `settings()`.
+  /// Whether there is such an update: not for an updater with an `apply` of its own.
   bool enqueues() const { return settings_.has_value(); }
   /// Plans it for a block on the context's device; later calls for the same context do nothing.
   void plan(const StateBlock& parameters, Context& context);
@@ -69,21 +69,20 @@ class Optimizer {
   std::span<const StateBlock> state() const { return state_; }
 
  private:
-  double applyByPlan(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
-                     std::int64_t epoch, Context& context);
+  double applyOwn(const UpdateBlocks& blocks, std::int64_t iteration, std::int64_t epoch, Context& context);
   UpdateBlocks blocksOf(const StateBlock& parameters, const StateBlock& gradients) const;
   /// What clipping by norm multiplies the gradient by.
   float clipScale(const Tensor& gradients, Context& context) const;
 
   TrainingOptions options_;
   std::vector<StateBlock> state_;
-  std::vector<UpdateRange> ranges_;    // settings without the learning rate's factor
-  std::vector<double> learningScale_;  // [range] learning-rate scale of the range's segments
+  std::vector<UpdateRange> ranges_;      // with factors of the learning rate
+  std::vector<UpdateRange> stepRanges_;  // with the step's learning rates: for `applyOwn` alone
 
-  std::optional<UpdateSettings> settings_;  // nothing: the rule is one's own
+  std::optional<UpdateSettings> settings_;  // nothing: the updater has an `apply` of its own
   std::unique_ptr<UpdatePlan> plan_;
   const Context* plannedFor_ = nullptr;
-  Tensor hostNumbers_, numbers_, penalty_, hostPenalty_;  // of `apply` on a GPU
+  Tensor hostNumbers_, numbers_, penalty_, hostPenalty_;  // of `apply`; on the CPU each pair is one tensor
 };
 
 }  // namespace muster

@@ -9,7 +9,7 @@
 #include "examples/support/data_sets.h"
 #include "examples/support/device_option.h"
 #include "examples/support/image_placement.h"
-#include "muster/core/optim/updater.h"
+#include "muster/core/optim/updaters.h"
 #include "muster/parallel/training_mode.h"
 
 namespace example {

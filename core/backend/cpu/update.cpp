@@ -5,27 +5,13 @@
 
 #include "muster/core/backend/cpu/reduce.h"
 #include "muster/core/backend/cpu/simd.h"
-#include "muster/core/backend/update_rules.h"
+#include "muster/core/ops/loss.h"
 
 namespace muster::cpu {
 namespace {
 
-using update::AdaGradRule;
-using update::AdamRule;
-using update::NesterovsRule;
-using update::RmsPropRule;
-using update::SgdRule;
+using update::StepNumbers;
 using update::Terms;
-
-AdamRule adamRule(const AdamScalars& s) {
-  return {static_cast<float>(s.beta1),
-          static_cast<float>(1 - s.beta1),
-          static_cast<float>(s.beta2),
-          static_cast<float>(1 - s.beta2),
-          static_cast<float>(1 / (1 - std::pow(s.beta1, s.t))),
-          static_cast<float>(1 / (1 - std::pow(s.beta2, s.t))),
-          static_cast<float>(s.epsilon)};
-}
 
 template <typename Rule>
 [[gnu::always_inline]] inline void updateElements(Rule rule, Terms terms, float* __restrict w,
@@ -50,52 +36,71 @@ double chunkPenalty(const float* w, std::int64_t n, const UpdateRange& range) {
   return penalty;
 }
 
-/// @param ownDecay  weight decay of the rule itself, for the regularised ranges.
-template <typename Rule>
-double updateBy(const Rule& rule, const UpdateBlocks& blocks, std::span<const UpdateRange> ranges,
-                GradientClip clip, Context& context, float ownDecay = 0) {
-  float* w = blocks.parameters.data<float>();
-  const float* g = blocks.gradients.data<float>();
-  float* first = Rule::kStates > 0 ? blocks.state[0].data<float>() : nullptr;
-  float* second = Rule::kStates > 1 ? blocks.state[1].data<float>() : nullptr;
-  const float limit = clip.clipValue > 0 ? clip.clipValue : std::numeric_limits<float>::infinity();
-  return sumOverChunks(ranges, context, [&](const UpdateRange& range, std::int64_t begin, std::int64_t end) {
-    const float weightDecay = range.weightDecay + (range.regularised ? ownDecay : 0);
-    const Terms terms{
-        clip.scale, limit, range.l1, range.l2, range.learningRate, range.learningRate * weightDecay};
-    const double penalty = chunkPenalty(w + begin, end - begin, range);
-    dispatch<updateElements<Rule>>(rule, terms, w + begin, g + begin, first ? first + begin : nullptr,
-                                   second ? second + begin : nullptr, end - begin);
-    return penalty;
-  });
+bool allGood(std::span<const double> losses) {
+  for (std::size_t i = 0; i + kLossNumbers <= losses.size(); i += kLossNumbers)
+    if (!std::isfinite(losses[i]) || !(losses[i + 1] >= 0) || losses[i + 2] >= 0) return false;
+  return true;
 }
+
+class LoopUpdatePlan final : public UpdatePlan {
+ public:
+  LoopUpdatePlan(const UpdateSettings& settings, std::int64_t elements, std::vector<UpdateRange> ranges,
+                 Context& context)
+      : UpdatePlan(settings.rule, elements, context.device()),
+        settings_(settings),
+        ranges_(std::move(ranges)),
+        context_(context) {}
+
+ private:
+  void compute(const UpdateBlocks& blocks, const StepNumbers* step, double* penalty,
+               std::span<const double> losses) override {
+    const auto updateBy = [&](const auto& rule) {
+      return updateAll(update::atStep(rule, *step), blocks, *step);
+    };
+    *penalty = allGood(losses) ? std::visit(updateBy, settings_.rule) : 0;
+  }
+
+  /// @return the penalty.
+  template <typename Rule>
+  double updateAll(const Rule& rule, const UpdateBlocks& blocks, const StepNumbers& step) {
+    float* const w = blocks.parameters.data<float>();
+    const float* const g = blocks.gradients.data<float>();
+    float* const first = Rule::kStates > 0 ? blocks.state[0].data<float>() : nullptr;
+    float* const second = Rule::kStates > 1 ? blocks.state[1].data<float>() : nullptr;
+    const auto scale = static_cast<float>(step.gradientScale * normScale(blocks.gradients, step));
+    const float limit = settings_.clipValue > 0 ? static_cast<float>(settings_.clipValue)
+                                                : std::numeric_limits<float>::infinity();
+    return sumOverChunks(
+        ranges_, context_, [&](const UpdateRange& range, std::int64_t begin, std::int64_t end) {
+          const auto learningRate = static_cast<float>(step.learningRate * range.learningRate);
+          const Terms terms{scale, limit, range.l1, range.l2, learningRate, learningRate * range.weightDecay};
+          const double penalty = chunkPenalty(w + begin, end - begin, range);
+          dispatch<updateElements<Rule>>(rule, terms, w + begin, g + begin, first ? first + begin : nullptr,
+                                         second ? second + begin : nullptr, end - begin);
+          return penalty;
+        });
+  }
+
+  /// The factor of clipping by norm.
+  double normScale(const Tensor& gradients, const StepNumbers& step) const {
+    if (settings_.clipNorm == 0) return 1;
+    double squares = 0;
+    for (const auto& range : ranges_)
+      squares += cpu::squaredNorm(gradients, range.begin, range.end, context_);
+    const double norm = step.gradientScale * std::sqrt(squares);
+    return norm > settings_.clipNorm ? settings_.clipNorm / norm : 1;
+  }
+
+  UpdateSettings settings_;
+  std::vector<UpdateRange> ranges_;
+  Context& context_;
+};
 
 }  // namespace
 
-double updateSgd(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
-                 Context& context) {
-  return updateBy(SgdRule{}, blocks, ranges, clip, context);
-}
-
-double updateNesterovs(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
-                       float momentum, Context& context) {
-  return updateBy(NesterovsRule{momentum}, blocks, ranges, clip, context);
-}
-
-double updateAdam(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
-                  const AdamScalars& scalars, Context& context) {
-  return updateBy(adamRule(scalars), blocks, ranges, clip, context, scalars.weightDecay);
-}
-
-double updateRmsProp(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
-                     double decay, float epsilon, Context& context) {
-  const RmsPropRule rule{static_cast<float>(decay), static_cast<float>(1 - decay), epsilon};
-  return updateBy(rule, blocks, ranges, clip, context);
-}
-
-double updateAdaGrad(const UpdateBlocks& blocks, std::span<const UpdateRange> ranges, GradientClip clip,
-                     float epsilon, Context& context) {
-  return updateBy(AdaGradRule{epsilon}, blocks, ranges, clip, context);
+std::unique_ptr<UpdatePlan> planUpdate(const UpdateSettings& settings, std::int64_t elements,
+                                       std::vector<UpdateRange> ranges, Context& context) {
+  return std::make_unique<LoopUpdatePlan>(settings, elements, std::move(ranges), context);
 }
 
 double regularisationPenalty(const Tensor& parameters, std::span<const UpdateRange> ranges,

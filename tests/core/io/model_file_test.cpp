@@ -75,6 +75,26 @@ struct Expected {
   Shape shape;
 };
 
+/// An updater from outside the library: v = momentum v + g;  w -= lr v.
+struct HeavyBall {
+  static constexpr std::string_view kType = "test-heavy-ball";
+  Schedule learningRate = 0.1;
+  double momentum = 0.5;
+  std::vector<std::string> stateNames() const { return {"ball"}; }
+  double apply(const UpdateStep& step, Context&) const {
+    float* const w = step.blocks.parameters.data<float>();
+    float* const v = step.blocks.state[0].data<float>();
+    for (const auto& range : step.ranges)
+      for (std::int64_t i = range.begin; i < range.end; ++i) {
+        v[i] = static_cast<float>(momentum) * v[i] + step.blocks.gradients.data<float>()[i];
+        w[i] -= static_cast<float>(range.learningRate) * v[i];
+      }
+    return 0;
+  }
+  void fields(Fields& f) { f.field("momentum", momentum); }
+  void validate() const {}
+};
+
 const std::vector<Expected> kParameters{{"conv1.weight", {2, 1, 3, 3}}, {"conv1.bias", {2}},
                                         {"dense1.weight", {4, 8}},      {"dense1.bias", {4}},
                                         {"output.weight", {3, 4}},      {"output.bias", {3}}};
@@ -216,6 +236,25 @@ TEST_CASE("a layer's field must not have a name that files use beside its fields
   CHECK(thrown<InvalidArgument>([] {
           Layer::registry().make("test-with-frozen");
         }).find("there is no type") != std::string::npos);
+}
+
+TEST_CASE("an updater from outside the library is saved and loaded once it is registered") {
+  TemporaryDirectory directory;
+  const auto network = trained(smallConvnet(4, HeavyBall{.learningRate = 0.05, .momentum = 0.75}));
+  network->save(directory / "m.safetensors");
+  CHECK(thrown<FileError>([&] {
+          MultiLayerNetwork::load(directory / "m.safetensors");
+        }).find("updater: there is no type \"test-heavy-ball\"") != std::string::npos);
+  Updater::registerType<HeavyBall>();
+  Updater::registerType<HeavyBall>();
+  const auto again = MultiLayerNetwork::load(directory / "m.safetensors");
+  CHECK(sameState(*network, *again));
+  for (auto* each : {network.get(), again.get()}) {
+    auto data = randomData();
+    each->fit(data);
+  }
+  CHECK(sameState(*network, *again));
+  CHECK(Updater::named("test-heavy-ball", 0.1).stateNames() == std::vector<std::string>{"ball"});
 }
 
 TEST_CASE("statistics are saved like parameters") {

@@ -18,6 +18,7 @@
 #include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
+#include "tests/support/all_updaters.h"
 #include "tests/support/allocations.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
@@ -142,7 +143,8 @@ struct OwnRule {
   Schedule learningRate = 0.1;
   std::vector<std::string> stateNames() const { return {}; }
   double apply(const UpdateStep& step, Context& context) const {
-    return updateSgd(step.blocks, step.ranges, step.clip, context);
+    return updateOnce({.clipValue = step.clipValue}, step.blocks, step.ranges, context, 1,
+                      step.gradientScale);
   }
   void fields(Fields&) {}
   void validate() const {}
@@ -151,9 +153,9 @@ struct OwnRule {
 }  // namespace
 
 TEST_CASE("enqueued steps have the bits of those that are computed at once, with every updater") {
-  for (const char* updater : {"sgd", "nesterovs", "adam", "adamw", "rmsprop", "adagrad"}) {
-    CAPTURE(updater);
-    checkBothWays<MultiLayerNetwork>(images(Updater::named(updater, 0.01)), mixture(24), true);
+  for (const auto& updater : test::allUpdaters()) {
+    CAPTURE(updater.type());
+    checkBothWays<MultiLayerNetwork>(images(Updater::named(updater.type(), 0.01)), mixture(24), true);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
 #include "tests/core/nn/elsewhere.h"
+#include "tests/support/all_updaters.h"
 #include "tests/support/allocations.h"
 
 // A training step allocates nothing of ours: everything is planned when a batch size is first met. What
@@ -53,11 +54,11 @@ TEST_CASE("a training step allocates nothing, with every layer and updater") {
       BatchNorm{},
       LayerNorm{},
       Output{.classes = 4}};
-  for (const char* updater : {"sgd", "nesterovs", "adam", "adamw", "rmsprop", "adagrad"})
+  for (const auto& updater : test::allUpdaters())
     for (const int threads : {1, 2}) {
-      CAPTURE(updater);
+      CAPTURE(updater.type());
       CAPTURE(threads);
-      CHECK(allocationsInAStep(layers, Updater::named(updater, 0.01), {2, 14, 14}, threads) == 0);
+      CHECK(allocationsInAStep(layers, Updater::named(updater.type(), 0.01), {2, 14, 14}, threads) == 0);
     }
 }
 

@@ -34,10 +34,16 @@ void nesterovs(benchmark::State& state) {
   Context context;
   UpdateBlocks blocks{.parameters = filled(1), .gradients = filled(1e-6f), .state = {filled(0), Tensor()}};
   const UpdateRange range{.begin = 0, .end = kParameters, .learningRate = 0.5f, .l2 = 5e-4f};
-  const double penalty = updateNesterovs(blocks, {&range, 1}, {}, 0.9f, context);
+  const UpdateRule rule = update::NesterovsRule(0.9);
+  const auto plan = planUpdate({.rule = rule}, kParameters, {&range, 1}, context);
+  Tensor numbers = Tensor::zeros({kUpdateNumbers}, DType::Float64),
+         penalty = Tensor::zeros({1}, DType::Float64);
+  writeUpdateNumbers(rule, 1, 1, 1, numbers);
+  plan->run(blocks, numbers, penalty);
   // At the start every weight is 1: l2/2 each.
-  if (std::abs(penalty - 2.5e-4 * kParameters) > 1e-3) return state.SkipWithError("the penalty is wrong");
-  for (auto pass : state) benchmark::DoNotOptimize(updateNesterovs(blocks, {&range, 1}, {}, 0.9f, context));
+  if (std::abs(*penalty.data<double>() - 2.5e-4 * kParameters) > 1e-3)
+    return state.SkipWithError("the penalty is wrong");
+  for (auto pass : state) plan->run(blocks, numbers, penalty);
   state.SetBytesProcessed(state.iterations() * kParameters * 5 * 4);
 }
 

@@ -47,50 +47,39 @@ UpdateBlocks clone(const UpdateBlocks& blocks, Device device = Device::cpu()) {
 struct RuleCase {
   std::string_view name;
   bool squaresFirst;  // the first state block holds squares
-  double ownDecay;
-  std::function<double(const UpdateBlocks&, std::span<const UpdateRange>, GradientClip, Context&)> update;
-  /// What a parameter loses per learning rate, in float64; moves the state on.
+  UpdateSettings settings;
+  /// What a parameter loses per learning rate at t = 3, in float64; moves the state on.
   std::function<double(double g, double& first, double& second)> step;
 };
 
 const std::vector<RuleCase> kRules{
-    {"sgd", false, 0,
-     [](auto& blocks, auto ranges, auto clip, auto& context) {
-       return updateSgd(blocks, ranges, clip, context);
-     },
-     [](double g, double&, double&) { return g; }},
-    {"nesterovs", false, 0,
-     [](auto& blocks, auto ranges, auto clip, auto& context) {
-       return updateNesterovs(blocks, ranges, clip, 0.75f, context);
-     },
+    {"sgd", false, {}, [](double g, double&, double&) { return g; }},
+    {"nesterovs",
+     false,
+     {.rule = update::NesterovsRule(0.75)},
      [](double g, double& v, double&) {
        v = 0.75 * v + g;
        return g + 0.75 * v;
      }},
-    {"adam", false, 0.25,
-     [](auto& blocks, auto ranges, auto clip, auto& context) {
-       const AdamScalars scalars{
-           .beta1 = 0.75, .beta2 = 0.875, .epsilon = 0.125, .t = 3, .weightDecay = 0.25f};
-       return updateAdam(blocks, ranges, clip, scalars, context);
-     },
+    {"adam",
+     false,
+     {.rule = update::AdamRule(0.75, 0.875, 0.125), .weightDecay = 0.25},
      [](double g, double& m, double& v) {
        m = 0.75 * m + 0.25 * g;
        v = 0.875 * v + 0.125 * g * g;
        const double mean = m / (1 - 0.75 * 0.75 * 0.75), square = v / (1 - 0.875 * 0.875 * 0.875);
        return mean / (std::sqrt(square) + 0.125);
      }},
-    {"rmsprop", true, 0,
-     [](auto& blocks, auto ranges, auto clip, auto& context) {
-       return updateRmsProp(blocks, ranges, clip, 0.75, 0.125f, context);
-     },
+    {"rmsprop",
+     true,
+     {.rule = update::RmsPropRule(0.75, 0.125)},
      [](double g, double& s, double&) {
        s = 0.75 * s + 0.25 * g * g;
        return g / (std::sqrt(s) + 0.125);
      }},
-    {"adagrad", true, 0,
-     [](auto& blocks, auto ranges, auto clip, auto& context) {
-       return updateAdaGrad(blocks, ranges, clip, 0.125f, context);
-     },
+    {"adagrad",
+     true,
+     {.rule = update::AdaGradRule(0.125)},
      [](double g, double& s, double&) {
        s += g * g;
        return g / (std::sqrt(s) + 0.125);
@@ -131,13 +120,14 @@ TEST_CASE_TEMPLATE("every rule agrees with a plain float64 loop, and touches not
   MUSTER_NEEDS_DEVICE(Where);
   std::int64_t elements = 0;
   const auto ranges = awkwardRanges(elements);
-  const GradientClip clip{.scale = 0.875f, .clipValue = 0.5f};
   Context context(Where::device());
   for (const auto& rule : kRules) {
     CAPTURE(rule.name);
     const UpdateBlocks before = randomBlocks(elements, rule.squaresFirst);
     const UpdateBlocks there = clone(before, Where::device());
-    const double penalty = rule.update(there, ranges, clip, context);
+    UpdateSettings settings = rule.settings;
+    settings.clipValue = 0.5;
+    const double penalty = updateOnce(settings, there, ranges, context, 3, 0.875);
     context.synchronize();
     const UpdateBlocks blocks = clone(there, Device::cpu());
 
@@ -151,7 +141,7 @@ TEST_CASE_TEMPLATE("every rule agrees with a plain float64 loop, and touches not
         g = std::min(0.5, std::max(-0.5, g)) + r.l1 * ((w > 0) - (w < 0)) + r.l2 * w;
         double first = before.state[0].data<float>()[i], second = before.state[1].data<float>()[i];
         const double step = rule.step(g, first, second);
-        const double decay = r.weightDecay + (r.regularised ? rule.ownDecay : 0);
+        const double decay = r.weightDecay + (r.regularised ? rule.settings.weightDecay : 0);
         const double after = w - r.learningRate * (step + decay * w);
         expectedPenalty += r.l1 * std::abs(w) + r.l2 / 2 * w * w;
         worst = std::max({worst, std::abs(blocks.parameters.data<float>()[i] - after),
@@ -194,7 +184,7 @@ TEST_CASE("the number of threads changes no bit") {
     const UpdateBlocks blocks{
         cloneTensor(before.parameters), before.gradients, {cloneTensor(before.state[0]), {}}};
     const double expected = regularisationPenalty(blocks.parameters, ranges, context);
-    const double now = updateNesterovs(blocks, ranges, {}, 0.9f, context);
+    const double now = updateOnce({.rule = update::NesterovsRule(0.9)}, blocks, ranges, context);
     CHECK(now == expected);
     if (threads == 1) {
       parameters = blocks.parameters;
@@ -207,29 +197,6 @@ TEST_CASE("the number of threads changes no bit") {
   }
 }
 
-namespace {
-
-struct PlanCase {
-  std::string_view rule;
-  UpdateSettings settings;
-};
-
-/// As kRules, with their numbers as settings.
-const std::vector<PlanCase> kPlans{
-    {"sgd", {.rule = UpdateSettings::Rule::Sgd}},
-    {"nesterovs", {.rule = UpdateSettings::Rule::Nesterovs, .momentum = 0.75}},
-    {"adam",
-     {.rule = UpdateSettings::Rule::Adam,
-      .beta1 = 0.75,
-      .beta2 = 0.875,
-      .epsilon = 0.125,
-      .weightDecay = 0.25}},
-    {"rmsprop", {.rule = UpdateSettings::Rule::RmsProp, .decay = 0.75, .epsilon = 0.125}},
-    {"adagrad", {.rule = UpdateSettings::Rule::AdaGrad, .epsilon = 0.125}},
-};
-
-}  // namespace
-
 TEST_CASE_TEMPLATE("a planned update does what the update of its rule does, clipping by norm included", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
@@ -237,19 +204,18 @@ TEST_CASE_TEMPLATE("a planned update does what the update of its rule does, clip
   std::int64_t elements = 0;
   auto ranges = awkwardRanges(elements);
   Context context(device), cpu;
-  for (std::size_t r = 0; r < kPlans.size(); ++r)
+  for (const auto& rule : kRules)
     for (const double clipNorm : {0.0, 2.0}) {
-      CAPTURE(kPlans[r].rule);
+      CAPTURE(rule.name);
       CAPTURE(clipNorm);
-      REQUIRE(kPlans[r].rule == kRules[r].name);
-      UpdateSettings settings = kPlans[r].settings;
+      UpdateSettings settings = rule.settings;
       settings.clipNorm = clipNorm;
       settings.clipValue = 0.5;
-      const UpdateBlocks before = randomBlocks(elements, kRules[r].squaresFirst);
+      const UpdateBlocks before = randomBlocks(elements, rule.squaresFirst);
       const UpdateBlocks there = clone(before, device);
       auto plan = planUpdate(settings, elements, ranges, context);
       Tensor numbers = Tensor::zeros({kUpdateNumbers}, DType::Float64);
-      writeUpdateNumbers(settings, 0.5, 3, 0.875, numbers);
+      writeUpdateNumbers(settings.rule, 0.5, 3, 0.875, numbers);
       Tensor penalty = copyTo(Tensor::zeros({1}, DType::Float64), device);
       plan->run(there, copyTo(numbers, device), penalty);
       context.synchronize();
@@ -257,14 +223,14 @@ TEST_CASE_TEMPLATE("a planned update does what the update of its rule does, clip
       auto scaled = ranges;
       double squares = 0;
       for (auto& range : scaled) {
-        range.learningRate = static_cast<float>(0.5 * range.learningRate);
+        range.learningRate *= 0.5;
         squares += squaredNorm(before.gradients, range.begin, range.end, cpu);
       }
       const double norm = 0.875 * std::sqrt(squares);
       const double scale = clipNorm > 0 && norm > clipNorm ? 0.875 * clipNorm / norm : 0.875;
       const UpdateBlocks expected = clone(before);
-      const double expectedPenalty =
-          kRules[r].update(expected, scaled, {.scale = static_cast<float>(scale), .clipValue = 0.5f}, cpu);
+      settings.clipNorm = 0;
+      const double expectedPenalty = updateOnce(settings, expected, scaled, cpu, 3, scale);
       CHECK(std::abs(copyTo(penalty, Device::cpu()).data<double>()[0] - expectedPenalty) <=
             1e-9 * expectedPenalty);
       const UpdateBlocks got = clone(there);
@@ -286,13 +252,10 @@ TEST_CASE_TEMPLATE("a plan updates nothing where a loss is not good, with every 
   std::int64_t elements = 0;
   const auto ranges = awkwardRanges(elements);
   const double infinity = std::numeric_limits<double>::infinity();
-  for (const auto rule :
-       {UpdateSettings::Rule::Sgd, UpdateSettings::Rule::Nesterovs, UpdateSettings::Rule::Adam,
-        UpdateSettings::Rule::RmsProp, UpdateSettings::Rule::AdaGrad}) {
-    const UpdateSettings settings{.rule = rule, .momentum = 0.9};
-    auto plan = planUpdate(settings, elements, ranges, context);
+  for (const auto& rule : kRules) {
+    auto plan = planUpdate(rule.settings, elements, ranges, context);
     Tensor numbers = Tensor::zeros({kUpdateNumbers}, DType::Float64);
-    writeUpdateNumbers(settings, 0.5, 1, 1, numbers);
+    writeUpdateNumbers(rule.settings.rule, 0.5, 1, 1, numbers);
     const Tensor numbersThere = copyTo(numbers, device);
     // Two losses: sum, weight, the row of a class out of range or -1, that class.
     for (const auto& [first, weight, row, changes] : {std::tuple(3.0, 1.0, -1.0, true),
@@ -342,7 +305,7 @@ TEST_CASE_TEMPLATE("squaredNorm and the penalty are those of the update, on each
   const auto ranges = awkwardRanges(elements);
   const UpdateBlocks blocks = clone(randomBlocks(elements, false), Where::device());
   const double penalty = regularisationPenalty(blocks.parameters, ranges, context);
-  CHECK(penalty == updateSgd(blocks, ranges, {}, context));
+  CHECK(penalty == updateOnce({}, blocks, ranges, context));
   Tensor x = Tensor::empty({10000});
   for (int i = 0; i < 10000; ++i) x.data<float>()[i] = static_cast<float>(i);
   CHECK(squaredNorm(copyTo(x, Where::device()), 1, 9999, context) == 9998.0 * 9999 * 19997 / 6);
@@ -364,7 +327,7 @@ TEST_CASE_TEMPLATE("blocks of millions: every element once, whatever the threads
     CHECK(squaredNorm(x, 0, elements, context) == 0.25 * static_cast<double>(elements));
     const double penalty = 0.5 * static_cast<double>(elements - 5);
     CHECK(regularisationPenalty(x, ranges, context) == penalty);
-    CHECK(updateSgd({x, copyTo(gradients, Where::device()), {}}, ranges, {}, context) == penalty);
+    CHECK(updateOnce({}, {x, copyTo(gradients, Where::device()), {}}, ranges, context) == penalty);
     const Tensor after = copyTo(x, Device::cpu());
     const auto span = after.span<float>();
     CHECK(std::ranges::count(span.first(5), 0.46875f) == 5);
@@ -374,10 +337,10 @@ TEST_CASE_TEMPLATE("blocks of millions: every element once, whatever the threads
 
 TEST_CASE("a gradient that is not a number shows in the parameters, clipped or not") {
   Context context;
-  for (const float clipValue : {0.0f, 0.5f}) {
+  for (const double clipValue : {0.0, 0.5}) {
     const UpdateBlocks blocks{Tensor::of({1, 1, 1}, {3}), Tensor::of({0.25f, kNan, -4}, {3}), {}};
     const UpdateRange range{.begin = 0, .end = 3, .learningRate = 0.5f};
-    updateSgd(blocks, {&range, 1}, {.clipValue = clipValue}, context);
+    updateOnce({.clipValue = clipValue}, blocks, {&range, 1}, context);
     CHECK(blocks.parameters.data<float>()[0] == 0.875f);
     CHECK(std::isnan(blocks.parameters.data<float>()[1]));
     CHECK(blocks.parameters.data<float>()[2] == (clipValue > 0 ? 1.25f : 3.0f));
@@ -390,7 +353,7 @@ TEST_CASE("weight decay acts on the value from before, and L1 not on zero") {
   const UpdateRange range{
       .begin = 0, .end = 3, .learningRate = 0.25f, .l1 = 1, .l2 = 0.5f, .weightDecay = 0.5f};
   // g = 4 + sign(w) + w/2 = 6, 4, 2;  w - 0.25 g - 0.125 w
-  CHECK(updateSgd(blocks, {&range, 1}, {}, context) == 2 + 2 + 0.25 * (4 + 4));
+  CHECK(updateOnce({}, blocks, {&range, 1}, context) == 2 + 2 + 0.25 * (4 + 4));
   CHECK(blocks.parameters.data<float>()[0] == 0.25f);
   CHECK(blocks.parameters.data<float>()[1] == -1.0f);
   CHECK(blocks.parameters.data<float>()[2] == -2.25f);
@@ -413,8 +376,8 @@ TEST_CASE("nothing to update: no ranges, empty ranges") {
   Context context;
   const UpdateBlocks blocks{Tensor::of({1, 2}, {2}), Tensor::of({1, 1}, {2}), {}};
   const UpdateRange none{.begin = 1, .end = 1, .learningRate = 1, .l2 = 1};
-  CHECK(updateSgd(blocks, {}, {}, context) == 0);
-  CHECK(updateSgd(blocks, {&none, 1}, {}, context) == 0);
+  CHECK(updateOnce({}, blocks, {}, context) == 0);
+  CHECK(updateOnce({}, blocks, {&none, 1}, context) == 0);
   CHECK(blocks.parameters.data<float>()[1] == 2);
 }
 
@@ -423,9 +386,9 @@ TEST_CASE("updateSgd of one tensor: the bits of the range update, in any shape")
   const std::int64_t n = 1009;
   Tensor parameters = randomTensor(2 * n, "parameters").reshape({2, n});
   const Tensor gradients = randomTensor(2 * n, "gradients").reshape({2, n});
-  const UpdateBlocks blocks{cloneTensor(parameters), gradients, {}};
+  const UpdateBlocks blocks{cloneTensor(parameters).reshape({2 * n}), gradients.reshape({2 * n}), {}};
   const UpdateRange range{.begin = 0, .end = 2 * n, .learningRate = 0.3f};
-  updateSgd(blocks, {&range, 1}, {}, context);
+  updateOnce({}, blocks, {&range, 1}, context);
   updateSgd(parameters, gradients, 0.3f, context);
   CHECK(std::ranges::equal(parameters.span<float>(), blocks.parameters.span<float>()));
   Tensor flat = parameters.reshape({2 * n});
@@ -439,18 +402,19 @@ TEST_CASE("updates refuse what does not fit, naming it") {
   const Tensor three = Tensor::zeros({3}), two = Tensor::zeros({2});
   const UpdateRange whole{.begin = 0, .end = 3, .learningRate = 1};
   const std::span<const UpdateRange> ranges(&whole, 1);
-  CHECK_THROWS_WITH_AS(updateSgd({three, two, {}}, ranges, {}, context),
-                       "updateSgd: the gradients must be float32, row-major and as long as the parameters "
-                       "(float32 [3] on cpu), got float32 [2] on cpu",
+  CHECK_THROWS_WITH_AS(updateOnce({}, {three, two, {}}, ranges, context),
+                       "update: gradients is float32 [2] on cpu, expected float32 [3] on cpu",
                        InvalidArgument);
-  CHECK_THROWS_AS(updateNesterovs({three, three, {}}, ranges, {}, 0.9f, context), InvalidArgument);
-  CHECK_THROWS_AS(updateAdam({three, three, {three, two}}, ranges, {}, {}, context), InvalidArgument);
-  CHECK_THROWS_AS(updateAdam({three, three, {three, three}}, ranges, {}, {.t = 0}, context), InvalidArgument);
-  CHECK_THROWS_AS(updateSgd({Tensor::zeros({3}, DType::Float64), three, {}}, ranges, {}, context),
+  const UpdateSettings nesterovs{.rule = update::NesterovsRule(0.9)};
+  const UpdateSettings adam{.rule = update::AdamRule(0.9, 0.999, 1e-8)};
+  CHECK_THROWS_AS(updateOnce(nesterovs, {three, three, {}}, ranges, context), InvalidArgument);
+  CHECK_THROWS_AS(updateOnce(adam, {three, three, {three, two}}, ranges, context), InvalidArgument);
+  CHECK_THROWS_AS(updateOnce(adam, {three, three, {three, three}}, ranges, context, 0), InvalidArgument);
+  CHECK_THROWS_AS(updateOnce({}, {Tensor::zeros({3}, DType::Float64), three, {}}, ranges, context),
                   InvalidArgument);
-  CHECK_THROWS_AS(updateSgd({three, three, {}}, ranges, {.clipValue = -1}, context), InvalidArgument);
-  CHECK_THROWS_WITH_AS(updateSgd({two, two, {}}, ranges, {}, context),
-                       "updateSgd: the range [0, 3) does not lie in 2 elements", InvalidArgument);
+  CHECK_THROWS_AS(updateOnce({.clipValue = -1}, {three, three, {}}, ranges, context), InvalidArgument);
+  CHECK_THROWS_WITH_AS(updateOnce({}, {two, two, {}}, ranges, context),
+                       "planUpdate: the range [0, 3) does not lie in 2 elements", InvalidArgument);
   CHECK_THROWS_AS(squaredNorm(three, 2, 1, context), InvalidArgument);
   CHECK_THROWS_AS(squaredNorm(three, -1, 1, context), InvalidArgument);
   CHECK_THROWS_AS(regularisationPenalty(two, ranges, context), InvalidArgument);

@@ -7,7 +7,9 @@
 #include <limits>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/base/random.h"
+#include "tests/support/all_updaters.h"
 #include "tests/support/allocations.h"
 #include "tests/support/memory_fields.h"
 
@@ -49,7 +51,24 @@ std::vector<float> paddingOf(const StateBlock& block) {
   return padding;
 }
 
-const std::vector<Updater> kUpdaters{Sgd{}, Nesterovs{}, Adam{}, AdamW{}, RmsProp{}, AdaGrad{}};
+/// An updater from outside the library: w -= lr sign(g), without regularisation.
+struct SignDescent {
+  static constexpr std::string_view kType = "test-sign";
+  Schedule learningRate = 0.5;
+  double threshold = 0;
+  std::vector<std::string> stateNames() const { return {}; }
+  double apply(const UpdateStep& step, Context&) const {
+    for (const auto& range : step.ranges)
+      for (std::int64_t i = range.begin; i < range.end; ++i) {
+        const float g = step.gradientScale * step.blocks.gradients.data<float>()[i];
+        const float sign = g > threshold ? 1.0f : (g < -threshold ? -1.0f : 0.0f);
+        step.blocks.parameters.data<float>()[i] -= static_cast<float>(range.learningRate) * sign;
+      }
+    return 0;
+  }
+  void fields(Fields& f) { f.field("threshold", threshold); }
+  void validate() const {}
+};
 
 }  // namespace
 
@@ -97,7 +116,7 @@ TEST_CASE("segments have learning rates of their own") {
 }
 
 TEST_CASE("frozen segments keep their bits, their state, and stay out of norm and penalty") {
-  for (const auto& updater : kUpdaters) {
+  for (const auto& updater : allUpdaters()) {
     CAPTURE(updater.type());
     Blocks blocks({{.name = "a", .shape = {4}},
                    {.name = "frozen", .shape = {5}, .frozen = true},
@@ -133,7 +152,7 @@ TEST_CASE("clipping by norm scales the whole gradient, and only down") {
 }
 
 TEST_CASE("padding stays zero, even where the gradient's is not") {
-  for (const auto& updater : kUpdaters) {
+  for (const auto& updater : allUpdaters()) {
     CAPTURE(updater.type());
     Blocks blocks(
         {{.name = "a", .shape = {3, 5}}, {.name = "b", .shape = {1}}, {.name = "c", .shape = {33}}});
@@ -150,7 +169,7 @@ TEST_CASE("padding stays zero, even where the gradient's is not") {
 }
 
 TEST_CASE("a step allocates nothing") {
-  for (const auto& updater : kUpdaters)
+  for (const auto& updater : allUpdaters())
     for (const int threads : {1, 2}) {
       CAPTURE(updater.type());
       Blocks blocks({{.name = "a", .shape = {70000}},
@@ -252,4 +271,27 @@ TEST_CASE("an optimizer refuses blocks of another size") {
   Optimizer optimizer({.updater = Nesterovs{}}, small.parameters);
   Context context;
   CHECK_THROWS_AS(optimizer.apply(large.parameters, large.gradients, 0, 0, context), InvalidArgument);
+}
+
+TEST_CASE("an updater from outside the library is applied, and on a GPU with a line of the log") {
+  Blocks blocks({{.name = "a", .shape = {4}}, {.name = "b", .shape = {4}, .learningRateScale = 0.5}});
+  blocks.fill("a", 1, 3);
+  blocks.fill("b", 1, -3);
+  Context context;
+  Optimizer optimizer({.updater = SignDescent{}, .clipNorm = 1}, blocks.parameters);
+  CHECK_FALSE(optimizer.enqueues());
+  optimizer.prepare(blocks.parameters, context);
+  CHECK(optimizer.apply(blocks.parameters, blocks.gradients, 0, 0, context) == 0);
+  CHECK(blocks.holds("a", 0.5f));
+  CHECK(blocks.holds("b", 1.25f));
+
+  std::string lines;
+  const LogSink before = setLogSink([&](LogLevel, std::string_view line) { lines += line; });
+  StateBlock onGpu = blocks.parameters;
+  onGpu.values = Tensor::view(onGpu.values.raw(), onGpu.values.shape(), DType::Float32, Device::cuda(0));
+  Optimizer({.updater = Sgd{}}, onGpu);
+  CHECK(lines.empty());
+  Optimizer({.updater = SignDescent{}}, onGpu);
+  setLogSink(before);
+  CHECK(lines == "updater test-sign: it has no settings(), so each step waits for its apply() on cuda:0");
 }

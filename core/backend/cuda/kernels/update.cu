@@ -89,16 +89,6 @@ __device__ void updateFour(const UpdateCall& call, const DeviceRange& range, con
   store(call.parameters + at, w, whole, left);
 }
 
-template <typename Rule>
-__device__ Rule withCorrections(Rule rule, const StepNumbers*) {
-  return rule;
-}
-__device__ update::AdamRule withCorrections(update::AdamRule rule, const StepNumbers* numbers) {
-  rule.correction1 = static_cast<float>(numbers->correction1);
-  rule.correction2 = static_cast<float>(numbers->correction2);
-  return rule;
-}
-
 /// Each thread of the grid comes to the same answer. No number waits for another.
 __device__ bool lossesAreGood(const UpdateCall& call) {
   bool good = true;
@@ -120,7 +110,8 @@ __global__ void __launch_bounds__(kBlockThreads) updateKernel(UpdateCall call, R
     if (blockIdx.x == 0 && threadIdx.x == 0) *call.penalty = 0;
     return;
   }
-  const Rule rule = withCorrections(given, call.numbers);
+  Rule rule = given;
+  if constexpr (!std::is_same_v<Rule, NoRule>) rule = update::atStep(given, *call.numbers);
   double sums[1] = {0};
   while (chunk < call.chunkCount) {
     const Chunk part = next;
@@ -167,15 +158,9 @@ cudaError_t launch(const UpdateCall& call, const Rule& rule, cudaStream_t stream
 
 }  // namespace
 
-template <typename Rule>
-cudaError_t launchUpdate(const UpdateCall& call, const Rule& rule, cudaStream_t stream) {
-  return launch(call, rule, stream);
+cudaError_t launchUpdate(const UpdateCall& call, const UpdateRule& rule, cudaStream_t stream) {
+  return std::visit([&](const auto& r) { return launch(call, r, stream); }, rule);
 }
-template cudaError_t launchUpdate(const UpdateCall&, const update::SgdRule&, cudaStream_t);
-template cudaError_t launchUpdate(const UpdateCall&, const update::NesterovsRule&, cudaStream_t);
-template cudaError_t launchUpdate(const UpdateCall&, const update::AdamRule&, cudaStream_t);
-template cudaError_t launchUpdate(const UpdateCall&, const update::RmsPropRule&, cudaStream_t);
-template cudaError_t launchUpdate(const UpdateCall&, const update::AdaGradRule&, cudaStream_t);
 
 cudaError_t launchPenalty(const UpdateCall& call, cudaStream_t stream) {
   return launch(call, NoRule{}, stream);

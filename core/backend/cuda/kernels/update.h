@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "muster/core/backend/cuda/kernels/launch.h"
-#include "muster/core/backend/update_rules.h"
+#include "muster/core/ops/update_rules.h"
 
 namespace muster::cuda {
 
@@ -19,13 +19,6 @@ struct Chunk {
 };
 inline constexpr std::int64_t kChunkElements = 4 * kBlockThreads;
 
-/// The numbers of a step, on the device: what a captured update reads anew at each launch.
-struct StepNumbers {
-  double learningRate, t;
-  double correction1, correction2;  // Adam's, 1 / (1 - beta^t)
-  double gradientScale;
-};
-
 /// How many numbers a loss has: its sum first, third the row whose class is out of range, or -1.
 inline constexpr std::int64_t kNumbersOfLoss = 4;
 
@@ -36,20 +29,18 @@ struct UpdateCall {
   const DeviceRange* ranges;
   const Chunk* chunks;
   std::int64_t chunkCount;
-  const StepNumbers* numbers;
-  const double* clipScale;  // of clipping by norm; null: 1
-  float clipValue;          // infinity: none
-  double* scratch;          // blocksFor(chunkCount, 1) numbers
+  const update::StepNumbers* numbers;  // read anew at each launch of a captured update
+  const double* clipScale;             // of clipping by norm; null: 1
+  float clipValue;                     // infinity: none
+  double* scratch;                     // blocksFor(chunkCount, 1) numbers
   std::uint32_t* counter;
   const double* losses;  // of the step; null: not looked at
   std::int64_t lossCount;
   double* penalty;  // sum(l1 |w| + l2/2 w^2) at the parameters from before
 };
 
-/// One kernel for the whole block, which does nothing but to set the penalty to 0 where a loss is not good.
-/// The rule's corrections, where it has some, are read from the numbers.
-template <typename Rule>
-cudaError_t launchUpdate(const UpdateCall& call, const Rule& rule, cudaStream_t stream);
+/// One kernel for the whole block. If a loss is not good it only sets the penalty to 0.
+cudaError_t launchUpdate(const UpdateCall& call, const UpdateRule& rule, cudaStream_t stream);
 /// The penalty alone, to the same bits. Reads parameters, ranges and chunks.
 cudaError_t launchPenalty(const UpdateCall& call, cudaStream_t stream);
 

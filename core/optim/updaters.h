@@ -1,0 +1,119 @@
+#pragma once
+
+#include <tuple>
+
+#include "muster/core/optim/updater.h"
+
+// The library's updaters: the options of the rules in `core/ops/update_rules.h`, which has the formulas.
+
+namespace muster {
+
+namespace detail {
+void requireFraction(std::string_view type, std::string_view option, double value);
+/// The step divides by a root plus epsilon in float32, so epsilon must not vanish there.
+void requireEpsilon(std::string_view type, double epsilon);
+void requireNotNegative(std::string_view type, std::string_view option, double value);
+}  // namespace detail
+
+/// Stochastic gradient descent: w -= lr g.
+struct Sgd {
+  static constexpr std::string_view kType = "sgd";
+  Schedule learningRate = 0.1;
+
+  std::vector<std::string> stateNames() const { return {}; }
+  UpdateSettings settings() const { return {}; }
+  void fields(Fields&) {}
+  void validate() const {}
+};
+
+/// Nesterov momentum, the learning rate outside the velocity (`NesterovsRule`).
+struct Nesterovs {
+  static constexpr std::string_view kType = "nesterovs";
+  Schedule learningRate = 0.1;
+  double momentum = 0.9;
+
+  std::vector<std::string> stateNames() const { return {"velocity"}; }
+  UpdateSettings settings() const { return {.rule = update::NesterovsRule(momentum)}; }
+  void fields(Fields& f) { f.field("momentum", momentum); }
+  void validate() const { detail::requireFraction(kType, "momentum", momentum); }
+};
+
+/// Adam (`AdamRule`).
+struct Adam {
+  static constexpr std::string_view kType = "adam";
+  Schedule learningRate = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+
+  std::vector<std::string> stateNames() const { return {"firstMoment", "secondMoment"}; }
+  UpdateSettings settings() const { return {.rule = update::AdamRule(beta1, beta2, epsilon)}; }
+  void fields(Fields& f) {
+    f.field("beta1", beta1);
+    f.field("beta2", beta2);
+    f.field("epsilon", epsilon);
+  }
+  void validate() const {
+    detail::requireFraction(kType, "beta1", beta1);
+    detail::requireFraction(kType, "beta2", beta2);
+    detail::requireEpsilon(kType, epsilon);
+  }
+};
+
+/// Adam with decoupled weight decay of its own, 0.01 by default. The decay of the model's options is added.
+struct AdamW {
+  static constexpr std::string_view kType = "adamw";
+  Schedule learningRate = 1e-3;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double weightDecay = 0.01;
+
+  std::vector<std::string> stateNames() const { return {"firstMoment", "secondMoment"}; }
+  UpdateSettings settings() const {
+    return {.rule = update::AdamRule(beta1, beta2, epsilon), .weightDecay = weightDecay};
+  }
+  void fields(Fields& f) {
+    f.field("beta1", beta1);
+    f.field("beta2", beta2);
+    f.field("epsilon", epsilon);
+    f.field("weightDecay", weightDecay);
+  }
+  void validate() const {
+    detail::requireFraction(kType, "beta1", beta1);
+    detail::requireFraction(kType, "beta2", beta2);
+    detail::requireEpsilon(kType, epsilon);
+    detail::requireNotNegative(kType, "weightDecay", weightDecay);
+  }
+};
+
+/// RMSProp (`RmsPropRule`).
+struct RmsProp {
+  static constexpr std::string_view kType = "rmsprop";
+  Schedule learningRate = 1e-3;
+  double decay = 0.95, epsilon = 1e-8;
+
+  std::vector<std::string> stateNames() const { return {"meanSquare"}; }
+  UpdateSettings settings() const { return {.rule = update::RmsPropRule(decay, epsilon)}; }
+  void fields(Fields& f) {
+    f.field("decay", decay);
+    f.field("epsilon", epsilon);
+  }
+  void validate() const {
+    detail::requireFraction(kType, "decay", decay);
+    detail::requireEpsilon(kType, epsilon);
+  }
+};
+
+/// AdaGrad (`AdaGradRule`).
+struct AdaGrad {
+  static constexpr std::string_view kType = "adagrad";
+  Schedule learningRate = 0.1;
+  double epsilon = 1e-6;
+
+  std::vector<std::string> stateNames() const { return {"sumOfSquares"}; }
+  UpdateSettings settings() const { return {.rule = update::AdaGradRule(epsilon)}; }
+  void fields(Fields& f) { f.field("epsilon", epsilon); }
+  void validate() const { detail::requireEpsilon(kType, epsilon); }
+};
+
+/// All of them; files and command lines can name each.
+using LibraryUpdaters = std::tuple<Sgd, Nesterovs, Adam, AdamW, RmsProp, AdaGrad>;
+
+}  // namespace muster

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <tuple>
+#include <vector>
+
+#include "muster/core/optim/updaters.h"
+
+namespace muster::test {
+
+/// The library's updaters with their defaults.
+inline std::vector<Updater> allUpdaters() {
+  return std::apply([](const auto&... updater) { return std::vector<Updater>{updater...}; },
+                    LibraryUpdaters{});
+}
+
+}  // namespace muster::test
