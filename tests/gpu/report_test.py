@@ -11,8 +11,10 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -76,6 +78,9 @@ class Sandbox(unittest.TestCase):
         self.addCleanup(lambda: (os.environ.clear(), os.environ.update(environment)))
         os.environ["PATH"] = f"{self.bin}:{os.environ['PATH']}"
         os.environ.pop("CUDA_HOME", None)
+        places = unittest.mock.patch("build.USUAL_PLACES", ())  # CUDA's libraries on this machine are large
+        places.start()
+        self.addCleanup(places.stop)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self.addCleanup(signal.signal, number, signal.getsignal(number))
         bench = self.build / "tests/bench"
@@ -323,6 +328,17 @@ class Pieces(Sandbox):
 
 
 class Tools(Sandbox):
+    def test_cold_libraries_do_not_use_up_a_limit(self):
+        library = self.build / "lib/libcudnn_graph.so.9"
+        library.parent.mkdir()
+        os.mkfifo(library)  # opening it for writing takes a reader
+        disk = threading.Thread(target=lambda: library.open("wb").close(), daemon=True)
+        disk.start()
+        self.script(self.build / "tests/bench/device_speed", "exit 1")
+        self.call(3)
+        disk.join(5)
+        self.assertFalse(disk.is_alive())
+
     def test_what_counts_as_failure(self):
         self.programs("core/ops/fine")
         (self.build / "tests/bench/luck").touch()

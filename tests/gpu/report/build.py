@@ -1,4 +1,6 @@
 """A build that brings tests and benchmarks: a directory, or a packed one."""
+import contextlib
+import glob
 import os
 import shutil
 import tarfile
@@ -12,6 +14,10 @@ spec = importlib.util.find_spec("nvidia")
 for place in (spec.submodule_search_locations if spec else []):
     print(*sorted(glob.glob(place + "/*/lib")), sep="\\n")
 """
+
+
+LIBRARIES = ("libcublasLt.so*", "libcudnn*.so*", "libnvrtc*.so*")  # which our programs load
+USUAL_PLACES = ("/usr/local/cuda*/lib64", "/usr/lib/*-linux-gnu")
 
 
 def is_executable(file):
@@ -78,3 +84,14 @@ class Build:
         runner.environment.update({"LD_LIBRARY_PATH": ":".join(folders)} if folders else {})
         for name in ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OMP_PROC_BIND"):
             runner.environment.pop(name, None)
+        self.library_folders = [*folders, *(folder for place in USUAL_PLACES for folder in glob.glob(place))]
+
+    def read_libraries(self):
+        """Brings CUDA's libraries, some gigabytes, into memory: from a slow disk, that may take longer than the first program
+        that loads them may run."""
+        found = {os.path.realpath(file) for folder in self.library_folders for name in LIBRARIES
+                 for file in glob.glob(f"{glob.escape(folder)}/{name}")}
+        for file in found:
+            with contextlib.suppress(OSError), open(file, "rb", buffering=0) as content:
+                while content.read(1 << 24):
+                    pass

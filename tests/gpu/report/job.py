@@ -52,8 +52,10 @@ class Job:
 
     def open(self):
         """Looks at the GPU, and takes up the results so far if they are of this build and this kind of GPU."""
+        identity = self.build.identity()  # reads our programs, as the next line CUDA's libraries, before a limit runs
+        self.build.read_libraries()
         about = self.look_at_machine()
-        identity = self.build.identity() + "".join(value for name, value in about if name == "device")
+        identity += "".join(value for name, value in about if name == "device")
         self.data = json.loads(json.dumps(EMPTY))
         with contextlib.suppress(OSError, ValueError):
             self.data.update(json.loads((self.folder / "results.json").read_text()))
