@@ -11,13 +11,30 @@ namespace {
 
 std::atomic<long> count{0};
 std::atomic<long> live{0};
+std::atomic<bool> failing{false};
+std::atomic<long> untilFailure{0};  // below 0: it has come
+std::atomic<bool> failureLasts{false};
 
-void* allocate(std::size_t bytes, std::size_t alignment) {
+/// Whether this allocation is to fail.
+bool fails() {
+  if (!failing || muster::detail::VendorCall::active()) return false;
+  const long left = untilFailure--;
+  return left == 0 || (left < 0 && failureLasts);
+}
+
+/// @return null if there is no memory.
+void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
   if (!muster::detail::VendorCall::active()) ++count;
+  if (fails()) return nullptr;
   const std::size_t rounded = (bytes + alignment) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, rounded);
+  if (memory) ++live;
+  return memory;
+}
+
+void* allocateOrThrow(std::size_t bytes, std::size_t alignment) {
+  void* memory = allocate(bytes, alignment);
   if (!memory) throw std::bad_alloc();
-  ++live;
   return memory;
 }
 
@@ -30,13 +47,11 @@ void release(void* memory) {
 }  // namespace
 
 void* operator new(std::size_t bytes) {
-  return allocate(bytes, alignof(std::max_align_t));
+  return allocateOrThrow(bytes, alignof(std::max_align_t));
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return allocate(bytes, static_cast<std::size_t>(alignment));
+  return allocateOrThrow(bytes, static_cast<std::size_t>(alignment));
 }
-// For a sanitizer, whose own would not be released by ours. Without memory it throws out of noexcept: the
-// end.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   return allocate(bytes, alignof(std::max_align_t));
 }
@@ -61,6 +76,20 @@ long allocations() {
 
 long liveObjects() {
   return live;
+}
+
+FailingAllocations::FailingAllocations(long nth, Lasting lasting) {
+  untilFailure = nth;
+  failureLasts = lasting == Lasting::Yes;
+  failing = true;
+}
+
+FailingAllocations::~FailingAllocations() {
+  failing = false;
+}
+
+bool FailingAllocations::any() const {
+  return untilFailure < 0;
 }
 
 }  // namespace muster::test

@@ -2,13 +2,20 @@
 
 #include <doctest/doctest.h>
 
+#include <malloc.h>
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <thread>
 #include <vector>
+
+#include "tests/support/allocations.h"
+#include "tests/support/child_process.h"
 
 namespace muster {
 namespace {
@@ -16,6 +23,38 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kAWhile = 30ms;  // long enough for a thread to reach its wait, nearly always
+
+// First: threads of an earlier case leave memory to the threads that come after them.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("items are not lost in a process without memory") {
+  const std::string outcome = test::inChild([] {
+    ::alarm(10);                // ends a child that hangs
+    ::mallopt(M_ARENA_MAX, 1);  // threads have no memory of their own
+    BoundedQueue<int> queue(4);
+    std::atomic<bool> go{false};
+    std::atomic<int> pushed{0};
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&, t] {
+        while (!go) std::this_thread::yield();
+        queue.push(t);
+        ++pushed;
+      });
+    int sink = 0;
+    const rlimit now{0, 0};
+    ::setrlimit(RLIMIT_AS, &now);  // no more than it has
+    for (std::size_t bytes = 1 << 20; bytes > 0; bytes /= 2)
+      for (void* volatile taken = &sink; taken != nullptr;)
+        taken = std::malloc(bytes);  // NOLINT: the child ends
+    go = true;
+    threads.clear();
+    int sum = 0;
+    for (int t = 0; t < pushed; ++t) sum += *queue.pop();
+    return std::string(1, static_cast<char>('0' + sum));
+  });
+  CHECK(outcome == "6");
+}
+#endif
 
 TEST_CASE("a queue gives what it was given, in order") {
   BoundedQueue<int> queue(3);
@@ -168,6 +207,41 @@ TEST_CASE("what was pushed with true before or while the queue was closed is pop
       queue.close();
     }
     CHECK(accepted == popped);
+  }
+}
+
+TEST_CASE("a queue that is made never allocates, whichever threads use it") {
+  BoundedQueue<int> queue(70);
+  constexpr int kThreads = 4, kEach = 2000;
+  std::atomic<bool> go{false};
+  std::atomic<int> popped{0};
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&] {
+      while (!go) std::this_thread::yield();
+      for (int i = 0; i < kEach; ++i) queue.push(i);
+    });
+  threads.emplace_back([&] {
+    for (; popped < kThreads * kEach; ++popped) queue.pop();
+  });
+  const test::FailingAllocations none(0, test::FailingAllocations::Lasting::Yes);
+  go = true;
+  threads.clear();
+  CHECK(popped == kThreads * kEach);
+  CHECK_FALSE(none.any());
+}
+
+TEST_CASE("a queue that is refused memory when it is made says so") {
+  for (long nth = 0;; ++nth) {
+    const test::FailingAllocations one(nth);
+    try {
+      BoundedQueue<int> queue(70);
+      if (!one.any()) break;
+      for (int i = 0; i < 70; ++i) queue.push(i);  // it could do without
+      for (int i = 0; i < 70; ++i) CHECK(queue.pop() == i);
+    } catch (const std::bad_alloc&) {
+      CHECK(one.any());
+    }
   }
 }
 
