@@ -323,9 +323,10 @@ bool ParallelWrapper::Impl::joinMeeting(const FitRun& run, std::int64_t lastEpoc
 
 void ParallelWrapper::Impl::fillModel(const FitRun& run) {
   if (filledMeetings_ == run.settledMeetings()) return;
-  filledMeetings_ = run.settledMeetings();
   const auto& meeting = run.settledMeeting();
-  if (!replicas_.fill()) return;
+  const bool filled = replicas_.fill();
+  filledMeetings_ = run.settledMeetings();
+  if (!filled) return;
   model_.setCounters(meeting.iteration, meeting.epoch + (meeting.verdict == Verdict::EpochOver ? 1 : 0));
   if (meeting.merges > 0) model_.setScore(meeting.score);
 }
@@ -336,10 +337,13 @@ void ParallelWrapper::Impl::fillAtEnd(FitRun& run) {
     fillModel(run);
   } catch (...) {
     const auto cause = std::current_exception();
-    const std::string what = "the model could not be filled with what was merged last";
-    if (run.failed()) logWarning("{}, and keeps what it had before: {}", what, describe(cause));
+    replicas_.setTrained(false);  // first: below, memory may run out
+    constexpr std::string_view what = "the model could not be filled with what was merged last";
+    if (run.failed()) try {
+        logWarning("{}, and keeps what it had before: {}", what, describe(cause));
+      } catch (...) {  // no memory for the line: it is lost, and listeners still hear of the end
+      }
     run.fail(-1, cause, [&] { return what; });
-    replicas_.setTrained(false);
   }
 }
 

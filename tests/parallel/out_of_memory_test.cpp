@@ -1,0 +1,277 @@
+// Memory runs out at the k-th allocation, for all k: each call ends with an error or does what it should, no
+// thread is left waiting, and the wrapper can be used again with the bits that it has without a shortage.
+
+#include <fmt/ranges.h>
+
+#include <optional>
+#include <set>
+
+#include "muster/core/eval/evaluation.h"
+#include "muster/parallel/detail/internals.h"
+#include "tests/parallel/data_parallel.h"
+#include "tests/support/allocations.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+using Lasting = FailingAllocations::Lasting;
+using Bits = std::string;
+
+constexpr std::int64_t kSize = 5;
+
+ToyOptions toy() {
+  return {.size = kSize, .training = {.updater = Nesterovs{.learningRate = 0.1}}, .statistics = true};
+}
+
+Bits bitsOf(ToyModel& model) {
+  const auto bytes = model.allBits();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// What a merge always includes: parameters and counters.
+std::string mergedOf(ToyModel& model) {
+  return fmt::format("{} {} {}", model.parameters(), model.iteration(), model.epoch());
+}
+
+/// Also the labels for an evaluation.
+class Data final : public DataSetIterator {
+ public:
+  void reset(std::int64_t epoch) override { values_.reset(epoch); }
+  bool next(Batch& batch) override {
+    if (!values_.next(batch)) return false;
+    Tensor& labels = Batch::ensureOnly(batch.labels, "y", {batch.examples()}, DType::Int64);
+    for (std::int64_t n = 0; n < batch.examples(); ++n) labels.data<std::int64_t>()[n] = n % kSize;
+    return true;
+  }
+
+ private:
+  ToyIterator values_{randomBatches(5, 7, 3, kSize, true), kSize};
+};
+
+/// Notes what the model holds after each merge and each epoch.
+struct Merges final : Listener {
+  explicit Merges(ToyModel& m) : model(m) {}
+  void onMerge(const MergeEvent& event) override { take(event.trainer); }
+  void onEpochEnd(const EpochEvent& event) override { take(event.trainer); }
+  void take(Trainer& trainer) {
+    trainer.model();
+    states.insert(mergedOf(model));
+  }
+  ToyModel& model;
+  std::set<std::string> states;
+};
+
+/// Calls `trial(nth, lasting)` until the shortage would come after its end.
+/// @param trial  @return whether memory ran out.
+template <typename Trial>
+void forEachAllocation(Trial trial) {
+  for (const auto lasting : {Lasting::No, Lasting::Yes}) {
+    long nth = 0;
+    while (trial(nth, lasting)) {
+      ++nth;
+      REQUIRE(nth < 20'000);
+    }
+    MESSAGE(nth << " allocations");
+    CHECK(nth > 0);
+  }
+}
+
+/// @return whether `call` threw.
+template <typename Call>
+bool fails(Call call) {
+  try {
+    call();
+    return false;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
+void checkFits(const std::function<void(ParallelWrapper::Builder&)>& options) {
+  const auto build = [&](ToyModel& model) {
+    auto builder = toyWrapper(model, 2).prefetchBuffer(1);
+    options(builder);
+    return builder.build();
+  };
+  ToyModel fresh(toy());
+  fresh.state();
+  std::set<std::string> merged{mergedOf(fresh)};
+  Bits expected;
+  {
+    ToyModel model(toy());
+    Data data;
+    const auto merges = std::make_shared<Merges>(model);
+    auto builder = toyWrapper(model, 2).prefetchBuffer(1);
+    options(builder);
+    auto wrapper = builder.listeners({merges}).build();
+    wrapper.fit(data, 2);
+    expected = bitsOf(model);
+    merged.insert(merges->states.begin(), merges->states.end());
+    merged.insert(mergedOf(model));
+  }
+  forEachAllocation([&](long nth, Lasting lasting) {
+    CAPTURE(nth);
+    ToyModel model(toy());
+    model.state();
+    Data data;
+    auto wrapper = build(model);
+    bool failed = false, any = false;
+    {
+      const FailingAllocations shortage(nth, lasting);
+      failed = fails([&] { wrapper.fit(data, 2); });
+      any = shortage.any();
+    }
+    if (failed)
+      CHECK(merged.contains(mergedOf(model)));
+    else
+      CHECK(bitsOf(model) == expected);
+    if (failed) {
+      model.copyStateFrom(fresh);
+      wrapper.fit(data, 2);
+      CHECK(bitsOf(model) == expected);
+    }
+    return any;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("fit() without memory: averaging") {
+  checkFits([](auto& builder) { builder.averagingFrequency(2); });
+}
+TEST_CASE("fit() without memory: averaging of parameters alone") {
+  checkFits([](auto& builder) { builder.averagingFrequency(2).averageUpdaters(false); });
+}
+TEST_CASE("fit() without memory: synchronous gradients") {
+  checkFits([](auto& builder) { builder.trainingMode(TrainingMode::SynchronousGradients); });
+}
+TEST_CASE("fit() without memory: shared gradients") {
+  checkFits([](auto& builder) {
+    builder.trainingMode(TrainingMode::SharedGradients)
+        .sharedGradients({.thresholdAlgorithm = FixedThreshold{0.01}});  // adapted ones outlive a fit()
+  });
+}
+TEST_CASE("fit() without memory: between devices") {
+  checkFits([](auto& builder) {
+    detail::Internals internals;
+    internals.pretendedDevices = 2;
+    builder.internals(internals).averagingFrequency(2);
+  });
+}
+
+TEST_CASE("evaluate() without memory: replicas keep the state that is theirs alone") {
+  ToyModel model(toy()), fresh(toy());
+  fresh.state();
+  Data data;
+  auto wrapper = toyWrapper(model, 2).averageUpdaters(false).build();
+  const auto train = [&](const std::function<void()>& between) {
+    model.copyStateFrom(fresh);
+    wrapper.fit(data);
+    between();
+    wrapper.fit(data);
+    return bitsOf(model);
+  };
+  // Workers keep their momentum over all calls, so a failure shows in another wrapper that had none.
+  ToyModel otherModel(toy());
+  auto other = toyWrapper(otherModel, 2).averageUpdaters(false).build();
+  const auto trainOther = [&] {
+    otherModel.copyStateFrom(fresh);
+    other.fit(data);
+    other.fit(data);
+    return bitsOf(otherModel);
+  };
+  forEachAllocation([&](long nth, Lasting lasting) {
+    CAPTURE(nth);
+    bool any = false;
+    const auto bits = train([&] {
+      const Evaluation expected = evaluate(model, data);
+      std::optional<Evaluation> evaluation;
+      bool failed = false;
+      {
+        const FailingAllocations shortage(nth, lasting);
+        failed = fails([&] { evaluation = wrapper.evaluate(data); });
+        any = shortage.any();
+      }
+      if (!failed) CHECK(*evaluation == expected);
+      CHECK(wrapper.evaluate(data) == expected);
+    });
+    CHECK(bits == trainOther());
+    return any;
+  });
+}
+
+TEST_CASE("evaluate() by a listener without memory") {
+  struct Evaluating final : Listener {
+    explicit Evaluating(DataSetIterator& d) : data(d) {}
+    void onEpochEnd(const EpochEvent& event) override {
+      std::optional<FailingAllocations> shortage;
+      if (nth >= 0) shortage.emplace(nth, lasting);
+      failed = fails([&] { event.trainer.evaluate(data); });
+      any = shortage && shortage->any();
+    }
+    DataSetIterator& data;
+    long nth = -1;
+    Lasting lasting = Lasting::No;
+    bool failed = false, any = false;
+  };
+  ToyModel model(toy()), fresh(toy());
+  fresh.state();
+  Data data, held;
+  const auto listener = std::make_shared<Evaluating>(held);
+  auto wrapper = toyWrapper(model, 2, 2).listeners({listener}).build();
+  const auto train = [&] {
+    model.copyStateFrom(fresh);
+    wrapper.fit(data, 2);
+    return bitsOf(model);
+  };
+  const auto expected = train();
+  forEachAllocation([&](long nth, Lasting lasting) {
+    CAPTURE(nth);
+    listener->nth = nth;
+    listener->lasting = lasting;
+    CHECK(train() == expected);
+    return listener->any;
+  });
+}
+
+TEST_CASE("build() without memory") {
+  ToyModel model(toy());
+  Data data;
+  forEachAllocation([&](long nth, Lasting lasting) {
+    CAPTURE(nth);
+    std::optional<ParallelWrapper> wrapper;
+    const FailingAllocations shortage(nth, lasting);
+    const bool failed = fails([&] { wrapper.emplace(toyWrapper(model, 2).build()); });
+    CHECK(failed == !wrapper.has_value());
+    return shortage.any();
+  });
+  CHECK(model.control().alive == 1);
+}
+
+TEST_CASE("a pass of DataParallel without memory") {
+  SequenceModel<double> model;
+  const Tensor input = randomTensor<double>({7, 2, 3}, 8), gradOutput = randomTensor<double>({7, 2, 2}, 9);
+  DataParallel reference(model, cpus(3), 0, unpinned());
+  const Tensor expectedOutput = reference.forward(input), expectedGradInput = reference.backward(gradOutput);
+  forEachAllocation([&](long nth, Lasting lasting) {
+    CAPTURE(nth);
+    bool any = false;
+    std::optional<DataParallel> parallel;
+    {
+      const FailingAllocations shortage(nth, lasting);
+      fails([&] {
+        parallel.emplace(model, cpus(3), 0, unpinned());
+        parallel->forward(input);
+        parallel->backward(gradOutput);
+      });
+      any = shortage.any();
+    }
+    if (!parallel) parallel.emplace(model, cpus(3), 0, unpinned());
+    CHECK(sameBits(parallel->forward(input), expectedOutput));
+    CHECK(sameBits(parallel->backward(gradOutput), expectedGradInput));
+    return any;
+  });
+}
