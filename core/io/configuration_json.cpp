@@ -124,12 +124,12 @@ ComputationGraphConfiguration ComputationGraphConfiguration::fromJson(std::strin
   });
   reader.list("vertices", [&](JsonReader& vertex) {
     std::string name;
-    std::vector<std::string> inputs;
+    std::vector<std::string> sources;
     for (const auto field : {"vertex", "inputs"}) vertex.requireField(field);
     vertex.field("vertex", name);
-    vertex.strings("inputs", inputs);
+    vertex.strings("inputs", sources);
     configuration.vertices.push_back(
-        {.name = std::move(name), .layer = detail::readLayer(vertex), .inputs = std::move(inputs)});
+        {.name = std::move(name), .layer = detail::readLayer(vertex), .inputs = std::move(sources)});
   });
   reader.list("outputs", [&](JsonReader& output) {
     GraphOutput read;

@@ -38,7 +38,7 @@ bool bothOnCpu(std::string_view op, const Tensor& a, const Tensor& b) {
   return cpu;
 }
 
-cuda::Place placeOf(const Tensor& tensor) {
+[[maybe_unused]] cuda::Place placeOf(const Tensor& tensor) {  // without CUDA
   return {static_cast<std::byte*>(tensor.raw()), tensor.device()};
 }
 

@@ -54,13 +54,14 @@ struct GeluRule {
 
 template <typename Rule>
 [[gnu::always_inline]] inline void forwardLoop(const float* x, float* y, std::int64_t n) {
-#pragma GCC ivdep  // x and y are the same memory or do not overlap
+  // x and y are the same memory or do not overlap.
+  MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < n; ++i) y[i] = Rule::forward(x[i]);
 }
 template <typename Rule>
 [[gnu::always_inline]] inline void backwardLoop(const float* kept, const float* gradY, float* gradX,
                                                 std::int64_t n) {
-#pragma GCC ivdep
+  MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < n; ++i) gradX[i] = Rule::backward(kept[i], gradY[i]);
 }
 

@@ -42,7 +42,7 @@ template <typename F>
       });
   float top = kLowest;
   for (const float lane : tops) top = lane > top ? lane : top;
-#pragma GCC ivdep
+  MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < count; ++i) {
     const float value = expOfNegative((row[i] - top) * scale);
     row[i] = !seen || seen[i] != 0 ? value : 0.0f;
@@ -66,7 +66,7 @@ template <typename F>
                  __attribute__((always_inline)) { sums[lane] += grad[i] * weights[i]; });
   float sum = 0;
   for (const float lane : sums) sum += lane;
-#pragma GCC ivdep
+  MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < count; ++i) grad[i] = weights[i] * (grad[i] - sum) * scale;
 }
 

@@ -28,19 +28,19 @@ struct MaxRule {  // keeps the first NaN
 
 template <typename Rule>
 [[gnu::always_inline]] inline void binaryLoop(const float* a, const float* b, float* y, std::int64_t n) {
-#pragma GCC ivdep
+  MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < n; ++i) y[i] = Rule::of(a[i], b[i]);
 }
 
 [[gnu::always_inline]] inline void scaleLoop(float factor, const float* x, float* y, std::int64_t n) {
-#pragma GCC ivdep
+  MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < n; ++i) y[i] = factor * x[i];
 }
 
 /// The gradient where `mine` >= `other` (> if `mustExceed`: of equal ones the first counts), else 0.
 [[gnu::always_inline]] inline void keepWhereGreater(const float* mine, const float* other, bool mustExceed,
                                                     float* grad, std::int64_t n) {
-#pragma GCC ivdep
+  MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < n; ++i) {
     const bool loses = mustExceed ? !(mine[i] > other[i]) : other[i] > mine[i];
     grad[i] = loses ? 0.0f : grad[i];

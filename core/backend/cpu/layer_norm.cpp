@@ -56,7 +56,7 @@ struct Features {
     const auto mean32 = static_cast<float>(mean);
     const RowMoments m{mean32, static_cast<float>(inverse), static_cast<float>((mean32 - mean) * inverse)};
     moments[r] = m;
-#pragma GCC ivdep
+    MUSTER_INDEPENDENT_ITERATIONS
     for (std::int64_t i = 0; i < f.count; ++i)
       y[i] = ((x[i] - m.mean) * m.inverse + m.rest) * f.gamma[i] + f.beta[i];
   }
@@ -81,7 +81,7 @@ struct Features {
                                  return static_cast<double>(gradY[i] * f.gamma[i]) * normalised(i);
                                }) /
                            count);
-#pragma GCC ivdep
+    MUSTER_INDEPENDENT_ITERATIONS
     for (std::int64_t i = 0; i < f.count; ++i)
       gradX[i] = m.inverse * (gradY[i] * f.gamma[i] - mean - normalised(i) * along);
   }
@@ -93,7 +93,7 @@ struct Features {
                                                       double* gradBeta, std::int64_t rows) {
   for (std::int64_t r = 0; r < rows; ++r, x += count, gradY += count) {
     const RowMoments m = moments[r];
-#pragma GCC ivdep
+    MUSTER_INDEPENDENT_ITERATIONS
     for (std::int64_t i = 0; i < count; ++i) {
       const float normalised = (x[i] - m.mean) * m.inverse + m.rest;
       gradGamma[i] += static_cast<double>(gradY[i]) * normalised;

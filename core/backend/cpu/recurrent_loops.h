@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "muster/core/backend/cpu/exp.h"
+#include "muster/core/backend/cpu/simd.h"
 
 // One row of a recurrent layer: the gates of one example at one step. For `dispatch`; RecurrentCell has the
 // formulas. Rows do not overlap unless stated.
@@ -12,7 +13,7 @@ namespace muster::cpu {
 /// @param gates  i, f, g, o: in before their functions, out after them.
 [[gnu::always_inline]] inline void lstmForwardRow(float* gates, const float* cellBefore, float* cell,
                                                   float* state, std::int64_t units) {
-#pragma GCC ivdep
+  MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t u = 0; u < units; ++u) {
     const float i = sigmoid(gates[u]), f = sigmoid(gates[units + u]);
     const float g = tanh(gates[2 * units + u]), o = sigmoid(gates[3 * units + u]);
@@ -32,7 +33,7 @@ namespace muster::cpu {
 [[gnu::always_inline]] inline void lstmBackwardRow(const float* gates, const float* cellBefore,
                                                    const float* cell, float* gradState, float* gradCell,
                                                    float* gradGates, std::int64_t units) {
-#pragma GCC ivdep
+  MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t u = 0; u < units; ++u) {
     const float i = gates[u], f = gates[units + u], g = gates[2 * units + u], o = gates[3 * units + u];
     const float t = tanh(cell[u]);
@@ -53,7 +54,7 @@ namespace muster::cpu {
 [[gnu::always_inline]] inline void gruForwardRow(float* gates, const float* products, const float* bias,
                                                  float* candidate, const float* stateBefore, float* state,
                                                  std::int64_t units) {
-#pragma GCC ivdep
+  MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t u = 0; u < units; ++u) {
     const float r = sigmoid(gates[u] + products[u]);
     const float z = sigmoid(gates[units + u] + products[units + u]);
@@ -74,7 +75,7 @@ namespace muster::cpu {
                                                   const float* stateBefore, float* gradState,
                                                   float* gradGates, float* gradCandidate,
                                                   std::int64_t units) {
-#pragma GCC ivdep
+  MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t u = 0; u < units; ++u) {
     const float r = gates[u], z = gates[units + u], n = gates[2 * units + u];
     const float gradH = gradState[u];

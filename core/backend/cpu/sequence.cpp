@@ -36,11 +36,11 @@ void forEachSequence(const Tensor& sequences, const Tensor& mask, Context& conte
 }
 
 [[gnu::always_inline]] inline void addTo(float* to, const float* from, std::int64_t n) {
-#pragma GCC ivdep
+  MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
 }
 [[gnu::always_inline]] inline void divideTo(float* to, const float* from, float divisor, std::int64_t n) {
-#pragma GCC ivdep
+  MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < n; ++i) to[i] = from[i] / divisor;
 }
 

@@ -43,3 +43,11 @@ auto dispatch(Args... args) {
 }
 
 }  // namespace muster::cpu
+
+/// Written before a loop: no iteration reads what another one writes, so the compiler vectorises it without
+/// checking whether the arrays overlap.
+#if defined(__clang__)
+#define MUSTER_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define MUSTER_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#endif

@@ -38,7 +38,7 @@ struct NearestRule {
       for (std::int64_t column = 0; column < w.size * w.factor; ++column) {
         const float* from = gradY + row * wide + column * lanes;
         float* to = gradX + (row / h.factor * w.size + column / w.factor) * lanes;
-#pragma GCC ivdep
+        MUSTER_INDEPENDENT_ITERATIONS
         for (std::int64_t i = 0; i < lanes; ++i) to[i] += from[i];
       }
   }
@@ -53,7 +53,7 @@ struct BilinearRule {
         const Taps u = tapsAt(w, column);
         const float *a = upper + u.first * lanes, *b = upper + u.second * lanes;
         const float *c = lower + u.first * lanes, *d = lower + u.second * lanes;
-#pragma GCC ivdep
+        MUSTER_INDEPENDENT_ITERATIONS
         for (std::int64_t i = 0; i < lanes; ++i)
           y[i] = v.firstShare * (u.firstShare * a[i] + u.secondShare * b[i]) +
                  v.secondShare * (u.firstShare * c[i] + u.secondShare * d[i]);
@@ -66,7 +66,7 @@ struct BilinearRule {
   [[gnu::always_inline]] static void backward(const float* gradY, float* gradX, Axis h, Axis w,
                                               std::int64_t lanes) {
     const auto add = [lanes](float* to, const float* from, float share) __attribute__((always_inline)) {
-#pragma GCC ivdep
+      MUSTER_INDEPENDENT_ITERATIONS
       for (std::int64_t i = 0; i < lanes; ++i) to[i] += share * from[i];
     };
     for (std::int64_t row = 0; row < h.size * h.factor; ++row) {
