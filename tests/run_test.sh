@@ -118,6 +118,56 @@ seeds 1 '--seeds wants a number' - --seeds
 seeds 1 'presets release and dev' - --seeds 2 --preset tsan
 seeds 1 'options of ctest: -R dense' - --seeds 2 -R dense
 
+# On a system that has nothing but what was installed before: the packages that ./run installs.
+script sudo <<'END'
+while [[ $1 == -* ]]; do shift; done
+"$@"
+END
+installs() { # lines of os-release, a package that apt lacks or '-', installed, not installed, what is said
+  local installed package
+  printf '%b' "$1" >"$sandbox/os-release"
+  : >"$sandbox/installed"
+  script dpkg-query <<<"sed 's/^/installed /' '$sandbox/installed'"
+  script apt-get <<END
+[[ " \$* " != *" $2 "* ]] || { echo "E: Unable to locate package $2"; exit 100; }
+[[ " \$* " != *" install "* ]] || printf '%s\n' "\$@" >>"$sandbox/installed"
+END
+  rm -rf "$root/build/release"
+  MUSTER_OS_RELEASE=$sandbox/os-release "$root/run" mnist >"$sandbox/out" 2>&1 || true
+  installed=" $(tr '\n' ' ' <"$sandbox/installed") "
+  for package in $3; do
+    if [[ $installed != *" $package "* ]]; then printf 'run_test: on %b: did not install %s\n' "$1" "$package"; failures=$((failures + 1)); fi
+  done
+  for package in $4; do
+    if [[ $installed == *" $package "* ]]; then printf 'run_test: on %b: installed %s\n' "$1" "$package"; failures=$((failures + 1)); fi
+  done
+  if ! grep -qF -- "$5" "$sandbox/out"; then
+    printf 'run_test: on %b: did not say "%s", but:\n' "$1" "$5"
+    cat "$sandbox/out"
+    failures=$((failures + 1))
+  fi
+}
+debian='ID=debian\nVERSION_CODENAME=' ubuntu='ID=ubuntu\nID_LIKE=debian\nUBUNTU_CODENAME='
+installs "${debian}bookworm\n" - 'g++ cmake libboost1.81-dev libboost-json1.81-dev' libboost1.83-dev trained
+installs "${debian}trixie\n" - 'g++ cmake libboost1.83-dev libboost-json1.83-dev' libboost1.81-dev trained
+installs "${ubuntu}noble\n" - 'g++ cmake libboost1.83-dev' libboost-dev trained
+installs "${ubuntu}noble\nVERSION_CODENAME=wilma\n" - libboost1.83-dev libboost-dev trained
+installs "${debian}forky\n" - 'libboost-dev libboost-json-dev' libboost1.83-dev trained
+installs "${ubuntu}jammy\n" - 'g++-12 ninja-build libdnnl-dev' 'g++ cmake libboost-dev doctest-dev' trained
+installs "ID=fedora\n" - '' 'g++ cmake' 'Boost 1.81 or newer'
+# One that is missing does not keep the others away.
+installs "${debian}trixie\n" libboost-json1.83-dev 'g++ cmake zlib1g-dev' libboost-json1.83-dev 'Boost.JSON  [Debian'
+# What a release lacks is said if CMake fails.
+mv "$sandbox/bin/cmake" "$sandbox/cmake"
+script cmake <<<'echo CMake Error: CMake 3.25 or higher is required; exit 1'
+installs "${ubuntu}jammy\n" - g++-12 cmake 'CMake 3.25 or newer  [Debian: cmake]'
+mv "$sandbox/cmake" "$sandbox/bin/cmake"
+rm "$sandbox/bin/"{apt-get,sudo}
+script dpkg-query <<'END'
+shift 3
+printf 'installed %s\n' "$@"
+END
+
 breaks() { # what ninja says, whether the advice is to do without CUDA, and by which verb of ./run
   echo "$1" >"$sandbox/broken"
   local advised=no
