@@ -17,10 +17,10 @@ bool isCodePoint(char32_t c) {
 }
 
 std::string whyNot(const Utf8Character& read, std::string_view bytes) {
-  if (read.announced == 0) return "begins no character";
-  if (read.bytes == read.announced) return "begins no character with those behind it";
-  if (read.bytes == bytes.size()) return "begins a character within which it ends";
-  return fmt::format("begins a character that 0x{:02X} behind it cannot go on with",
+  if (read.announced == 0) return "cannot begin a character";
+  if (read.bytes == read.announced) return "begins an invalid character";
+  if (read.bytes == bytes.size()) return "begins a character that is cut off";
+  return fmt::format("begins a character, but 0x{:02X} does not continue it",
                      static_cast<unsigned char>(bytes[read.bytes]));
 }
 
@@ -40,11 +40,10 @@ std::int64_t windowsOf(const std::shared_ptr<const CharacterText>& text, std::in
   require(steps >= 1, "character iterator: a window needs at least 1 step, got {}", steps);
   const auto characters = static_cast<std::int64_t>(text->indices.size());
   if (characters < steps + 1)
-    throw FileError(
-        text->origin,
-        fmt::format("too short: it has {} characters, but a window of {} and the character behind "
-                    "it need {}",
-                    characters, steps, steps + 1));
+    throw FileError(text->origin,
+                    fmt::format("too short: it has {} characters, but a window of {} and the next character "
+                                "need {}",
+                                characters, steps, steps + 1));
   return (characters - 1) / steps;
 }
 

@@ -22,7 +22,7 @@ std::u32string decoded(std::string_view bytes) {
   return {characters.begin(), characters.end()};
 }
 
-/// All windows of an epoch, as text, with the labels behind a bar.
+/// All windows of an epoch, as text, with the labels after a bar.
 std::vector<std::string> windowsOf(CharacterIterator& data, std::int64_t epoch) {
   std::vector<std::string> windows;
   Batch batch;
@@ -52,25 +52,25 @@ TEST_CASE("UTF-8 of one to four bytes is decoded and encoded again") {
   CHECK_THROWS_WITH_AS(encodeUtf8(surrogate), "utf-8: U+D800 is no character", InvalidArgument);
 }
 
-TEST_CASE("what is not UTF-8 is refused with the offset of the byte") {
+TEST_CASE("invalid UTF-8 is refused with the offset of the byte") {
   const auto problem = [](std::string_view bytes) {
     return test::thrown<FileError>([&] { decodeUtf8(bytes, "book.txt"); });
   };
-  const auto at = [](int offset, std::string_view byte, std::string_view why = "no character") {
-    return fmt::format("book.txt: is not UTF-8: the byte {} at offset {} begins {}; is it Latin-1?", byte,
-                       offset, why);
+  const auto at = [](int offset, std::string_view byte, std::string_view why = "cannot begin a character") {
+    return fmt::format("book.txt: is not UTF-8: the byte {} at offset {} {}; is it Latin-1?", byte, offset,
+                       why);
   };
-  const std::string_view alone = "no character with those behind it";
-  CHECK(problem("Gr\xFC\xDF") == at(2, "0xFC"));               // Latin-1
-  CHECK(problem("sch\xF6n") == at(3, "0xF6"));                 // likewise: what begins so is beyond U+10FFFF
-  CHECK(problem("ab\x80") == at(2, "0x80"));                   // a continuation without a beginning
-  CHECK(problem("a\xC0\xAF") == at(1, "0xC0"));                // overlong
-  CHECK(problem("a\xE0\x80\xAF") == at(1, "0xE0", alone));     // overlong
-  CHECK(problem("\xED\xA0\x80") == at(0, "0xED", alone));      // a surrogate
-  CHECK(problem("\xF4\x90\x80\x80") == at(0, "0xF4", alone));  // beyond U+10FFFF
-  CHECK(problem("caf\xE9 au") == at(3, "0xE9", "a character that 0x20 behind it cannot go on with"));
-  CHECK(problem("ab\xE2\x82(") == at(2, "0xE2", "a character that 0x28 behind it cannot go on with"));
-  CHECK(problem("abc\xE2\x82") == at(3, "0xE2", "a character within which it ends"));
+  const std::string_view invalid = "begins an invalid character";
+  CHECK(problem("Gr\xFC\xDF") == at(2, "0xFC"));                 // Latin-1
+  CHECK(problem("sch\xF6n") == at(3, "0xF6"));                   // as a lead byte: beyond U+10FFFF
+  CHECK(problem("ab\x80") == at(2, "0x80"));                     // a continuation without a beginning
+  CHECK(problem("a\xC0\xAF") == at(1, "0xC0"));                  // overlong
+  CHECK(problem("a\xE0\x80\xAF") == at(1, "0xE0", invalid));     // overlong
+  CHECK(problem("\xED\xA0\x80") == at(0, "0xED", invalid));      // a surrogate
+  CHECK(problem("\xF4\x90\x80\x80") == at(0, "0xF4", invalid));  // beyond U+10FFFF
+  CHECK(problem("caf\xE9 au") == at(3, "0xE9", "begins a character, but 0x20 does not continue it"));
+  CHECK(problem("ab\xE2\x82(") == at(2, "0xE2", "begins a character, but 0x28 does not continue it"));
+  CHECK(problem("abc\xE2\x82") == at(3, "0xE2", "begins a character that is cut off"));
 }
 
 TEST_CASE("a vocabulary is all characters in the order of their code points") {
@@ -104,7 +104,7 @@ TEST_CASE("a text comes in windows whose labels are shifted by one") {
   CHECK(std::set(first.begin(), first.end()) == std::set(second.begin(), second.end()));
   CHECK(windowsOf(shuffled, 0) == first);
 
-  // Batches keep nothing of another iterator's.
+  // A batch from another iterator keeps none of its tensors.
   Batch batch;
   batch.masks.push_back({"features", Tensor::zeros({1})});
   batch.features.push_back({"pixels", Tensor::zeros({1})});
@@ -115,12 +115,11 @@ TEST_CASE("a text comes in windows whose labels are shifted by one") {
   CHECK(batch.masks.empty());
 }
 
-TEST_CASE("a text that is too short, and numbers that cannot be, are refused") {
+TEST_CASE("a text that is too short, and invalid sizes, are refused") {
   const test::TemporaryDirectory directory;
   const auto path = write(directory / "text", "äöü");
   CHECK(test::thrown<FileError>([&] { CharacterIterator(path, 3, 1); }) ==
-        path.string() +
-            ": too short: it has 3 characters, but a window of 3 and the character behind it need 4");
+        path.string() + ": too short: it has 3 characters, but a window of 3 and the next character need 4");
   CHECK(CharacterIterator(path, 2, 1).examples() == 1);
   CHECK_THROWS_AS(CharacterIterator(write(directory / "empty", ""), 1, 1), FileError);
   CHECK_THROWS_AS(CharacterIterator(directory / "missing", 1, 1), FileError);

@@ -138,10 +138,9 @@ TEST_CASE("a text that cannot be learned is refused with 1 and a sentence") {
   program.write("short", "too short");
   program.write("empty", "");
   const std::vector<std::pair<std::string, std::string>> refused{
-      {"latin1", "latin1: is not UTF-8: the byte 0xFC at offset 2 begins no character"},
+      {"latin1", "latin1: is not UTF-8: the byte 0xFC at offset 2 cannot begin a character"},
       {"missing", "missing: cannot be read: No such file or directory"},
-      {"short",
-       "short: too short: it has 9 characters, but a window of 20 and the character behind it need 21"},
+      {"short", "short: too short: it has 9 characters, but a window of 20 and the next character need 21"},
       {"empty", "empty: too short: it has 0 characters"}};
   for (const auto& [text, sentence] : refused) {
     const auto run = program.train({"--text", text});

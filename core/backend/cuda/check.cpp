@@ -128,7 +128,7 @@ void checkQuietly(cudnnStatus_t status, const char* call) noexcept {
 }
 
 std::string whyNoDevice(cudaError_t error, int driver, int runtime) {
-  if (error == cudaSuccess || error == cudaErrorNoDevice) return "this machine has no GPU that can be seen";
+  if (error == cudaSuccess || error == cudaErrorNoDevice) return "this machine has no visible GPU";
   if (error == cudaErrorInsufficientDriver && driver == 0)
     return "this machine has no driver for NVIDIA's GPUs";
   const auto version = [](int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); };

@@ -85,7 +85,7 @@ std::byte* allocatePinned(std::size_t bytes) {
   const cudaError_t error = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
   if (meaningOf(error) == Meaning::OutOfMemory) {
     static_cast<void>(cudaGetLastError());
-    throw OutOfMemory(fmt::format("out of page-locked memory on cpu: {} bytes were asked for", bytes));
+    throw OutOfMemory(fmt::format("out of pinned memory on cpu: {} bytes were asked for", bytes));
   }
   check(error, "cudaHostAlloc(&data, bytes, cudaHostAllocPortable)");
   return static_cast<std::byte*>(data);

@@ -181,7 +181,7 @@ class NcclCopies final : public DeviceCopies {
         check(state, "an exchange between GPUs");
         if (state == ncclSuccess) break;
         if (std::chrono::steady_clock::now() > deadline)
-          throw DeviceFailure("NCCL: the GPUs did not find each other");
+          throw DeviceFailure("NCCL: the GPUs' communicators did not connect");
         lock.unlock();
         std::this_thread::sleep_for(kNap);
         lock.lock();

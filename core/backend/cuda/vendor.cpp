@@ -46,8 +46,8 @@ void* openLibrary(const char* name, const char* builtBeside,
     if (reason.empty()) return library;
     if (reasons.find(reason) == std::string::npos) reasons += "; " + reason;
   }
-  throw DeviceUnavailable(fmt::format(
-      "CUDA: {} cannot be loaded ({}); set LD_LIBRARY_PATH to the folder that it lies in", name, reasons));
+  throw DeviceUnavailable(
+      fmt::format("CUDA: {} cannot be loaded ({}); set LD_LIBRARY_PATH to its folder", name, reasons));
 }
 
 void* functionOf(void* library, const char* libraryName, const char* name) {
@@ -129,7 +129,7 @@ DnnLibrary loadDnn() {
 // would be refused in the middle of a step.
 std::string whyNotForOurCuda(void* library) {
   for (const char* part : kDnnParts)
-    if (beside(library, part).empty()) return fmt::format("{} does not lie beside it", part);
+    if (beside(library, part).empty()) return fmt::format("{} is not beside it", part);
   void* const graph = ::dlopen(beside(library, kDnnParts[0]).c_str(), RTLD_LAZY | RTLD_LOCAL);
   if (!graph) return std::string(lastError());
   const auto version =

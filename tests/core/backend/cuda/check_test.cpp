@@ -23,7 +23,7 @@ TEST_CASE("a call that succeeded throws nothing") {
   CHECK_NOTHROW(check(CUDNN_STATUS_SUCCESS, "cudnnFoo(bar)"));
 }
 
-TEST_CASE("errors of CUDA become the exceptions that a caller can act on, with call and place") {
+TEST_CASE("errors of CUDA become exceptions with call text and location") {
   const auto memory = textOf<OutOfMemory>(cudaErrorMemoryAllocation);
   CHECK(contains(memory, "in cudaFoo(bar) ("));
   CHECK(contains(memory, "check_test.cpp:"));
@@ -51,8 +51,8 @@ TEST_CASE("errors after which the device is lost say so") {
 }
 
 TEST_CASE("why there is no GPU tells a machine without one from a driver that is too old") {
-  CHECK(whyNoDevice(cudaSuccess, 13000, 13000) == "this machine has no GPU that can be seen");
-  CHECK(whyNoDevice(cudaErrorNoDevice, 13000, 13000) == "this machine has no GPU that can be seen");
+  CHECK(whyNoDevice(cudaSuccess, 13000, 13000) == "this machine has no visible GPU");
+  CHECK(whyNoDevice(cudaErrorNoDevice, 13000, 13000) == "this machine has no visible GPU");
   CHECK(whyNoDevice(cudaErrorInsufficientDriver, 0, 13000) == "this machine has no driver for NVIDIA's GPUs");
   CHECK(
       whyNoDevice(cudaErrorInsufficientDriver, 12040, 13000) ==
@@ -67,8 +67,8 @@ TEST_CASE("running out of memory names the bytes asked for and those that are fr
         "out of memory on cuda:1: 4096 bytes were asked for, 512 of 1024 are free");
 }
 
-TEST_CASE("every function of cuBLASLt and cuDNN that is used is in the libraries") {
-  // Where they are installed, a GPU is not needed to look.
+TEST_CASE("the libraries have every function of cuBLASLt and cuDNN that we use") {
+  // Needs the libraries, but no GPU.
   try {
     const auto& matrices = blas();
     const auto& layers = dnn();

@@ -13,15 +13,15 @@
 #include "muster/core/ops/conv2d.h"
 #include "tests/support/skip.h"
 
-// What the real libraries say of descriptions like those that plans make; where they are installed, a GPU is
-// not needed.
+// The real libraries check descriptions like those of plans. Needs the libraries, but no
+// GPU.
 
 namespace muster::cuda {
 namespace {
 
 using OutputOf = decltype(&::cudnnGetConvolution2dForwardOutputDim);
 
-/// Of the parts of cuDNN that are open.
+/// A function of an open part of cuDNN.
 OutputOf outputFunction() {
   for (const char* part : {"libcudnn_cnn.so.9", "libcudnn_ops.so.9", "libcudnn_graph.so.9"})
     if (void* const library = ::dlopen(part, RTLD_LAZY | RTLD_NOLOAD))
@@ -34,7 +34,7 @@ std::array<int, 4> sizes(const Shape& s) {
   return {static_cast<int>(s[0]), static_cast<int>(s[1]), static_cast<int>(s[2]), static_cast<int>(s[3])};
 }
 
-/// What cuDNN makes of a convolution as plans describe it.
+/// cuDNN's answer to a convolution described as plans do.
 std::array<int, 4> outputByCudnn(const Conv2dShape& s, Layout layout, MathMode mode) {
   const auto type = mode == MathMode::BFloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
   const auto x = makeTensor(s.input(), layout, type);
@@ -82,7 +82,7 @@ TEST_CASE(
           }
 }
 
-TEST_CASE("what cuDNN, which CUDA needs, does not take is refused with the call's text") {
+TEST_CASE("cuDNN (needed by CUDA) refuses invalid descriptions, with the call's text") {
   try {
     dnn();
   } catch (const DeviceUnavailable& error) {
@@ -97,7 +97,7 @@ TEST_CASE("what cuDNN, which CUDA needs, does not take is refused with the call'
   CHECK_MESSAGE(text.find("cudnnSetTensor4dDescriptor") != std::string::npos, text);
 }
 
-TEST_CASE("cuBLASLt, which CUDA needs, takes descriptions of products in every mode") {
+TEST_CASE("cuBLASLt (needed by CUDA) accepts descriptions of products in every mode") {
   try {
     blas();
   } catch (const DeviceUnavailable& error) {

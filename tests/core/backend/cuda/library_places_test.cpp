@@ -51,7 +51,7 @@ TEST_CASE(
   CHECK(usualPlaces(kName) == std::vector{active, conda, user, first});
 }
 
-TEST_CASE("nothing is found where there is nothing, and without a home or a path") {
+TEST_CASE("nothing is found in empty places, or without HOME and PATH") {
   const test::Environment home("HOME", {}), path("PATH", {});
   CHECK(usualPlaces("libmuster_nobody_has_this_either.so").empty());
 }

@@ -16,15 +16,15 @@ namespace {
 const char* const kMissing = "libmuster_nobody_has_this.so.9";
 const char* const kThere = "libm.so.6";  // of the C library
 
-TEST_CASE("a library that is nowhere is named, with what the loader says") {
+TEST_CASE("a missing library is named, with the loader's message") {
   const auto text = test::thrown<DeviceUnavailable>([] { openLibrary(kMissing, "/nowhere"); });
   CHECK(text ==
         fmt::format("CUDA: {0} cannot be loaded ({0}: cannot open shared object file: No such file or "
-                    "directory); set LD_LIBRARY_PATH to the folder that it lies in",
+                    "directory); set LD_LIBRARY_PATH to its folder",
                     kMissing));
 }
 
-TEST_CASE("a library that is there and does not load is not said to be missing") {
+TEST_CASE("a library that exists but does not load is not reported as missing") {
   const test::TemporaryDirectory folder;
   const auto place = (folder / "lib").string();
   std::filesystem::create_directories(place);
@@ -34,7 +34,7 @@ TEST_CASE("a library that is there and does not load is not said to be missing")
                 text);
 }
 
-TEST_CASE("a library that is refused is passed over, and the reason is told") {
+TEST_CASE("a refused library is skipped, and the reason is reported") {
   int asked = 0;
   const auto refuse = [&](void* library) {
     ++asked;
@@ -46,12 +46,11 @@ TEST_CASE("a library that is refused is passed over, and the reason is told") {
   CHECK(openLibrary(kThere, "/nowhere", [](void*) { return std::string(); }) != nullptr);
 }
 
-TEST_CASE("a cuDNN whose parts do not lie beside it is passed over") {
+TEST_CASE("a cuDNN without its parts beside it is skipped") {
   const auto text =
       test::thrown<DeviceUnavailable>([] { openLibrary(kThere, "/nowhere", whyNotForOurCuda); });
   CHECK_MESSAGE(
-      text.find(fmt::format("({}: libcudnn_graph.so.9 does not lie beside it", kThere)) != std::string::npos,
-      text);
+      text.find(fmt::format("({}: libcudnn_graph.so.9 is not beside it", kThere)) != std::string::npos, text);
 }
 
 }  // namespace
