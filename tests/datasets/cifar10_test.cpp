@@ -43,7 +43,7 @@ void writeBatch(const fs::path& path, const std::string& beginning = "", std::in
   fs::resize_file(path, static_cast<std::uintmax_t>(bytes));
 }
 
-/// An environment without data, and a directory to put some into.
+/// An environment without data, and an empty data directory.
 struct Offline {
   test::TemporaryDirectory directory;
   Environment data{"MUSTER_DATA_DIR", directory.path().string()};
@@ -77,7 +77,7 @@ TEST_CASE("records become images of three planes, with their labels") {
   CHECK_THROWS_AS(readCifar10({}), InvalidArgument);
 }
 
-TEST_CASE("a file of no whole number of records is refused with its length and a record's") {
+TEST_CASE("a file whose length is not a multiple of a record's is refused with both") {
   const test::TemporaryDirectory directory;
   const auto path = directory / "broken.bin";
   const auto refusal = [&](const std::string& bytes) {
@@ -163,7 +163,7 @@ std::string zeros(std::int64_t bytes) {
   return std::string(static_cast<std::size_t>(bytes), '\0');
 }
 
-TEST_CASE("the archive is taken apart") {
+TEST_CASE("the archive's files are read") {
   const Offline offline;
   const auto path = offline.directory / "cifar-10" / "cifar-10-binary.tar";  // unpacked: it has no known sum
   fs::create_directories(path.parent_path());

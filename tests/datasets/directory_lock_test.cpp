@@ -91,7 +91,7 @@ TEST_CASE("threads of one process exclude each other") {
   CHECK(held);
 }
 
-TEST_CASE("a place where no directory can be is refused by name") {
+TEST_CASE("a path where no directory can be created is refused by name") {
   const test::TemporaryDirectory directory;
   test::writeFile(directory / "file", "");
   const auto text = test::thrown<FileError>([&] { DirectoryLock(directory / "file/sub"); });

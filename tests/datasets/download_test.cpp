@@ -32,7 +32,7 @@ std::string wrongUnlessContent(std::span<const std::uint8_t> bytes) {
              : fmt::format("{} bytes are wrong", bytes.size());
 }
 
-/// A directory to download to, and the hurry of a test.
+/// A directory to download to, and short time limits.
 struct Place {
   test::Environment direct{"no_proxy", "127.0.0.1"};
   test::TemporaryDirectory directory;
@@ -52,7 +52,7 @@ struct Place {
   bool holdsNothing() const { return directory.names() == std::set<std::string>{".lock"}; }
 };
 
-TEST_CASE("a file is fetched, checked and put into place") {
+TEST_CASE("a file is downloaded, checked and stored") {
   const Place place;
   std::string asked;
   HttpServer server([&](const std::string& path, int) {
@@ -65,7 +65,7 @@ TEST_CASE("a file is fetched, checked and put into place") {
   CHECK(server.requests() == 1);
 }
 
-TEST_CASE("a file that is there is not fetched again, a wrong one is replaced") {
+TEST_CASE("an existing file is not downloaded again, a wrong one is replaced") {
   const Place place;
   HttpServer server([](const std::string&, int) { return HttpReply::whole(kContent); });
   test::writeFile(place.target, kContent);
@@ -89,7 +89,7 @@ TEST_CASE("an interrupted transfer is tried again") {
   CHECK(place.holdsOnlyTheFile());
 }
 
-TEST_CASE("a transfer that is interrupted every time fails, and nothing stays") {
+TEST_CASE("a transfer that is always interrupted fails and leaves no file") {
   const Place place;
   HttpServer server([](const std::string&, int) { return HttpReply{.body = "half", .promised = 100000}; });
   const auto text = place.failure(server.address());
@@ -100,14 +100,14 @@ TEST_CASE("a transfer that is interrupted every time fails, and nothing stays") 
   CHECK(place.holdsNothing());
 }
 
-TEST_CASE("a file truncated without a word about its length fails by its content") {
+TEST_CASE("a file truncated without a Content-Length fails by its content") {
   const Place place;
   HttpServer server([](const std::string&, int) { return HttpReply{.body = kContent.substr(1)}; });
   CHECK(contains(place.failure(server.address()), "99999 bytes are wrong"));
   CHECK(place.holdsNothing());
 }
 
-TEST_CASE("wrong content fails and leaves what was there") {
+TEST_CASE("wrong content fails and leaves the old file") {
   const Place place;
   test::writeFile(place.target, "old");
   HttpServer server([](const std::string&, int) { return HttpReply::whole("<html>log in first</html>"); });
@@ -116,7 +116,7 @@ TEST_CASE("wrong content fails and leaves what was there") {
   CHECK(place.directory.names().size() == 2);
 }
 
-TEST_CASE("a file that does not exist is asked for once, a busy server again") {
+TEST_CASE("a missing file is requested once, a busy server again") {
   const Place place;
   HttpServer missing(
       [](const std::string&, int) { return HttpReply{.status = 404, .body = "no such file"}; });
@@ -142,7 +142,7 @@ TEST_CASE("a refused connection is named with its address") {
   CHECK(place.holdsNothing());
 }
 
-TEST_CASE("a transfer that stalls is given up") {
+TEST_CASE("a stalled transfer is cancelled") {
   Place place;
   place.options.attempts = 1;
   HttpServer server(
@@ -153,7 +153,7 @@ TEST_CASE("a transfer that stalls is given up") {
   CHECK(place.holdsNothing());
 }
 
-TEST_CASE("more than was allowed is not taken") {
+TEST_CASE("a file over the limit is refused") {
   Place place;
   place.options.maxBytes = kContent.size() - 1;
   HttpServer server([](const std::string&, int) { return HttpReply::whole(kContent); });
@@ -179,7 +179,7 @@ TEST_CASE("redirections are followed, but not to files of this machine") {
   CHECK(other.holdsNothing());
 }
 
-TEST_CASE("two at once fetch once") {
+TEST_CASE("two downloads at a time fetch the file once") {
   const Place place;
   HttpServer server([](const std::string&, int) {
     std::this_thread::sleep_for(50ms);
@@ -193,7 +193,7 @@ TEST_CASE("two at once fetch once") {
   CHECK(place.holdsOnlyTheFile());
 }
 
-TEST_CASE("when the first of two fails the second tries for itself") {
+TEST_CASE("if the first of two downloads fails, the second one tries") {
   Place place;
   place.options.attempts = 1;
   HttpServer server([](const std::string&, int number) {
@@ -211,7 +211,7 @@ TEST_CASE("when the first of two fails the second tries for itself") {
   CHECK(place.holdsOnlyTheFile());
 }
 
-TEST_CASE("a place that cannot be written to is an error of the file") {
+TEST_CASE("a path that cannot be written is a FileError") {
   const Place place;
   test::writeFile(place.directory / "occupied", "");
   HttpServer server([](const std::string&, int) { return HttpReply::whole(kContent); });

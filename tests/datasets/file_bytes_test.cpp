@@ -22,7 +22,7 @@ std::vector<std::uint8_t> bytesOf(const std::string& text) {
   return {text.begin(), text.end()};
 }
 
-/// Something that deflate compresses, but not to nothing.
+/// Text that deflate compresses moderately.
 std::string sample() {
   std::string text;
   for (int i = 0; i < 3000; ++i) text += std::to_string(i * i % 977);
@@ -49,7 +49,7 @@ TEST_CASE("a file that cannot be read is named") {
   CHECK_THROWS_AS(readFile(directory.path()), FileError);
 }
 
-TEST_CASE("gzip is known by its bytes and unpacked to what was packed") {
+TEST_CASE("gzip is recognised by its bytes and unpacked") {
   const auto text = sample();
   CHECK(isGzip(bytesOf(gzip(text))));
   CHECK_FALSE(isGzip(bytesOf(text)));
@@ -80,7 +80,7 @@ TEST_CASE("a gzip file with a damaged byte or something after it is refused") {
   CHECK(contains(refusal(packed + "more"), "some/file.gz"));
 }
 
-TEST_CASE("a false promise of size reserves no memory to speak of") {
+TEST_CASE("a wrong size in the file does not reserve much memory") {
   auto packed = gzip("abc");
   for (std::size_t i = packed.size() - 4; i < packed.size(); ++i) packed[i] = '\xFF';  // 4 GiB
   std::vector<std::uint8_t> contents;

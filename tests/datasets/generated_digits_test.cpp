@@ -36,7 +36,7 @@ TEST_CASE("an image depends on seed, part and index alone") {
   CHECK(few.set()->label(5) == image.first);
 }
 
-TEST_CASE("pictures are those that generated_digits_golden.py draws") {
+TEST_CASE("images equal those of generated_digits_golden.py") {
   struct Golden {
     bool train;
     std::int64_t index;

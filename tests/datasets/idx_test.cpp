@@ -77,7 +77,7 @@ TEST_CASE("an over-long file is refused with its numbers") {
   CHECK(contains(text, "3 bytes, but 5"));
 }
 
-TEST_CASE("sizes whose product fits no number are refused") {
+TEST_CASE("sizes whose product overflows are refused") {
   constexpr std::uint32_t huge = 0xFFFFFFFFu;
   CHECK(contains(refusal(idx({huge, huge, huge, huge}, "12345")), "truncated"));
   CHECK(contains(refusal(idx({1u << 31, 1u << 31, 4}, "")), "truncated"));  // 2^64

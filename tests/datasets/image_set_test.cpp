@@ -132,7 +132,7 @@ TEST_CASE("a limit takes the first examples, shuffled or not") {
   CHECK(ImageSetIterator(someImages(10), 4, 1, 99).examples() == 10);
 }
 
-TEST_CASE("features may be the bytes themselves, or name rows of them, and mean the same images") {
+TEST_CASE("features may be bytes or row numbers, and mean the same images") {
   ImageSetIterator numbers(someImages(10), 4, 1), bytes(numbers.set(), 4, 1), rows(numbers.set(), 4, 1);
   bytes.setFeatures(DType::UInt8);
   rows.setPlacement(MemoryPlacement::Device);
@@ -165,7 +165,7 @@ TEST_CASE("features may be the bytes themselves, or name rows of them, and mean 
   CHECK_THROWS_AS(rows.setFeatures(DType::Int64), InvalidArgument);
 }
 
-TEST_CASE("a batch that names rows outlives its iterator and its set") {
+TEST_CASE("a batch of row numbers outlives its iterator and its set") {
   Batch batch;
   {
     ImageSetIterator rows(someImages(3), 2);
@@ -175,7 +175,7 @@ TEST_CASE("a batch that names rows outlives its iterator and its set") {
   CHECK(batch.features[0].gathered().data<std::uint8_t>()[6] == 10);
 }
 
-TEST_CASE("iterators that cannot be are refused") {
+TEST_CASE("invalid iterators are refused") {
   CHECK_THROWS_AS(ImageSetIterator(someImages(1), 0), InvalidArgument);
   CHECK_THROWS_AS(ImageSetIterator(someImages(1), 1, 1, 0), InvalidArgument);
   CHECK_THROWS_AS(ImageSetIterator(nullptr, 1), InvalidArgument);

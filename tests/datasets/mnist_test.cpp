@@ -34,7 +34,7 @@ Counts countLabels(const ImageSet& set) {
   return counts;
 }
 
-TEST_CASE("the real training images are all there") {
+TEST_CASE("the real training images are complete") {
   if (!test::realDataDir()) return test::skip(kNoData);
   MnistDataSetIterator train(128, true, 1);
   CHECK(train.examples() == 60000);
@@ -57,7 +57,7 @@ TEST_CASE("the real training images are all there") {
   CHECK(batches == 469);
   CHECK(examples == 60000);
   CHECK(batch.features.front().value.shape() == Shape{96, 1, 28, 28});
-  // The mean and standard deviation that are used everywhere to normalise: 0.1307 and 0.3081.
+  // The usual mean and standard deviation for normalisation: 0.1307 and 0.3081.
   const double mean = sum / (60000.0 * 784);
   CHECK(std::abs(mean - 0.1307) < 5e-5);
   CHECK(std::abs(std::sqrt(squares / (60000.0 * 784) - mean * mean) - 0.3081) < 5e-5);
@@ -121,7 +121,7 @@ TEST_CASE("MNIST's files are not taken for Fashion-MNIST") {
   CHECK(contains(text, "fashion-mnist"));
 }
 
-/// An environment without data, and a directory to put some into.
+/// An environment without data, and an empty data directory.
 struct Offline {
   test::TemporaryDirectory directory;
   Environment data{"MUSTER_DATA_DIR", directory.path().string()};
@@ -129,7 +129,7 @@ struct Offline {
   DataOptions options{.allowDownload = false};
 };
 
-TEST_CASE("what is no MNIST is refused by its sum") {
+TEST_CASE("a file that is not MNIST is refused by its sum") {
   const Offline offline;
   test::writeFile(offline.directory / "t10k-images-idx3-ubyte",
                   test::idx({1, 28, 28}, std::string(784, 'x')));
@@ -138,7 +138,7 @@ TEST_CASE("what is no MNIST is refused by its sum") {
   CHECK(contains(text, "2646ac647ad5339dbf082846283269ea"));
 }
 
-TEST_CASE("plain Fashion-MNIST is taken if its heads and labels are right") {
+TEST_CASE("plain Fashion-MNIST is accepted if its headers and labels are right") {
   const Offline offline;
   const auto images = offline.directory / "fashion-mnist/t10k-images-idx3-ubyte";
   const auto labels = offline.directory / "fashion-mnist/t10k-labels-idx1-ubyte";

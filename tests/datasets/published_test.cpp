@@ -28,8 +28,8 @@ using test::HttpReply;
 using test::HttpServer;
 using test::thrown;
 
-// Two sets whose files share a name: of "letters" the contents are summed, of "numbers" the gzip file. All
-// sums are of Python's hashlib, and the packed file is of its gzip.compress(b"first of the numbers",
+// Two sets whose files share a name: the sums of "letters" are of contents, those of "numbers" of gzip files.
+// All sums are of Python's hashlib, and the packed file is of its gzip.compress(b"first of the numbers",
 // mtime=0).
 constexpr std::array<PublishedFile, 1> kLettersFile{{{"one.gz", "8b04d5e3775d298e78455efc5ca404d5"}}};
 constexpr std::array<PublishedFile, 1> kNumbersFile{{{"one.gz", "60db0cdb700fd7140dbd586e325f2d7b"}}};
@@ -45,7 +45,7 @@ constexpr std::array<PublishedSet, 2> kSets{
     {{"letters", "http://letters.invalid/", "MUSTER_TEST_URL", SumOf::Contents, kLettersFile},
      {"numbers", "http://numbers.invalid/", "MUSTER_TEST_URL", SumOf::Packed, kNumbersFile}}};
 
-/// Directories to look into, and an environment that names none but the cache.
+/// Directories to search, and an environment that only sets the cache.
 struct Places {
   test::TemporaryDirectory root;
   fs::path given = root / "given", fromVariable = root / "variable", cache = root / "cache";
@@ -98,7 +98,7 @@ TEST_CASE("the option comes before MUSTER_DATA_DIR, that before the cache, that 
   CHECK(places.letters().second == places.given / "one");
 }
 
-TEST_CASE("a directory that does not exist is named, with who gave it") {
+TEST_CASE("a directory that does not exist is named, with the option or variable") {
   Places places;
   places.options.directory = places.root / "missing";
   const auto option = thrown<FileError>([&] { places.letters(); });
@@ -127,7 +127,7 @@ TEST_CASE("a truncated gzip file is an error that names it") {
   CHECK(contains(thrown<FileError>([&] { places.numbers(); }), (places.given / "one.gz").string()));
 }
 
-TEST_CASE("a file of another set with the same name is passed over") {
+TEST_CASE("a file of another set with the same name is skipped") {
   const Places places;
   Places::put(places.given / "one.gz", kNumbersPacked);
   CHECK_THROWS_AS(places.letters(), DownloadError);
@@ -138,7 +138,7 @@ TEST_CASE("a file of another set with the same name is passed over") {
   CHECK(places.numbers().second == places.given / "one.gz");
 }
 
-TEST_CASE("a plain file that has no sum is taken, with a warning") {
+TEST_CASE("a plain file without a published sum is accepted, with a warning") {
   const Places places;
   Places::put(places.given / "one", kNumbers);
   std::string warnings;
@@ -151,7 +151,7 @@ TEST_CASE("a plain file that has no sum is taken, with a warning") {
   CHECK(contains(warnings, (places.given / "one").string()));
 }
 
-TEST_CASE("a broken file in the cache is fetched anew, or an error where that is not allowed") {
+TEST_CASE("a broken file in the cache is downloaded again, or an error if downloads are not allowed") {
   Places places;
   const auto cached = places.cache / "letters/one.gz";
   Places::put(cached, gzip(kLetters).substr(0, 12));
@@ -164,7 +164,7 @@ TEST_CASE("a broken file in the cache is fetched anew, or an error where that is
   CHECK(server.requests() == 1);
 }
 
-TEST_CASE("the variable replaces the published address, the option both") {
+TEST_CASE("the variable replaces the published address, the option replaces both") {
   Places places;
   std::vector<std::string> asked;
   HttpServer server([&](const std::string& path, int) {
@@ -196,7 +196,7 @@ TEST_CASE("wrong content from the network is refused with both sums and not kept
   CHECK_FALSE(fs::exists(places.cache / "numbers/one.gz"));
 }
 
-TEST_CASE("a file that is nowhere, with no leave to fetch it, is named with its address") {
+TEST_CASE("a missing file is named with its address if downloads are not allowed") {
   const Places places;
   const auto text = thrown<DownloadError>([&] { places.letters(); });
   CHECK(contains(text, "one.gz"));

@@ -32,7 +32,7 @@ inline std::string tarEntry(const std::string& name, const std::string& contents
   return header + contents + std::string((512 - contents.size() % 512) % 512, '\0');
 }
 
-/// What an archive ends with.
+/// The end mark of an archive.
 inline std::string tarEnd() {
   return std::string(1024, '\0');
 }

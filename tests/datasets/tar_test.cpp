@@ -70,7 +70,7 @@ TEST_CASE("an archive cut off anywhere is refused") {
   CHECK(contains(refusal(archive), "it ends at byte 2560 without an end mark"));
 }
 
-TEST_CASE("a damaged header is refused, and so is what is no archive") {
+TEST_CASE("a damaged header is refused, and so is a file that is no archive") {
   auto archive = tarEntry("a", "first") + tarEntry("b", "second") + tarEnd();
   archive[1024] = 'c';  // the second entry's name
   CHECK(contains(refusal(archive), "no header at byte 1024"));

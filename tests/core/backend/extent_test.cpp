@@ -27,7 +27,7 @@ std::vector<std::int64_t> edges(std::mt19937_64& random) {
   return numbers;
 }
 
-TEST_CASE("quotients by a prepared extent are those of a division, about every multiple that is tried") {
+TEST_CASE("an extent divides like an integer division, around every multiple tried") {
   std::mt19937_64 random(test::freshSeed());
   const auto numbers = edges(random);
   std::int64_t wrong = 0;
@@ -43,7 +43,7 @@ TEST_CASE("quotients by a prepared extent are those of a division, about every m
     };
     for (const std::int64_t n : numbers) {
       check(n);
-      // Where a quotient changes: the last place of one and the first of the next.
+      // The quotient changes between these two indices.
       const std::int64_t multiple = n / size * size;
       check(multiple);
       check(multiple - 1);
@@ -53,7 +53,7 @@ TEST_CASE("quotients by a prepared extent are those of a division, about every m
   CHECK(wrong == 0);
 }
 
-TEST_CASE("every place of a small tensor is divided as it should be by every size up to it") {
+TEST_CASE("every index of a small tensor is divided correctly by every smaller size") {
   std::int64_t wrong = 0;
   for (std::int32_t size = 1; size <= 1500; ++size) {
     const Extent extent(size);
@@ -62,7 +62,7 @@ TEST_CASE("every place of a small tensor is divided as it should be by every siz
   CHECK(wrong == 0);
 }
 
-TEST_CASE("an extent beyond 32 bits divides places of 64, and multiplies in the width of its factor") {
+TEST_CASE("an extent beyond 32 bits divides 64-bit indices, and multiplies in its factor's width") {
   const std::int64_t size = (std::int64_t{5} << 40) + 3;
   const Extent extent(size);
   CHECK((7 * size + 11) / extent == 7);

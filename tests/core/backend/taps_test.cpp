@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-TEST_CASE("what an output pixel takes adds up to one, from within the reach of the pixels it takes it from") {
+TEST_CASE("an output pixel's weights add up to one, and its inputs' reach contains it") {
   for (const std::int64_t size : {1, 2, 3, 7})
     for (const std::int64_t factor : {1, 2, 3, 5, 8})
       for (std::int64_t output = 0; output < size * factor; ++output) {

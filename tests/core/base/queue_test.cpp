@@ -56,7 +56,7 @@ TEST_CASE("items are not lost in a process without memory") {
 }
 #endif
 
-TEST_CASE("a queue gives what it was given, in order") {
+TEST_CASE("a queue keeps the order of its items") {
   BoundedQueue<int> queue(3);
   for (int i = 0; i < 3; ++i) CHECK(queue.push(i));
   for (int i = 0; i < 3; ++i) CHECK(queue.pop() == i);
@@ -130,7 +130,7 @@ TEST_CASE("close wakes every consumer that waits") {
   CHECK(empty == 3);
 }
 
-TEST_CASE("a closed queue takes nothing and gives what it holds, then nothing for ever") {
+TEST_CASE("a closed queue accepts nothing, and is drained once") {
   BoundedQueue<int> queue(4);
   queue.push(1);
   queue.push(2);
@@ -154,7 +154,8 @@ TEST_CASE("items that can only be moved pass through") {
   CHECK(**item == 5);
 }
 
-TEST_CASE("between many producers and consumers nothing is lost or doubled, and a producer's order is kept") {
+TEST_CASE(
+    "with many producers and consumers no item is lost or duplicated, and each producer's order is kept") {
   constexpr int kProducers = 4, kConsumers = 3, kEach = 3000;
   BoundedQueue<int> queue(5);
   std::vector<std::vector<int>> taken(kConsumers);  // [consumer]
@@ -189,7 +190,7 @@ TEST_CASE("between many producers and consumers nothing is lost or doubled, and 
   CHECK(all == expected);
 }
 
-TEST_CASE("what was pushed with true before or while the queue was closed is popped") {
+TEST_CASE("every successful push is popped, also while the queue is being closed") {
   for (int round = 0; round < 200; ++round) {
     BoundedQueue<int> queue(2);
     std::atomic<int> accepted{0}, popped{0};

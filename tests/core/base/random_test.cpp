@@ -21,7 +21,7 @@ TEST_CASE("Philox4x32-10 gives the known answers") {
         Words{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u});
 }
 
-TEST_CASE("a stream's numbers are those that random_golden.py works out") {
+TEST_CASE("a stream's numbers equal those of random_golden.py") {
   CHECK(RandomStream(123, "dropout", 2).words(5) ==
         Words{0x415a3feeu, 0x28636afau, 0x3c87bf3bu, 0x17c5baf0u});
   CHECK(RandomStream(~std::uint64_t{0}, "init", (std::int64_t{1} << 33) + 1).words((1ull << 40) + 3) ==
@@ -31,7 +31,7 @@ TEST_CASE("a stream's numbers are those that random_golden.py works out") {
   for (std::uint64_t i = 0; i < below.size(); ++i) CHECK(shuffle.below(i, 1000) == below[i]);
 }
 
-TEST_CASE("seed, name, epoch and index each make other numbers") {
+TEST_CASE("seed, name, epoch and index each change the numbers") {
   const auto base = RandomStream(1, "a", 0).words(0);
   CHECK(RandomStream(1, "a", 0).words(0) == base);
   CHECK(RandomStream(2, "a", 0).words(0) != base);

@@ -4,7 +4,7 @@
 
 namespace muster {
 
-TEST_CASE("UTF-8 is told from what is not") {
+TEST_CASE("valid and invalid UTF-8 are distinguished") {
   for (const char* text : {"", "plain\n", "größe", "日本語", "😀", "\x7F\xC2\x80", "\xF4\x8F\xBF\xBF"}) {
     CAPTURE(text);
     CHECK(isUtf8(text));
@@ -16,7 +16,7 @@ TEST_CASE("UTF-8 is told from what is not") {
   }
 }
 
-TEST_CASE("what could stand of a broken character is counted") {
+TEST_CASE("the valid bytes of a broken character are counted") {
   const Utf8Character cut = readUtf8("\xE2\x82");
   CHECK_FALSE(cut.valid);
   CHECK(cut.announced == 3);

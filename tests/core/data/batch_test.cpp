@@ -50,7 +50,7 @@ TEST_CASE("a larger batch gets memory of its size") {
   larger.data<float>()[99999] = 1;  // AddressSanitizer would object
 }
 
-TEST_CASE("memory of somebody else is never resized into") {
+TEST_CASE("resizing never writes into memory of another owner") {
   std::array<float, 8> foreign{};
   std::vector<NamedTensor> tensors{{"x", Tensor::view(foreign.data(), {8})}};
   CHECK(Batch::ensure(tensors, "x", {4}).raw() != foreign.data());
@@ -61,7 +61,7 @@ TEST_CASE("memory of somebody else is never resized into") {
   CHECK(resized.raw() != whole.rows(1, 3).raw());
 }
 
-TEST_CASE("a tensor kept by value outlives those that are added behind it") {
+TEST_CASE("a tensor kept by value stays valid when others are added") {
   std::vector<NamedTensor> tensors;
   const Tensor first = Batch::ensure(tensors, "0", {4});
   for (int i = 1; i < 20; ++i) Batch::ensure(tensors, std::to_string(i), {4});

@@ -15,7 +15,7 @@ namespace {
 
 using test::thrown;
 
-/// A data set of whatever the function says.
+/// A data set defined by a function.
 class Made : public Dataset {
  public:
   Made(std::int64_t size, std::function<Example(std::int64_t)> make) : size_(size), make_(std::move(make)) {}
@@ -142,7 +142,7 @@ TEST_CASE("an exception of the data set passes through, and the next epoch works
   CHECK(classesOf(loader, 1) == std::vector<std::int64_t>{0, 1, 2});
 }
 
-TEST_CASE("sizes that cannot be are refused") {
+TEST_CASE("invalid sizes are refused") {
   const Made data(3, squares), negative(-1, squares);
   CHECK_THROWS_AS(DataLoader(data, 0), InvalidArgument);
   CHECK_THROWS_AS(DataLoader(negative, 1), InvalidArgument);

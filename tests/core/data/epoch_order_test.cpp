@@ -31,7 +31,7 @@ TEST_CASE("without a seed every epoch is in order") {
   CHECK(orderOf(order) == Order{0, 1, 2, 3});
 }
 
-TEST_CASE("shuffles are those that base/random_golden.py works out") {
+TEST_CASE("shuffles equal those of base/random_golden.py") {
   CHECK(orderOf(10, 12345, 0) == Order{4, 5, 9, 3, 1, 2, 7, 6, 8, 0});
   CHECK(orderOf(10, 12345, 1) == Order{3, 0, 1, 6, 9, 2, 8, 5, 7, 4});
   CHECK(orderOf(10, 12345, 7) == Order{8, 2, 9, 5, 4, 1, 7, 3, 6, 0});
@@ -39,7 +39,7 @@ TEST_CASE("shuffles are those that base/random_golden.py works out") {
 
 TEST_CASE("an epoch's order does not depend on the epochs before it") {
   EpochOrder order(50, 9);
-  CHECK(orderOf(order) == orderOf(50, 9, 0));  // stands at epoch 0 from the start
+  CHECK(orderOf(order) == orderOf(50, 9, 0));  // starts at epoch 0
   order.reset(1);
   order.take(7);
   order.reset(5);

@@ -60,7 +60,7 @@ std::vector<Image> epochOf(DataSetIterator& data, std::int64_t epoch) {
   return restOf(data);
 }
 
-TEST_CASE("images are those of the script beside this test, as bytes and as floats") {
+TEST_CASE("images equal those of the script beside this test, as bytes and as floats") {
   for (const DType dtype : {DType::UInt8, DType::Float32}) {
     CAPTURE(std::string(toString(dtype)));
     auto data = dataOf(4, {1, 3, 4}, dtype, 3);
@@ -78,7 +78,7 @@ TEST_CASE("images are those of the script beside this test, as bytes and as floa
   }
 }
 
-TEST_CASE("all channels move together, and what a batch holds beside the images stays") {
+TEST_CASE("all channels move together, and the rest of a batch does not change") {
   auto data = dataOf(6, {3, 4, 5});
   TransformingIterator transformed(data, kBoth, 1);
   for (const Image& image : restOf(transformed))
@@ -100,7 +100,7 @@ TEST_CASE("every shift is as likely as the others, and so is every side") {
   constexpr int kCount = 50000;
   auto data = dataOf(kCount, {1, 7, 7}, DType::UInt8, 500);
   TransformingIterator crop(data, {RandomCrop{.padding = 2}}, 1);
-  std::map<int, int> shifts;  // by what lies in the middle, whose neighbourhood is never outside
+  std::map<int, int> shifts;  // by the middle pixel, which is never shifted out of the image
   for (const Image& image : restOf(crop)) ++shifts[image[24]];
   CHECK(shifts.size() == 25);
   // 2000 each; five standard deviations of a binomial are 219.
@@ -115,7 +115,7 @@ TEST_CASE("every shift is as likely as the others, and so is every side") {
   }
 }
 
-TEST_CASE("what is drawn depends on seed, place in the list and epoch, and on nothing else") {
+TEST_CASE("random numbers depend only on seed, position in the list and epoch") {
   const auto images = [](std::int64_t batch, std::uint64_t seed, std::int64_t epoch, int prefetch = 0) {
     auto data = dataOf(40, {1, 6, 6}, DType::UInt8, batch);
     TransformingIterator transformed(data, kBoth, seed);
@@ -129,7 +129,7 @@ TEST_CASE("what is drawn depends on seed, place in the list and epoch, and on no
   CHECK(images(4, 1, 1) != usual);
   CHECK(images(7, 1, 1) == images(4, 1, 1));
 
-  // Two of one kind draw numbers of their own: or two mirrors would undo each other every time.
+  // Two transforms of one type draw different numbers; else two flips would always undo each other.
   auto data = dataOf(200, {1, 1, 2});
   TransformingIterator twice(data, {RandomFlip{}, RandomFlip{}}, 1);
   const auto flipped = restOf(twice);
@@ -147,7 +147,7 @@ TEST_CASE("an image smaller than the padding may leave nothing but zeros") {
   CHECK(seen.empty());
 }
 
-/// A transform of one's own.
+/// A user-defined transform.
 struct Inverted {
   static constexpr std::string_view kType = "inverted";
   void apply(const ImageView& view, const std::byte* from, std::byte* to, const RandomStream&,
@@ -158,13 +158,13 @@ struct Inverted {
   void validate() const {}
 };
 
-TEST_CASE("a transform of one's own is one more in the list") {
+TEST_CASE("a user-defined transform can be in the list") {
   auto data = dataOf(1, {1, 1, 3});
   TransformingIterator transformed(data, {Inverted{}, RandomFlip{.probability = 1}}, 1);
   CHECK(restOf(transformed) == std::vector<Image>{{252, 253, 254}});
 }
 
-TEST_CASE("once a batch was transformed, the others allocate no more than without transforms") {
+TEST_CASE("after the first batch, transforms allocate nothing") {
   const auto allocationsOf = [](DataSetIterator& data) {
     Batch batch;
     REQUIRE(data.next(batch));
@@ -178,7 +178,7 @@ TEST_CASE("once a batch was transformed, the others allocate no more than withou
   CHECK(allocationsOf(transformed) == allocationsOf(data));
 }
 
-TEST_CASE("what cannot be is refused, and images of another rank are") {
+TEST_CASE("invalid transforms and images of another rank are refused") {
   auto data = dataOf(8, {4, 4});
   const auto refusal = [&](std::vector<ImageTransform> transforms) {
     return thrown<InvalidArgument>([&] { TransformingIterator(data, transforms, 1); });

@@ -108,7 +108,7 @@ TEST_CASE("a recycled batch keeps its memory over epochs, through the smaller la
   }
 }
 
-TEST_CASE("tensors that make no batches are refused by name") {
+TEST_CASE("tensors that cannot make batches are refused by name") {
   const Data data(4), more(5);
   const auto refusal = [](Tensor features, Tensor labels, std::int64_t batch = 1) {
     return thrown<InvalidArgument>([&] { InMemoryDataSetIterator(features, labels, batch); });
@@ -123,7 +123,7 @@ TEST_CASE("tensors that make no batches are refused by name") {
   CHECK(has(refusal(data.features, Tensor::zeros({4}, DType::UInt8)), "uint8 [4]"));
 }
 
-TEST_CASE("a data set may stay where networks compute: its batches name rows, and mean the same numbers") {
+TEST_CASE("batches of a resident data set hold row numbers, and mean the same numbers") {
   const Data data(5);
   InMemoryDataSetIterator here(data.features, data.labels, 2, 3);
   InMemoryDataSetIterator there(data.features, data.labels, 2, 3, MemoryPlacement::Device);
@@ -149,13 +149,13 @@ TEST_CASE("a data set may stay where networks compute: its batches name rows, an
     }
   }
   CHECK_FALSE(there.next(rows));
-  // Recycled by another iterator, a batch has numbers of its own again.
+  // Another iterator that recycles the batch replaces the row numbers.
   here.reset(1);
   REQUIRE(here.next(rows));
   CHECK_FALSE(rows.namesRows());
 }
 
-TEST_CASE("what rows are gathered into is no memory of anybody else's") {
+TEST_CASE("rows are gathered into memory that belongs to nothing else") {
   const Data data(3);
   Batch whole, into;
   whole.features.push_back({"features", data.features});
@@ -168,7 +168,7 @@ TEST_CASE("what rows are gathered into is no memory of anybody else's") {
   CHECK(data.features.data<float>()[0] == 0);
 }
 
-TEST_CASE("a resident tensor lies on the CPU, and there is its own memory") {
+TEST_CASE("on the CPU a resident tensor is the tensor itself") {
   const Data data(3);
   const ResidentTensor tensor(data.features);
   CHECK(tensor.on(Device::cpu()).raw() == data.features.raw());

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Counts from 100 * epoch; can be made to throw, to stall, and to tell what was asked of it.
+/// Counts from 100 * epoch; can throw or stall on request, and records its calls.
 class Counting : public DataSetIterator {
  public:
   explicit Counting(int batches) : batches_(batches) {}
@@ -113,7 +113,7 @@ TEST_CASE("nothing is read before it is asked for") {
   CHECK(inner.calls == 0);
 }
 
-TEST_CASE("without a reset it reads on from where the iterator stands") {
+TEST_CASE("without a reset it continues from the iterator's position") {
   Counting inner(4);
   Batch batch;
   inner.next(batch);
@@ -121,7 +121,7 @@ TEST_CASE("without a reset it reads on from where the iterator stands") {
   CHECK(restOf(iterator) == std::vector<float>{1, 2, 3});
 }
 
-TEST_CASE("the stamp is the caller's, and batches circulate") {
+TEST_CASE("next() does not change the stamp, and batches are recycled") {
   Counting inner(20);
   PrefetchingIterator iterator(inner, 2);
   Batch batch;
@@ -220,7 +220,7 @@ TEST_CASE("an exception comes after the batches before it, again and again, unti
   }
 }
 
-TEST_CASE("many failing epochs do not use up the batches that circulate") {
+TEST_CASE("many failing epochs lose no recycled batches") {
   Counting inner(6);
   PrefetchingIterator iterator(inner, 2);
   for (int epoch = 0; epoch < 10; ++epoch) {
@@ -236,7 +236,7 @@ TEST_CASE("many failing epochs do not use up the batches that circulate") {
   }
 }
 
-TEST_CASE("an exception that nobody asks for does no harm") {
+TEST_CASE("an exception that is never read does no harm") {
   Counting inner(6);
   inner.throwAt = 1;
   PrefetchingIterator iterator(inner, 4);
@@ -244,7 +244,7 @@ TEST_CASE("an exception that nobody asks for does no harm") {
   waitFor(inner.calls, 2);
 }
 
-TEST_CASE("an exception of reset comes out of next") {
+TEST_CASE("next() throws the exception of reset()") {
   Counting inner(2);
   PrefetchingIterator iterator(inner, 2);
   inner.throwOnReset = true;

@@ -34,7 +34,7 @@ TEST_CASE("a context has the threads it was given") {
   CHECK(three.threads() == 3);
 }
 
-TEST_CASE("a scope sets the calling thread's OpenMP threads and gives them back") {
+TEST_CASE("a scope sets the calling thread's OpenMP threads and restores them") {
   omp_set_num_threads(5);
   Context context(Device::cpu(), {.threads = 7});
   {
@@ -58,7 +58,7 @@ TEST_CASE("a pinned context is visible in the thread's affinity and undone after
   CHECK(coresNow() == before);
 }
 
-TEST_CASE("a thread that inherited another's core can be pinned elsewhere") {
+TEST_CASE("a thread that inherited another thread's core can be pinned to other cores") {
   const auto before = coresNow();
   if (before.size() < 2) return test::skip("needs two cores");
   Context outer(Device::cpu(), {.cores = {before[0]}});

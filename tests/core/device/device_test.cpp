@@ -25,7 +25,7 @@ TEST_CASE("a list of devices is read in its order") {
   CHECK(Device::parseList("cpu,cuda:12") == std::vector{Device::cpu(), Device::cuda(12)});
 }
 
-TEST_CASE("what is no list of devices is refused by name") {
+TEST_CASE("an invalid list of devices is refused by name") {
   CHECK(refusal("") == "device: expected cpu, cuda or cuda:N, got \"\"");
   CHECK(refusal("cuda:0,") == "device: expected cpu, cuda or cuda:N, got \"\"");
   CHECK(refusal(",cpu") == "device: expected cpu, cuda or cuda:N, got \"\"");
@@ -35,7 +35,7 @@ TEST_CASE("what is no list of devices is refused by name") {
   CHECK(refusal("cuda,cuda:0") == "device: cuda:0 is named twice in \"cuda,cuda:0\"");
 }
 
-TEST_CASE("the CPU is always there, GPUs come behind it, and their absence has a reason") {
+TEST_CASE("the CPU comes first, then GPUs; without GPUs there is a reason") {
   const auto devices = availableDevices();
   REQUIRE(!devices.empty());
   CHECK(devices[0].isCpu());
@@ -50,7 +50,7 @@ TEST_CASE("the CPU is always there, GPUs come behind it, and their absence has a
   CHECK(freeMemoryOf(Device::cpu()) == 0);
 }
 
-TEST_CASE("a GPU that is not there is DeviceUnavailable wherever it is used") {
+TEST_CASE("using a GPU that does not exist throws DeviceUnavailable") {
   const Device absent = Device::cuda(static_cast<int>(availableDevices().size()) - 1);
   const auto sentence = [&](auto use) { return test::thrown<DeviceUnavailable>(use); };
   for (const auto& text :

@@ -32,7 +32,7 @@ TEST_CASE_TEMPLATE("an event is complete until it is recorded and once it is wai
   CHECK(moved.complete());
 }
 
-TEST_CASE_TEMPLATE("tensors go to a device and come back, by context and without", Where,
+TEST_CASE_TEMPLATE("tensors are copied to a device and back, with and without a context", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
@@ -132,7 +132,7 @@ TEST_CASE_TEMPLATE("the side stream waits for earlier work, and work after its s
   check(5, [&] { work(true); });
 }
 
-TEST_CASE_TEMPLATE("work that throws makes no graph, and the context goes on", Where, test::OnGpu) {
+TEST_CASE_TEMPLATE("work that throws makes no graph, and the context stays usable", Where, test::OnGpu) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
   CHECK_THROWS_AS(Graph(context, [] { throw std::runtime_error("boom"); }), std::runtime_error);
@@ -141,8 +141,8 @@ TEST_CASE_TEMPLATE("work that throws makes no graph, and the context goes on", W
   context.synchronize();
 }
 
-TEST_CASE_TEMPLATE("more memory than there is: the exception names what was asked for and what is free",
-                   Where, test::OnGpu) {
+TEST_CASE_TEMPLATE("out of memory: the exception names the requested and the free bytes", Where,
+                   test::OnGpu) {
   MUSTER_NEEDS_DEVICE(Where);
   const std::size_t bytes = propertiesOf(Where::device()).memoryBytes * 2;
   try {
@@ -156,7 +156,7 @@ TEST_CASE_TEMPLATE("more memory than there is: the exception names what was aske
   Buffer small(64, Where::device());  // the failure is forgotten
 }
 
-TEST_CASE("pinned memory is memory of the CPU, and stays pinned when it grows") {
+TEST_CASE("pinned memory is host memory, and stays pinned when it grows") {
   const Buffer buffer = Buffer::pinned(100);
   CHECK(buffer.isPinned());
   CHECK(buffer.device().isCpu());
@@ -168,14 +168,14 @@ TEST_CASE("pinned memory is memory of the CPU, and stays pinned when it grows") 
   CHECK(tensor.elements() == 300);
 }
 
-TEST_CASE("the CPU multiplies in float32, and refuses what it does not have") {
+TEST_CASE("the CPU multiplies in float32, and refuses other math modes") {
   CHECK(Context().mathMode() == MathMode::Float32);
   CHECK(Context(Device::cpu(), {.mathMode = MathMode::Float32}).mathMode() == MathMode::Float32);
   CHECK_THROWS_WITH_AS(Context(Device::cpu(), {.mathMode = MathMode::BFloat16}),
                        "context: the CPU computes in fp32, it has no bf16", InvalidArgument);
 }
 
-TEST_CASE_TEMPLATE("a GPU's context has the mode it was given, TF32 where there are the cores for it", Where,
+TEST_CASE_TEMPLATE("a GPU's context has the given math mode, TF32 by default if the GPU has it", Where,
                    test::OnGpu) {
   MUSTER_NEEDS_DEVICE(Where);
   const bool fast = propertiesOf(Where::device()).tensorFloat32;

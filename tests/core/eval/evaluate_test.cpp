@@ -27,7 +27,7 @@ TEST_CASE("a model is run over all batches, from the start") {
   test::EchoModel model;  // predicts its input
   test::ListIterator data({batchOf({1, 0, 0, 1}, {1, 0, 1, 0}, 2), batchOf({0, 1}, {0, 1}, 1)});
   Batch skipped;
-  data.next(skipped);  // wherever the iterator stands, all is evaluated
+  data.next(skipped);  // all batches are evaluated, whatever the iterator's position
   for (int run = 0; run < 2; ++run) {
     const Evaluation e = evaluate(model, data);
     CHECK(e.confusionMatrix() == std::vector<std::int64_t>{1, 1, 0, 1});
@@ -35,7 +35,7 @@ TEST_CASE("a model is run over all batches, from the start") {
   }
 }
 
-TEST_CASE("masks are heeded") {
+TEST_CASE("masks are respected") {
   test::EchoModel model;
   Batch batch = batchOf({1, 0, 0, 1}, {1, 0, 1, 0}, 2);
   batch.masks.push_back({"mask", Tensor::of({1, 0}, {2})});
@@ -61,7 +61,7 @@ TEST_CASE(
   CHECK(matrix() == std::vector<std::int64_t>{1, 0, 0, 1});
 }
 
-TEST_CASE("what cannot be evaluated is refused") {
+TEST_CASE("models and data that cannot be evaluated are refused") {
   test::EchoModel model;
   const auto problem = [&](std::vector<Batch> batches) {
     test::ListIterator data(std::move(batches));

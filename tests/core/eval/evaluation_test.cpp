@@ -93,7 +93,7 @@ TEST_CASE("0/0 is 0 and counts in the macro mean") {
   CHECK(none.accuracy() == 0);
   CHECK(none.f1() == 0);
   const auto [predictions, labels] =
-      examplesOf({{0, 0}, {0, 0}}, 2);  // class 1 is neither there nor predicted
+      examplesOf({{0, 0}, {0, 0}}, 2);  // class 1 neither occurs nor is predicted
   none.add(predictions, labels);
   CHECK(none.precision(1) == 0);
   CHECK(none.recall(1) == 0);
@@ -160,7 +160,7 @@ TEST_CASE("one-hot labels, masks, and one prediction for two classes") {
   CHECK(column == binary);
 }
 
-TEST_CASE("what does not fit is refused, and nothing of the batch is counted") {
+TEST_CASE("a bad batch is refused, and nothing of it is counted") {
   Evaluation e = example();
   const Evaluation before = e;
   const Tensor good = Tensor::of({1, 0, 0, 0, 1, 0}, {2, 3});

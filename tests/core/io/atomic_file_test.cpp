@@ -39,7 +39,7 @@ TEST_CASE("a relative path without a directory works") {
   CHECK(readFile(directory / "plain.txt") == "x");
 }
 
-TEST_CASE("until commit the old file stands; without commit nothing stays") {
+TEST_CASE("until commit the old file stays; without commit nothing changes") {
   TemporaryDirectory directory;
   writeFileAtomically(directory / "a.txt", "old");
   {
@@ -52,7 +52,7 @@ TEST_CASE("until commit the old file stands; without commit nothing stays") {
   CHECK(directory.names() == Names{"a.txt"});
 }
 
-TEST_CASE("two writers of one path do not meet") {
+TEST_CASE("two writers of one path do not interfere") {
   TemporaryDirectory directory;
   AtomicFile one(directory / "a.txt"), two(directory / "a.txt");
   one.write("one");

@@ -71,7 +71,7 @@ TEST_CASE("a configuration comes back") {
   CHECK(read.layers[8].module().lossHead()->loss == Loss::MeanSquaredError);
 }
 
-TEST_CASE("what a person writes by hand") {
+TEST_CASE("a configuration written by hand is read") {
   const auto read = MultiLayerConfiguration::fromJson(R"({
     "format": "muster.MultiLayerConfiguration", "version": 1, "seed": 123,
     "updater": {"type": "adam", "learningRate": {"type": "fixed", "value": 0.001}, "beta1": 0.8},

@@ -27,7 +27,7 @@ void endEpochs(CheckpointListener& listener, Trainer& trainer, std::int64_t firs
 
 }  // namespace
 
-TEST_CASE("every N epochs, the last K, and nobody else's files") {
+TEST_CASE("saves every N epochs, keeps the last K, and deletes no other files") {
   test::TemporaryDirectory directory;
   MultiLayerNetwork network(smallNetwork());
   network.init();
@@ -50,7 +50,7 @@ TEST_CASE("every N epochs, the last K, and nobody else's files") {
   CHECK(loaded->iteration() == 80);
 }
 
-TEST_CASE("all are kept by default, in a directory that is made") {
+TEST_CASE("all are kept by default, in a directory that is created") {
   test::TemporaryDirectory directory;
   MultiLayerNetwork network(smallNetwork());
   network.init();
@@ -81,7 +81,7 @@ TEST_CASE("a checkpoint that cannot be written keeps the older ones") {
   CHECK(directory.names() == Names{"checkpoint-epoch-0001.safetensors"});
 }
 
-TEST_CASE("what it cannot do is said before the training") {
+TEST_CASE("a model that it cannot save is refused before the training") {
   test::TemporaryDirectory directory;
   test::EchoModel model;
   test::FakeTrainer trainer(model);

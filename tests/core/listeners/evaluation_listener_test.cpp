@@ -30,7 +30,7 @@ TEST_CASE("the model is evaluated every N epochs") {
   CHECK(listener.results()[1].evaluation.count(1, 0) == 1);
 }
 
-TEST_CASE("the model is evaluated every N iterations, and not twice where an epoch ends there, too") {
+TEST_CASE("the model is evaluated every N iterations, and only once if an epoch ends there") {
   Batch batch;
   batch.features.push_back({"features", Tensor::of({1, 0, 0, 1}, {2, 2})});
   batch.labels.push_back({"labels", Tensor::of({1, 0, 1, 0}, {2, 2})});
@@ -50,10 +50,10 @@ TEST_CASE("the model is evaluated every N iterations, and not twice where an epo
   CHECK(data.epochs.size() == 2);  // no merge since
   listener.onEpochStart({trainer, 3, 12, 0, 0});
   listener.onEpochEnd({trainer, 3, 12, 0, 0});
-  CHECK(data.epochs.size() == 3);  // another epoch, whatever came between
+  CHECK(data.epochs.size() == 3);  // another epoch
   listener.onEpochStart({trainer, 4, 12, 0, 0});
   merge(16);
-  merge(16);  // what was held back is exchanged: another model
+  merge(16);  // a resynchronisation changes the model
   listener.onEpochEnd({trainer, 4, 16, 0, 0});
   CHECK(data.epochs.size() == 5);
   const std::string rest = ": accuracy 0.5000, F1 0.3333 on 2 examples";

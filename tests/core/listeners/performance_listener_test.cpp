@@ -67,7 +67,7 @@ TEST_CASE("the table lines up") {
         "all                      40       4000        200     80.0 %      5.0 %     10.0 %      5.0 %\n");
 }
 
-TEST_CASE_FIXTURE(Fixture, "lines tell of the time since the last one") {
+TEST_CASE_FIXTURE(Fixture, "lines cover the time since the last line") {
   options.everyIterations = 10;
   options.tableAtEnd = false;
   PerformanceListener listener(options);

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// What a terminal shows: understands carriage return, newline and "erase to the end of the line".
+/// A terminal's screen: understands carriage return, newline and "erase to the end of the line".
 class Terminal {
  public:
   explicit Terminal(int columns) : columns_(columns) {}
@@ -88,7 +88,7 @@ const Progress kHalf{.epoch = 1,
 
 }  // namespace
 
-TEST_CASE("the bar at its widest, and what goes first when room is short") {
+TEST_CASE("the widest bar, and what is left out first in a narrow terminal") {
   CHECK(progressBar(kHalf, 200) ==
         "epoch 1/3  50% [===================>                  ]  50/100  1600 samples/s  score 0.1235  0:04 "
         "left");
@@ -143,7 +143,7 @@ TEST_CASE("lines for files; times in minutes and hours") {
   CHECK(progressLine(slow).ends_with("1:02:03 left"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "on a terminal: ten redraws a second, one line an epoch, nothing left") {
+TEST_CASE_FIXTURE(Fixture, "on a terminal: ten redraws a second, one line an epoch, no bar at the end") {
   ProgressListener listener(options(true));
   listener.onFitStart(fit());
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
@@ -161,7 +161,7 @@ TEST_CASE_FIXTURE(Fixture, "on a terminal: ten redraws a second, one line an epo
     CHECK(screen.lines.back().empty());
   }
   clock += 1s;
-  listener.onMerge(merge(1, 64, 0.5));  // a bar that a failure leaves standing
+  listener.onMerge(merge(1, 64, 0.5));  // a failure leaves a bar
   CHECK_FALSE(screen.lines.back().empty());
   listener.onFitEnd(trainer);
   CHECK(screen.lines ==
@@ -170,7 +170,7 @@ TEST_CASE_FIXTURE(Fixture, "on a terminal: ten redraws a second, one line an epo
   CHECK_FALSE(screen.wrapped);
 }
 
-TEST_CASE_FIXTURE(Fixture, "log lines appear above the bar, and the sink from before comes back") {
+TEST_CASE_FIXTURE(Fixture, "log lines appear above the bar, and the previous sink is restored") {
   std::vector<std::string> logged;
   const LogSink before = setLogSink([&](LogLevel, std::string_view text) {
     logged.emplace_back(text);
@@ -211,7 +211,7 @@ TEST_CASE_FIXTURE(Fixture, "elsewhere: a line every ten seconds and one an epoch
         "epoch 1/1: score 0.7000, 6400 examples in 25.0 s, 256 samples/s\n");
 }
 
-TEST_CASE_FIXTURE(Fixture, "a model that has trained before goes on counting its epochs") {
+TEST_CASE_FIXTURE(Fixture, "a model that has trained before continues to count its epochs") {
   ProgressListener listener(options(false));
   listener.onFitStart({.trainer = trainer, .firstEpoch = 5, .epochs = 5});
   listener.onEpochStart({.trainer = trainer, .epoch = 5});

@@ -41,7 +41,7 @@ TEST_CASE_FIXTURE(Fixture, "a line when a multiple of N is reached or passed, wi
                        "iteration 45, epoch 2: score 7.000000"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "a model that has trained before goes on counting") {
+TEST_CASE_FIXTURE(Fixture, "a model that has trained before continues to count") {
   ScoreListener listener(10, sink);
   listener.onEpochStart({.trainer = trainer, .epoch = 3, .iteration = 95});
   listener.onMerge(merge(96, 1, 1, 3));

@@ -195,7 +195,7 @@ TEST_CASE("the order of the vertices does not matter, a second backward pass giv
       std::ranges::equal(gradients.span<float>(), straight.block(BlockKind::Gradients).values.span<float>()));
 }
 
-TEST_CASE("activations share memory where their lives do not overlap") {
+TEST_CASE("activations share memory if their lifetimes do not overlap") {
   ComputationGraphConfiguration deep{.inputs = {{.name = "x", .shape = {1000}}}};
   std::string x = "x";
   for (int i = 0; i < 20; ++i) x = deep.add(fmt::format("scale{}", i), Scale{.factor = 1.1}, {x});
@@ -206,7 +206,7 @@ TEST_CASE("activations share memory where their lives do not overlap") {
   CHECK(detail::NetworkProbe::activationBytes(model) <= 2 * 8 * 1000 * sizeof(float));
 }
 
-TEST_CASE("frozen layers stay as they are, and learning rates differ by layer") {
+TEST_CASE("frozen layers do not change, and learning rates differ by layer") {
   auto graph = residual();
   for (auto& vertex : graph.vertices) {
     if (vertex.name == "stem") vertex.layer = vertex.layer.frozen();
@@ -235,7 +235,7 @@ TEST_CASE("frozen layers stay as they are, and learning rates differ by layer") 
         "layer dense: the learning rate's scale must be finite and not negative, got -1");
 }
 
-TEST_CASE("a graph is saved whole: configuration, settings, state and what it computes") {
+TEST_CASE("a saved graph has the same configuration, settings, state and outputs") {
   test::TemporaryDirectory directory;
   const auto path = directory / "graph.safetensors";
   auto graph = twoTasks();
@@ -293,7 +293,7 @@ TEST_CASE("a picture that cannot be drawn says why") {
         "graph picture: Graphviz's program dot cannot be started: Permission denied");
 }
 
-TEST_CASE("the table and the picture name what a vertex reads, and its shape") {
+TEST_CASE("the table and the picture show a vertex's inputs and shape") {
   ComputationGraph model(residual());
   const auto text = model.summary();
   CHECK(text.find("block2.sum") != std::string::npos);
@@ -322,7 +322,7 @@ TEST_CASE("the table and the picture name what a vertex reads, and its shape") {
   }
 }
 
-TEST_CASE("what cannot be is refused by name") {
+TEST_CASE("invalid options are refused by name") {
   CHECK(problemOf({}) == "graph: it has no inputs");
   auto graph = residual();
   graph.vertices[1].inputs = {"block2.sum"};

@@ -166,7 +166,7 @@ TEST_CASE("a causal convolution sees no later step") {
   CHECK(y.data<float>()[6] != changed.data<float>()[6]);
 }
 
-TEST_CASE("shapes that do not fit are refused, with what was expected") {
+TEST_CASE("shapes that do not fit are refused, with the expected ones") {
   CHECK_THROWS_WITH_AS((Conv2d{.outChannels = 12, .groups = 4}.outputShape({6, 9, 9})),
                        "conv2d: 4 groups do not divide 6 input and 12 output channels", InvalidArgument);
   CHECK_THROWS_WITH_AS((ConvTranspose2d{.outChannels = 12, .groups = 4}.outputShape({6, 9, 9})),

@@ -113,7 +113,7 @@ void checkBothWays(const Configuration& configuration, const std::vector<Batch>&
       test::sameBits(enqueued.block(BlockKind::Gradients).values, atOnce.block(BlockKind::Gradients).values));
 }
 
-/// y = 2 x, but how it does that nobody is told.
+/// y = 2 x; does not say that it can be recorded.
 struct Twice {
   static constexpr std::string_view kType = "twice";
   std::string name = {};
@@ -187,11 +187,11 @@ TEST_CASE("so have those of normalised and masked sequences, and of graphs with 
   checkBothWays<ComputationGraph>(graph, batches, true);
 }
 
-TEST_CASE("a layer of one's own that does not say that it can be recorded is run call by call") {
+TEST_CASE("a user's layer that does not declare that it can be recorded is run call by call") {
   auto configuration = images();
   configuration.layers.insert(configuration.layers.begin() + 1, Twice{});
   checkBothWays<MultiLayerNetwork>(configuration, mixture(12), false);
-  // And it is told the loss's weight.
+  // And it gets the loss's weight.
   Twice::weight = 0;
   MultiLayerNetwork model(configuration);
   model.init();
@@ -350,7 +350,7 @@ TEST_CASE_TEMPLATE("a mask that cannot be reaches neither parameters nor the upd
   }
 }
 
-TEST_CASE_TEMPLATE("a label out of range is told when the score is read", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("a label out of range is reported when the score is read", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   if (Where::device().isCpu()) return;  // there it is found when the step is enqueued
   Context context(Where::device(), Where::options());

@@ -162,7 +162,7 @@ TEST_CASE("a step by hand has the bits of gradient()") {
   }
 }
 
-TEST_CASE("the gradient by the input is computed only where it is asked for") {
+TEST_CASE("the gradient by the input is computed only on request") {
   std::vector<bool> asked;
   MultiLayerNetwork model(
       {.inputShape = {4},
@@ -170,7 +170,7 @@ TEST_CASE("the gradient by the input is computed only where it is asked for") {
   model.init();
   const auto batch = test::classBatch({4}, 5, 2, 1);
   model.gradient(batch);
-  CHECK(asked == std::vector<bool>{true});  // the first spy stands before all parameters
+  CHECK(asked == std::vector<bool>{true});  // the first spy is before all parameters
   Tensor output, gradInput;
   model.forward(batch.features[0].value, output, {});
   const Tensor gradOutput = randomTensor(output.shape(), 3);
@@ -262,7 +262,7 @@ TEST_CASE("backward is refused unless its forward's activations are there") {
   CHECK(refusal().empty());
 }
 
-TEST_CASE("a model of one's own may go without: it says so") {
+TEST_CASE("a user's model may lack forward() and backward(): it says so") {
   test::ToyModel model;
   Tensor output;
   Model& base = model;

@@ -185,7 +185,7 @@ TEST_CASE("dense layers over each step of a sequence, with a loss at each") {
   check(flat, input, test::classBatch(input, 7, 4, 5));
 }
 
-// What lies in front of a frozen layer learns through it; what is frozen at the bottom has no gradient.
+// Layers before a frozen layer learn through it; frozen first layers have no gradient.
 TEST_CASE("frozen layers inside a graph, and batch normalisation that runs as in evaluation") {
   const Shape input{2, 8, 7};
   const auto graphOf = [&](bool frozen) {

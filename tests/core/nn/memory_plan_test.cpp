@@ -40,7 +40,7 @@ void checkApart(const std::vector<MemoryUse>& uses, const MemoryPlan& plan) {
 
 }  // namespace
 
-TEST_CASE("what is needed at the same moment lies apart, what is not shares memory") {
+TEST_CASE("buffers with overlapping lifetimes do not overlap in memory, others share it") {
   // A chain in evaluation: each activation is read by the next layer only.
   const std::vector<MemoryUse> chain{{100, 0, 1}, {100, 1, 2}, {100, 2, 3}, {100, 3, 4}};
   const auto plan = planMemory(chain);

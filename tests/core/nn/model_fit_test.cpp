@@ -52,7 +52,7 @@ TEST_CASE("listeners of both scopes follow it, as a worker that merges after eac
   CHECK(merged->calls("epochEnd")[0].score == 5);
 }
 
-TEST_CASE("a model that waits for its first batch is told that there is none") {
+TEST_CASE("a model that needs a first batch reports that there is none") {
   MultiLayerNetwork open({.layers = {Output{.classes = 2}}});
   ToyIterator none({});
   CHECK(test::thrown<InvalidArgument>([&] { open.fit(none); }) == "fit: the data set has no batches");
@@ -103,7 +103,7 @@ TEST_CASE("a score that is not finite is named, and does not reach the parameter
   }
 }
 
-TEST_CASE("each listener hears of the end, whatever the others throw, and the first failure is told") {
+TEST_CASE("each listener gets onFitEnd, whatever the others throw, and the first failure is thrown") {
   const auto throwingAt = [](std::string event) {
     return std::make_shared<RecordingListener>(ListenerScope::Merged,
                                                [event](const RecordedCall& call, Trainer&) {

@@ -32,7 +32,7 @@ Shape lastShape(const Network& model, const std::string& name) {
   return {};
 }
 
-/// Whether all weights start at `value`; biases, and what a normalisation scales by, do not.
+/// Whether all weights start at `value`; biases and normalisation scales do not.
 bool allWeightsAre(Network& model, float value) {
   model.init();
   const auto& block = model.block(BlockKind::Parameters);
@@ -108,7 +108,7 @@ TEST_CASE("a character model: size, gradients, learning, and a file that gives t
   CHECK(std::ranges::equal(a.span<float>(), b.span<float>()));
 }
 
-TEST_CASE("ready models refuse what cannot be, a dropout rate too") {
+TEST_CASE("ready-made models refuse invalid options, also a dropout rate") {
   const auto problem = [](const auto& make) {
     return test::thrown<InvalidArgument>([&] { MultiLayerNetwork model(make()); });
   };

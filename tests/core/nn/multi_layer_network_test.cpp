@@ -40,7 +40,7 @@ bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-/// What a layer of one's own may do wrong.
+/// Mistakes of a user's layer.
 struct Wrong {
   static constexpr std::string_view kType = "test-wrong";
   std::string name = {};
@@ -122,7 +122,7 @@ TEST_CASE("sizes that no memory holds are refused, and inputs without features")
         "dense1 (dense) of features [0]: dense: expected an input [F] of at least 1 feature, got [0]");
 }
 
-TEST_CASE("the table before the input's shape is known: names, types, and who gives the rest") {
+TEST_CASE("the table before the input's shape is known: names, types, and what will give the rest") {
   MultiLayerConfiguration configuration = lenet();
   configuration.inputShape = {};
   const std::string text = MultiLayerNetwork(configuration).summary();
@@ -264,7 +264,7 @@ TEST_CASE("a clone is equal and independent; the input shape can come from the f
   CHECK_FALSE(sameBits(copy->block(BlockKind::Parameters).values, model.block(BlockKind::Parameters).values));
 }
 
-TEST_CASE("what cannot be is refused by name") {
+TEST_CASE("invalid options are refused by name") {
   const auto network = [](std::vector<Layer> layers, Shape input = {1, 8, 8}) {
     return messageOf([&] { MultiLayerNetwork({.inputShape = input, .layers = layers}); });
   };

@@ -114,7 +114,7 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("statistics lie in a block for each merge rule; moments as all means, then all variances") {
+TEST_CASE("statistics are in a block for each merge rule; moments as all means, then all variances") {
   MultiLayerNetwork network(twoOfThem());
   network.init();
   CHECK(network.blocks().size() == 6);
@@ -132,7 +132,7 @@ TEST_CASE("statistics lie in a block for each merge rule; moments as all means, 
   CHECK(blockOf(network, MergeRule::Average).segment("first.smoothed").data<float>()[0] != 0);
 }
 
-TEST_CASE("a layer of one's own says what is frozen, and at which learning rate the rest moves") {
+TEST_CASE("a user's layer declares what is frozen, and the learning rates of the rest") {
   MultiLayerNetwork network(twoOfThem(Sgd{.learningRate = 0.5}));
   network.init();
   const auto& parameters = network.block(BlockKind::Parameters);
@@ -170,7 +170,7 @@ TEST_CASE("in a wrapper a layer's statistics are merged by the rules it asked fo
   CHECK(*blockOf(network, MergeRule::Reset).segment("first.batches").data<float>() == 0);
 }
 
-TEST_CASE("what a layer of one's own cannot ask for is refused, naming it") {
+TEST_CASE("invalid requests of a user's layer are refused, naming them") {
   const auto messageFor = [](const Affine& layer) {
     return thrown<InvalidArgument>([&] {
       MultiLayerNetwork network({.inputShape = {3}, .layers = {layer, Output{.classes = 2}}});

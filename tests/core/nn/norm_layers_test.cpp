@@ -86,7 +86,7 @@ TEST_CASE("outputs, running statistics and gradients are the golden ones") {
     CHECK(test::maxError(gradients.segment("batchnorm1.beta"),
                          golden(kChannels, relu ? kReluGradBeta : kGradBeta)) < kTolerance);
     if (relu) continue;
-    run(kFirst, false);  // evaluation: the running statistics, which stay as they are
+    run(kFirst, false);  // evaluation: uses the running statistics without changing them
     CHECK(test::maxError(output, golden(kBatch, kEvaluated)) < kTolerance);
     CHECK(test::maxError(statistic(model, "batchnorm1.mean"), golden(kChannels, kMeanAfterSecond)) <
           kTolerance);
@@ -195,7 +195,7 @@ TEST_CASE("layer normalisation: outputs and gradients are the golden ones, for s
   }
 }
 
-TEST_CASE("layer normalisation: options, JSON and what does not fit") {
+TEST_CASE("layer normalisation: options, JSON and inputs that do not fit") {
   const auto refusal = [](const LayerNorm& options, const Shape& shape = {3}) {
     return test::thrown<InvalidArgument>(
         [&] { MultiLayerNetwork({.inputShape = shape, .layers = {options}}); });

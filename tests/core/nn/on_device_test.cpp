@@ -24,7 +24,7 @@ Tensor random(const Shape& shape, const std::string& name, Layout layout = Layou
   return tensor;
 }
 
-/// Stands for other workers: what each brings counts three times.
+/// Replaces other workers: each value counts three times.
 class Threefold final : public Peers {
  public:
   void sum(std::span<double> values) override {
@@ -104,7 +104,7 @@ TEST_CASE("a layer in another context gives the same bits: outputs, gradients an
   }
 }
 
-TEST_CASE("a layer in another context meets the network's other workers") {
+TEST_CASE("a layer in another context reaches the network's other workers") {
   CHECK(run(BatchNorm{.synchronised = true}, {3, 4, 4}, true).exchanges == 2);
   CHECK(run(BatchNorm{}, {3, 4, 4}, true).exchanges == 0);
 }

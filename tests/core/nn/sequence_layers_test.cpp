@@ -32,7 +32,7 @@ void check(std::vector<Layer> layers, const Shape& input, const Batch& batch) {
   CHECK_MESSAGE(result.passed, result.toString());
 }
 
-/// Behind a layer whose gradient needs theirs, with a loss at each step.
+/// After a layer whose gradient needs theirs, with a loss at each step.
 void checkOverTime(const std::vector<Layer>& middle) {
   std::vector<Layer> layers{Dense{.units = 4, .activation = Activation::Tanh, .perStep = true}};
   layers.insert(layers.end(), middle.begin(), middle.end());
@@ -75,7 +75,7 @@ std::vector<Layer> everything() {
 
 }  // namespace
 
-TEST_CASE("gradients of recurrent layers, attention, and what reduces a sequence, masked or not") {
+TEST_CASE("gradients of recurrent layers, attention, and reductions of sequences, masked or not") {
   checkOverTime({LSTM{.units = 5}});
   checkOverTime({GRU{.units = 5}});
   checkOverTime({LSTM{.units = 3}, GRU{.units = 4}});
@@ -95,7 +95,7 @@ TEST_CASE("gradients of an embedding, and of all layers at once") {
   }
 }
 
-TEST_CASE("what padding holds changes neither outputs, score nor gradients") {
+TEST_CASE("the contents of padding change neither outputs, score nor gradients") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<std::vector<Layer>> fronts{{LSTM{.units = 4}},
                                                {GRU{.units = 4}},
@@ -122,7 +122,7 @@ TEST_CASE("what padding holds changes neither outputs, score nor gradients") {
   }
 }
 
-TEST_CASE("LastStep behind an LSTM is the LSTM that returns no sequences") {
+TEST_CASE("LastStep after an LSTM equals the LSTM that returns no sequences") {
   Batch batch = test::sequenceBatch(kInput, 5, kClasses, 3, true);
   Tensor outputs[2];
   for (const bool sequences : {false, true}) {
@@ -229,7 +229,7 @@ TEST_CASE("attention with and without a mask, one after the other, gives the bit
   CHECK_FALSE(test::sameBits(gradientOf({false}), gradientOf({true})));
 }
 
-TEST_CASE("what cannot be is refused with names and shapes") {
+TEST_CASE("invalid options are refused with names and shapes") {
   const auto problem = [](std::vector<Layer> layers, const Shape& input) {
     return test::thrown<InvalidArgument>([&] {
       MultiLayerNetwork model({.inputShape = input, .layers = std::move(layers)});
@@ -268,7 +268,7 @@ TEST_CASE("what cannot be is refused with names and shapes") {
         std::string::npos);
 }
 
-TEST_CASE("masks and labels of a chain are named where they do not fit, and the length of its sequences") {
+TEST_CASE("masks, labels and sequence lengths that do not fit are reported by name") {
   for (const bool enqueued : {false, true}) {
     MultiLayerNetwork model(
         {.inputShape = kInput, .layers = {LSTM{.units = 3}, Output{.classes = kClasses, .perStep = true}}});

@@ -111,7 +111,7 @@ TEST_CASE("the first step of each kind of work is run call by call, later ones a
   CHECK(steps.finished == std::vector<std::string>{"1u", "2u", "3g", "4u", "5u", "6g"});
 }
 
-TEST_CASE("what cannot be recorded is always run call by call") {
+TEST_CASE("steps that cannot be recorded are always run call by call") {
   Steps steps(false);
   for (std::uint64_t i = 1; i <= 4; ++i) steps.run(i, 1);
   CHECK(steps.runner.launched() == 0);

@@ -35,7 +35,7 @@ Batch goldenInputs() {
   return batch;
 }
 
-/// Three numbers that stand for all of a tensor: sum of cos(i) x[i], x[0], the last.
+/// Three numbers that represent a tensor: sum of cos(i) x[i], x[0], the last.
 struct Marks {
   double weighted, first, last;
 };
@@ -271,7 +271,7 @@ TEST_CASE("of equal inputs the first takes the gradient of a maximum, and NaN co
   CHECK(gradB.data<float>()[1] == 8);
 }
 
-TEST_CASE("what does not fit is refused with the shapes") {
+TEST_CASE("inputs that do not fit are refused with their shapes") {
   CHECK(problemOf(Combine{}, {{3, 2, 2}, {3, 2, 4}}) ==
         "combine: expected inputs of one shape, got [3, 2, 2] and [3, 2, 4]");
   CHECK(problemOf(Combine{.combination = Combination::Subtract}, {{3}, {3}, {3}}) ==
@@ -292,7 +292,7 @@ TEST_CASE("what does not fit is refused with the shapes") {
         "scale: the factor must be finite, got inf");
 }
 
-TEST_CASE("an output is kept for the backward pass only where the activation reads it") {
+TEST_CASE("an output is kept for the backward pass only if the activation reads it") {
   Context context;
   const auto keepsOutput = [&](Activation activation) {
     const Layer vertex = Combine{.activation = activation};

@@ -116,7 +116,7 @@ TEST_CASE("sum: in a layout with padding, which stays zero") {
   CHECK(test::paddingIsZero(out));
 }
 
-TEST_CASE("sum refuses what cannot be added, naming it") {
+TEST_CASE("sum refuses tensors that cannot be added, naming them") {
   Context context;
   const Tensor memory = Tensor::zeros({12});
   const Tensor good[] = {Tensor::zeros({4}), Tensor::zeros({4})};

@@ -104,7 +104,7 @@ TEST_CASE("known values") {
     CHECK(std::isnan(at(kind, std::numeric_limits<float>::quiet_NaN())));
 }
 
-TEST_CASE("tanh and sigmoid are right to a few units in the last place over all magnitudes") {
+TEST_CASE("tanh and sigmoid are accurate to a few units in the last place for all magnitudes") {
   Context context;
   std::vector<float> values;
   for (double magnitude = 1e-30; magnitude < 200; magnitude *= 1.003)
@@ -147,7 +147,7 @@ TEST_CASE("tensors that do not fit are refused") {
   CHECK_THROWS_AS(activationForward(Activation::Softmax, row, row, context), InvalidArgument);
   Tensor blocks = Tensor::zeros({2, 3, 4, 4}, DType::Float32, Device::cpu(), Layout::ChannelsLast);
   CHECK_THROWS_AS(activationForward(Activation::Softmax, blocks, blocks, context), InvalidArgument);
-  // GELU's derivative is told from x, the others' from y.
+  // GELU's derivative is computed from x, the others' from y.
   CHECK_THROWS_AS(activationBackward(Activation::GELU, {}, x, x, x, context), InvalidArgument);
   CHECK_THROWS_AS(activationBackward(Activation::Tanh, x, {}, x, x, context), InvalidArgument);
 }

@@ -112,7 +112,7 @@ TEST_CASE_TEMPLATE(
   }
 }
 
-TEST_CASE_TEMPLATE("large products neither overflow nor give NaN, and a NaN is not hidden", Where,
+TEST_CASE_TEMPLATE("large products neither overflow nor give NaN, and NaN inputs give NaN", Where,
                    MUSTER_TEST_MATH_MODES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();

@@ -74,7 +74,7 @@ TEST_CASE_TEMPLATE("axpy: x may be y", Where, MUSTER_TEST_DEVICES) {
   CHECK(test::sameBits(y, Tensor::of({1.5f, -3, 6}, {3})));
 }
 
-TEST_CASE("axpy: what does not fit is refused") {
+TEST_CASE("axpy: tensors that do not fit are refused") {
   Context context;
   Tensor y = Tensor::zeros({3}), bytes = Tensor::zeros({3}, DType::UInt8);
   const auto refusal = [&](const Tensor& x, Tensor& target) {

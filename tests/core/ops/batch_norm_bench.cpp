@@ -117,7 +117,7 @@ class OneDnn {
   dnnl::memory mean_, variance_, workspace_;
 };
 
-/// All but a few: where a value is all but 0, one of the two ReLUs may let the gradient through.
+/// All but a few: if a value is nearly 0, only one of the two ReLUs may pass the gradient.
 bool close(const Tensor& a, const Tensor& b) {
   std::int64_t different = 0;
   for (std::int64_t i = 0; i < a.storage(); ++i)
@@ -125,7 +125,7 @@ bool close(const Tensor& a, const Tensor& b) {
   return different <= a.storage() / 100000;
 }
 
-/// What is fast and wrong is not reported.
+/// A fast wrong result is not reported.
 bool agree(const Shape& shape, Layout layout, Context& context) {
   Tensors ours(shape, layout), theirs(shape, layout);
   Ours a(shape, layout, context);
@@ -156,7 +156,7 @@ void batchNorm(benchmark::State& state, const Shape& shape, Layout layout, Whose
       pass == Pass::Forward ? theirs.forward(t) : theirs.backward(t);
     benchmark::ClobberMemory();
   }
-  // The passes over memory that an implementation cannot do without.
+  // The passes over memory that every implementation needs.
   const double passes = pass == Pass::Forward ? 3 : 5;
   state.counters["bytes/s"] =
       benchmark::Counter(passes * static_cast<double>(t.x.bytes()),

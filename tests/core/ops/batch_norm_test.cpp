@@ -41,7 +41,7 @@ struct Place {
   }
 };
 
-/// All that a pass forward and one back give, with the batch's statistics.
+/// All results of a forward and a backward pass, with the batch's statistics.
 struct Results {
   Tensor y, gradX, gradGamma, gradBeta;
 };
@@ -75,7 +75,7 @@ struct Inputs {
   Array x, gamma, beta, mean, variance, gradY;
 };
 
-/// Where what a ReLU gets is all but zero, a rounding decides whether the gradient passes: none comes there.
+/// If a ReLU's input is nearly zero, rounding decides whether the gradient passes: such gradients are zero.
 void spareKinks(const Array& normalised, Array& gradY) {
   for (std::int64_t i = 0; i < gradY.shape.elements(); ++i)
     if (std::abs(normalised.at(i)) < 1e-5) gradY.at(i) = 0;
@@ -133,7 +133,7 @@ TEST_CASE_TEMPLATE(
   }
 }
 
-TEST_CASE_TEMPLATE("with given statistics it agrees with the reference, too", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("it agrees with the reference for given statistics", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Place on{Where::device()};
   std::mt19937_64 random(test::freshSeed());
@@ -190,8 +190,7 @@ TEST_CASE_TEMPLATE("without gamma and beta they are one and zero", Where, MUSTER
   CHECK(test::sameBits(gradX, whole.gradX));
 }
 
-TEST_CASE_TEMPLATE("a mean of ten thousand beside a variance of one is no trouble", Where,
-                   MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("a mean of 10,000 with a variance of 1 loses no accuracy", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Place on{Where::device()};
   std::mt19937_64 random(5);
@@ -290,8 +289,7 @@ TEST_CASE_TEMPLATE("sums of two halves of a batch give the whole batch's results
   CHECK(test::maxError(gradX, test::toArray(expected.gradX)) < 1e-6);
 }
 
-TEST_CASE_TEMPLATE("a value that is not a number reaches the output and all of its channel", Where,
-                   MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("a NaN reaches the output in its whole channel", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Place on{Where::device()};
   Context context(on.device);

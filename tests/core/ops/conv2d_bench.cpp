@@ -42,7 +42,7 @@ struct Tensors {
   Tensor x, weight, bias, gradY, y, gradX, gradWeight, gradBias;
 };
 
-/// Against the row-major implementation: what is fast and wrong is not reported.
+/// Compares with the row-major implementation: a fast wrong result is not reported.
 bool agrees(const Conv2dShape& shape, Context& context, const Tensors& t) {
   auto reference = planConv2d(shape, context, Conv2dChoice::RowMajor);
   Tensors r(shape, *reference);
@@ -113,7 +113,7 @@ enum class Pass { Forward, BackwardData, BackwardWeights };
 void onePass(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice choice, Pass pass) {
   Context context;
   const ContextScope scope(context);
-  // As in the network, where the layer before gives blocks of channels.
+  // In the network the previous layer's output is in blocks of channels.
   auto plan = planConv2d(shape, context, choice, Layout::ChannelBlocks);
   Tensors t(shape, *plan);
   plan->forward(t.x, t.weight, t.bias, t.y);

@@ -22,7 +22,7 @@ namespace {
 using test::Array;
 namespace reference = test::reference;
 
-/// Every choice that can do the shape on this machine.
+/// Every choice that supports the shape on this machine.
 std::vector<Conv2dChoice> choicesFor(const Conv2dShape& shape, Context& context) {
   if (!context.device().isCpu()) {
     std::vector<Conv2dChoice> choices{Conv2dChoice::Auto, Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast};
@@ -37,7 +37,7 @@ std::vector<Conv2dChoice> choicesFor(const Conv2dShape& shape, Context& context)
   return choices;
 }
 
-/// A convolution's random inputs and what they must give.
+/// A convolution's random inputs and expected results.
 struct Case {
   Conv2dShape shape;
   Array x, weight, bias, gradY;
@@ -72,7 +72,7 @@ struct Case {
   double weightTolerance() const { return tolerance(gradY.shape.elements() / shape.outChannels + 10); }
 };
 
-/// What a plan wrote into outputs that were NaN before.
+/// A plan's results; the outputs were NaN before.
 struct Results {
   Tensor y, gradX, gradWeight, gradBias;
 
@@ -252,7 +252,7 @@ TEST_CASE_TEMPLATE("the gradient of the bias is the sum of many values", Where, 
   }
 }
 
-TEST_CASE_TEMPLATE("a plan that takes ReLU over gives it and lets NaN through, or refuses", Where,
+TEST_CASE_TEMPLATE("a plan with a fused ReLU applies it and keeps NaN, or refuses to fuse", Where,
                    MUSTER_TEST_MATH_MODES) {
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
@@ -275,7 +275,7 @@ TEST_CASE_TEMPLATE("a plan that takes ReLU over gives it and lets NaN through, o
   }
 }
 
-TEST_CASE("a convolution without bias adds none and can be asked for no bias gradient") {
+TEST_CASE("a convolution may have no bias and no bias gradient") {
   std::mt19937_64 random(test::freshSeed());
   Context context;
   ContextScope scope(context);
@@ -351,7 +351,7 @@ TEST_CASE("a choice fixes the layouts") {
   CHECK(layouts(gray, Conv2dChoice::Auto) == layouts(gray, Conv2dChoice::Auto));
 }
 
-TEST_CASE("the choice by itself takes our kernels where channels fill vectors badly, else the library's") {
+TEST_CASE("Auto takes our kernels if channels waste vector lanes, else the library's") {
   Context context;
   if (!cpu::directConv2dSupports({.height = 5, .width = 5, .kernel = {5, 5}}))
     return test::skip("our kernels need AVX2");
@@ -367,7 +367,7 @@ TEST_CASE("the choice by itself takes our kernels where channels fill vectors ba
   };
   CHECK(direct(128, 1, 20));
   CHECK(direct(128, 1, 20, 3));
-  CHECK_FALSE(direct(128, 1, 32, 3));   // whole blocks, as what follows wants them
+  CHECK_FALSE(direct(128, 1, 32, 3));   // whole blocks, which the next layer needs
   CHECK_FALSE(direct(128, 20, 50, 3));  // narrow kernels reuse little
   CHECK(direct(128, 20, 50));
   CHECK_FALSE(direct(128, 32, 64));
@@ -404,7 +404,7 @@ TEST_CASE("a GPU's own kernels take first layers, whose images fit a block's mem
   }
 }
 
-TEST_CASE("Winograd's algorithm is chosen for whole tiles, where there are enough to pay for its weights") {
+TEST_CASE("Winograd's algorithm is chosen for enough whole tiles") {
   Context context;
   const auto square = [](std::int64_t batch, std::int64_t channels, std::int64_t size) {
     return Conv2dShape{.batch = batch,
@@ -423,7 +423,7 @@ TEST_CASE("Winograd's algorithm is chosen for whole tiles, where there are enoug
   CHECK(winograd(square(8, 64, 28)));
   CHECK(winograd(square(64, 512, 4)));
   CHECK_FALSE(winograd(square(8, 512, 4)));   // eight tiles
-  CHECK_FALSE(winograd(square(64, 64, 5)));   // four tiles where one and a half would do
+  CHECK_FALSE(winograd(square(64, 64, 5)));   // four tiles, mostly empty
   CHECK_FALSE(winograd(square(64, 16, 28)));  // few channels
   CHECK_FALSE(winograd(square(64, 40, 28)));  // a block half empty
   auto strided = square(8, 64, 28);
@@ -431,7 +431,7 @@ TEST_CASE("Winograd's algorithm is chosen for whole tiles, where there are enoug
   CHECK_FALSE(winograd(strided));
   CHECK_THROWS_AS(planConv2d(strided, context, Conv2dChoice::Winograd), InvalidArgument);
 
-  // Behind a convolution in blocks of channels its neighbours stay in them.
+  // Convolutions after one in blocks of channels stay in blocks.
   const auto layout = [&](Layout offered) {
     return planConv2d(strided, context, Conv2dChoice::Auto, offered)->inputLayout();
   };
@@ -466,7 +466,7 @@ TEST_CASE("shapes that make no sense are refused by name") {
       planConv2d({.height = 4, .width = 9, .kernel = {3, 3}, .padding = {0, 0}, .dilation = {2, 2}}, context),
       "conv2d: a kernel [3, 3] with dilation [2, 2] does not fit an input [4, 9] with padding [0, 0]",
       InvalidArgument);
-  // The direct kernels know one group and stride 1 only.
+  // The direct kernels only support one group and stride 1.
   CHECK_THROWS_AS(planConv2d({.inChannels = 2, .outChannels = 2, .groups = 2}, context, Conv2dChoice::Direct),
                   InvalidArgument);
   CHECK_THROWS_AS(planConv2d({.height = 5, .width = 5, .stride = {2, 2}}, context, Conv2dChoice::Direct),

@@ -102,7 +102,7 @@ TEST_CASE_TEMPLATE(
   }
 }
 
-TEST_CASE("a transposed convolution is sized so that the convolution it transposes gives its input") {
+TEST_CASE("a transposed convolution's output has the size from which the convolution gives its input") {
   const ConvTranspose2dShape shape{.batch = 2,
                                    .inChannels = 4,
                                    .height = 5,

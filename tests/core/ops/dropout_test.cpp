@@ -59,7 +59,7 @@ TEST_CASE_TEMPLATE("dropout follows its rule over shapes, rates and threads", Wh
       }
 }
 
-TEST_CASE("an example is treated alike in every batch it may come in") {
+TEST_CASE("an example is dropped alike in every batch") {
   Context context;
   const RandomStream random(7, "dropout", 1);
   const Tensor x = Tensor::of(std::vector<float>(12 * 9, 1.0f), {12, 9});
@@ -72,7 +72,7 @@ TEST_CASE("an example is treated alike in every batch it may come in") {
   }
 }
 
-TEST_CASE("about the rate's share is dropped and the mean stays") {
+TEST_CASE("about `rate` of the elements are dropped, and the mean stays") {
   Context context;
   const std::int64_t count = 100000;
   const Tensor x = Tensor::of(std::vector<float>(count, 1.0f), {100, count / 100});

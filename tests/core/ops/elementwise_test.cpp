@@ -118,7 +118,7 @@ TEST_CASE_TEMPLATE("combinations and their derivatives, for few inputs and many,
     }
 }
 
-TEST_CASE_TEMPLATE("the output may be the first input's memory, and a NaN comes through a maximum", Where,
+TEST_CASE_TEMPLATE("the output may be the first input's memory, and a maximum keeps NaN", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
@@ -142,7 +142,7 @@ TEST_CASE_TEMPLATE("the output may be the first input's memory, and a NaN comes 
   for (int i = 0; i < 3; ++i) CHECK(std::isnan(test::toArray(x).at(i)));
 }
 
-TEST_CASE_TEMPLATE("ranges of a dimension are copied, and nothing else is touched", Where,
+TEST_CASE_TEMPLATE("ranges of a dimension are copied, and nothing else is written", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
@@ -210,8 +210,8 @@ std::vector<Operation> operations() {
   return all;
 }
 
-TEST_CASE_TEMPLATE("wherever tensors begin, the bits are the same and nothing beside the result is written",
-                   Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("the alignment of tensors changes no bit, and only the result is written", Where,
+                   MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   Context context(device);

@@ -63,15 +63,15 @@ TEST_CASE_TEMPLATE(
     }
 }
 
-TEST_CASE_TEMPLATE("gradients of large vocabularies and of many places have the bits of sums in their order",
-                   Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("gradients of large vocabularies and many positions have the bits of sums in order", Where,
+                   MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   std::mt19937_64 random(test::freshSeed());
   struct Sizes {
     std::int64_t vocabulary, count, features;
   };
-  // A GPU sorts the places by one byte of their rows after the other, 2048 a block, 2^18 at a time.
+  // A GPU sorts positions by one byte of their rows at a time, 2048 a block, 2^18 at a time.
   for (const auto& [vocabulary, count, features] :
        {Sizes{255, 2048, 3}, Sizes{256, 5003, 2}, Sizes{70000, 3001, 5}, Sizes{40, 262144 + 777, 1}}) {
     CAPTURE(vocabulary);
@@ -82,7 +82,7 @@ TEST_CASE_TEMPLATE("gradients of large vocabularies and of many places have the 
     Tensor expected = Tensor::zeros({vocabulary, features});
     for (std::int64_t i = 0; i < count; ++i) {
       auto& index = values[static_cast<std::size_t>(i)];
-      // Every third place is of one row, the last; some are of none.
+      // Every third position names the last row; some rows are never named.
       index = i % 3 == 0
                   ? vocabulary - 1
                   : static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(vocabulary + 2)) - 1;
@@ -101,8 +101,7 @@ TEST_CASE_TEMPLATE("gradients of large vocabularies and of many places have the 
   }
 }
 
-TEST_CASE_TEMPLATE("masked places hold zeros, whatever their index, and teach nothing", Where,
-                   MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("masked positions give zeros for any index, and no gradient", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   Context context(device);
@@ -122,7 +121,7 @@ TEST_CASE_TEMPLATE("masked places hold zeros, whatever their index, and teach no
   CHECK(test::maxError(gradient, test::Array({3, 2}, {1, 1, 2, 2, 0, 0})) == 0);
 }
 
-TEST_CASE("on a GPU an index out of range gives a row of NaN, and teaches nothing") {
+TEST_CASE("on a GPU an index out of range gives a row of NaN, and no gradient") {
   MUSTER_NEEDS_DEVICE(test::OnGpu);
   const Device device = test::OnGpu::device();
   Context context(device);
@@ -140,7 +139,7 @@ TEST_CASE("on a GPU an index out of range gives a row of NaN, and teaches nothin
   CHECK(test::maxError(gradient, test::Array({3, 1}, {0, 1, 0})) == 0);
 }
 
-TEST_CASE("an index out of range is told by example and position") {
+TEST_CASE("an index out of range is reported by example and position") {
   Context context;
   const Tensor table = Tensor::zeros({3, 2});
   Tensor y = Tensor::zeros({2, 4, 2}), one = Tensor::zeros({2, 2});

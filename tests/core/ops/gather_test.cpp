@@ -20,7 +20,7 @@ Tensor rowsOf(std::initializer_list<std::int64_t> rows) {
   return tensor;
 }
 
-/// Bytes of their own in every place.
+/// Different bytes at every position.
 Tensor numbered(const Shape& shape, DType dtype) {
   Tensor tensor = Tensor::empty(shape, dtype);
   const RandomStream random(7, "gather");
@@ -52,7 +52,7 @@ TEST_CASE_TEMPLATE("rows are gathered in any order, also twice, of every element
     }
 }
 
-TEST_CASE("gathering refuses what does not fit, and rows that are not there") {
+TEST_CASE("gathering refuses tensors that do not fit, and rows that do not exist") {
   Context context;
   const Tensor source = numbered({4, 2}, DType::Float32);
   Tensor target = Tensor::zeros({2, 2}), narrow = Tensor::zeros({2, 1});

@@ -50,7 +50,7 @@ class Tensors {
     return copyTo(tensor, context_.device());
   }
 
-  /// What the outputs hold now.
+  /// The outputs' current values.
   std::vector<Tensor> kept() const {
     context_.synchronize();
     std::vector<Tensor> copies;
@@ -66,10 +66,10 @@ class Tensors {
  private:
   Context& context_;
   std::mt19937_64 random_;
-  std::vector<std::unique_ptr<Tensor>> outputs_;  // stay where they are
+  std::vector<std::unique_ptr<Tensor>> outputs_;  // at fixed addresses
 };
 
-/// Runs `work` by itself and then, twice, as a graph: always the same bits.
+/// Runs `work` directly and then twice as a graph: the same bits each time.
 void checkGraph(std::string_view name, Context& context, Tensors& tensors,
                 const std::function<void()>& work) {
   CAPTURE(name);
@@ -144,7 +144,7 @@ TEST_CASE_TEMPLATE("images: padding, up-sampling, transposed convolutions and no
   }
 }
 
-TEST_CASE_TEMPLATE("sequences: recurrent layers, attention and what goes with them in a graph", Where,
+TEST_CASE_TEMPLATE("sequences: recurrent layers, attention and related operations in a graph", Where,
                    MUSTER_TEST_MATH_MODES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device(), Where::options());
@@ -195,7 +195,7 @@ TEST_CASE_TEMPLATE("embeddings, operations over time and combinations in a graph
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
   const ContextScope scope(context);
-  // The CPU looks at the indices when it enqueues; here they are there before.
+  // The CPU reads the indices when `work` is called, so they are written before.
   Tensors t(context);
   const Shape sequences{3, 4, 6}, rows{3, 6};
   const Tensor indices = t.indices({3, 4}), mask = t.mask({3, 4}), table = t.in({5, 6});

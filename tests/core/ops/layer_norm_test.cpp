@@ -94,8 +94,7 @@ TEST_CASE_TEMPLATE(
   CHECK(test::sameBits(gradGamma, whole.gradGamma));
 }
 
-TEST_CASE_TEMPLATE("a mean of ten thousand beside a variance of one is no trouble", Where,
-                   MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("a mean of 10,000 with a variance of 1 loses no accuracy", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(5);
   Context context(Where::device());

@@ -52,7 +52,7 @@ void checkAgainstReference(Loss kind, const Array& predictions, const Array& lab
   CHECK(loss(kind, inPlace, labelTensor, maskTensor, inPlace, normaliser, context).sum == value.sum);
   CHECK(test::sameBits(inPlace, gradient));
 
-  // Left on the device, and read there what it is divided by.
+  // The result stays on the device, and the normaliser is read there.
   Tensor again = test::nanTensor(predictions.shape, kRow, device),
          divisor = Tensor::empty({1}, DType::Float64);
   Tensor numbers = copyTo(Tensor::zeros({kLossNumbers}, DType::Float64), device);
@@ -119,7 +119,7 @@ TEST_CASE("large logits neither overflow nor lose the loss") {
   CHECK(test::maxError(gradient, Array({1, 2}, {-0.5, 0.5})) == 0);
 }
 
-TEST_CASE("a row of weight 0 counts for nothing, whatever it holds") {
+TEST_CASE("a row of weight 0 does not count, whatever it contains") {
   Context context;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   Tensor gradient = test::nanTensor({2, 2});
@@ -165,7 +165,7 @@ TEST_CASE("over time every step is a row, and the normaliser is the number of un
                        "loss: the label of example 2, step 4 is -1, expected 0 to 3", InvalidArgument);
 }
 
-TEST_CASE("a score that is not finite is told, not hidden") {
+TEST_CASE("a score that is not finite is reported") {
   Context context;
   Tensor none;
   const Tensor logits = Tensor::of({std::numeric_limits<float>::quiet_NaN(), 1}, {1, 2});
@@ -173,7 +173,7 @@ TEST_CASE("a score that is not finite is told, not hidden") {
       loss(Loss::NegativeLogLikelihood, logits, classTensor({{1}, {1}}), {}, none, 0, context).sum));
 }
 
-TEST_CASE_TEMPLATE("a mask that cannot be is refused: negative or not finite", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("an invalid mask is refused: negative or not finite", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
   Tensor none;
@@ -202,7 +202,7 @@ TEST_CASE_TEMPLATE("a mask that cannot be is refused: negative or not finite", W
   }
 }
 
-TEST_CASE_TEMPLATE("a class out of range is told with its row, also where it is found later", Where,
+TEST_CASE_TEMPLATE("a class out of range is reported with its row, also when found later", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
@@ -217,7 +217,7 @@ TEST_CASE_TEMPLATE("a class out of range is told with its row, also where it is 
   CHECK(sentence({{3}, {0, 4, -7}}) == "loss: the label of row 1 is 4, expected 0 to 3");
   CHECK(sentence({{3}, {3, 0, -7}}) == "loss: the label of row 2 is -7, expected 0 to 3");
   CHECK(sentence({{3}, {3, 0, 2}}) == "");
-  // Of several among many rows, which a GPU shares out among blocks, the first; none of weight 0.
+  // Of several bad rows (a GPU splits rows among blocks) the first one; none of weight 0.
   Array many({20000});
   for (const std::size_t row : {700, 9123, 17000}) many.values[row] = -1.0 - static_cast<double>(row);
   Tensor mask = Tensor::empty({20000});

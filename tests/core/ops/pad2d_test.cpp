@@ -11,7 +11,7 @@ namespace {
 
 using test::Array;
 
-TEST_CASE_TEMPLATE("zeros around images, in every layout", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("zero padding of images, in every layout", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
   for (const std::int64_t channels : {18, 20}) {  // in fours, on a GPU, or not

@@ -57,7 +57,7 @@ TEST_CASE_TEMPLATE("pooling agrees with the reference over shapes, layouts and t
        .padding = {1, 1}},
       {.batch = 2, .channels = 5, .height = 17, .width = 16, .kernel = {17, 16}, .stride = {1, 1}},
       {.batch = 1, .channels = 1, .height = 1, .width = 1, .kernel = {1, 1}, .stride = {1, 1}},
-      // Squares side by side, with rows and columns that lie in none.
+      // Adjacent windows, with rows and columns outside all windows.
       {.batch = 3, .channels = 5, .height = 7, .width = 8},
       {.batch = 3, .channels = 8, .height = 6, .width = 7},
       // Channels in fours: windows that overlap, and that leave gaps; a kernel of more than 256 places.
@@ -120,7 +120,7 @@ TEST_CASE_TEMPLATE("of equal values the first in row-major order gets the gradie
   }
 }
 
-TEST_CASE_TEMPLATE("padding never wins, minus infinity can, and NaN always does", Where,
+TEST_CASE_TEMPLATE("padding is never the maximum, minus infinity can be, and NaN always is", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
@@ -146,7 +146,7 @@ TEST_CASE_TEMPLATE("padding never wins, minus infinity can, and NaN always does"
   }
 }
 
-TEST_CASE_TEMPLATE("of a square's four pixels the first NaN wins, else the first of the largest", Where,
+TEST_CASE_TEMPLATE("of a 2x2 window the first NaN is the maximum, else the first of the largest", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
@@ -190,7 +190,7 @@ TEST_CASE_TEMPLATE("of a square's four pixels the first NaN wins, else the first
   }
 }
 
-TEST_CASE_TEMPLATE("pooling gives the same bits wherever its tensors begin", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("the alignment of tensors changes no bit of pooling", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   Context context(device);

@@ -64,7 +64,7 @@ RecurrentWeights randomWeights(const RecurrentShape& shape, std::mt19937_64& ran
       shape, [&](const Shape& s, int) { return test::toTensor(test::randomArray(s, random, -0.5, 0.5)); });
 }
 
-/// Everything that a plan computes.
+/// All results of a plan.
 struct Result {
   Tensor y, gradX;
   RecurrentWeights gradients;
@@ -83,7 +83,7 @@ RecurrentWeights moved(const RecurrentWeights& w, Device device) {
           moved(w.recurrentBias, device)};
 }
 
-/// What a plan reads, on its device.
+/// A plan's inputs, on its device.
 struct Inputs {
   Tensor x;
   RecurrentWeights weights;
@@ -158,7 +158,7 @@ TEST_CASE_TEMPLATE(
       Context context(Where::device(), options);
       const ContextScope scope(context);
       const Tensor mask = maskNamed(golden.mask);
-      // What the padding holds must not matter.
+      // The contents of the padding must not matter.
       Tensor x = numbers(shape.input(), 1);
       for (std::int64_t i = 0; mask.defined() && i < mask.elements(); ++i)
         if (mask.data<float>()[i] == 0)
@@ -175,7 +175,7 @@ TEST_CASE_TEMPLATE(
     }
 }
 
-TEST_CASE_TEMPLATE("a padded batch gives what each sequence gives by itself", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("a padded batch gives the results of its single sequences", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
   const std::vector<std::int64_t> lengths{9, 1, 5, 0, 9, 7};
@@ -257,7 +257,7 @@ TEST_CASE_TEMPLATE("the same bits whenever a plan runs, and backward may be call
     }
 }
 
-TEST_CASE_TEMPLATE("large gates neither overflow nor give NaN, and a NaN is not hidden", Where,
+TEST_CASE_TEMPLATE("large gates neither overflow nor give NaN, and NaN inputs give NaN", Where,
                    MUSTER_TEST_MATH_MODES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device(), Where::options());

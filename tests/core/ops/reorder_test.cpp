@@ -41,7 +41,7 @@ TEST_CASE_TEMPLATE("reordering moves every element from any layout to any other,
         }
 }
 
-TEST_CASE_TEMPLATE("reordering writes nothing behind its target", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("reordering writes nothing past its target", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   Context context(device);

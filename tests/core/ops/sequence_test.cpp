@@ -16,7 +16,7 @@ using test::Array;
 
 const float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-/// Three sequences of three steps: padded in front, behind, and altogether; padding holds NaN.
+/// Three sequences of three steps: padded at the start, at the end, and completely; padding is NaN.
 const Tensor kX = Tensor::of(
     {kNaN, kNaN, 3, 4, 5, 7, /**/ 8, 9, kNaN, kNaN, kNaN, kNaN, /**/ kNaN, kNaN, kNaN, kNaN, kNaN, kNaN},
     {3, 3, 2});

@@ -60,7 +60,7 @@ TEST_CASE("a row by hand") {
   CHECK(test::maxError(y, Array({1, 1, 1, 4}, {1, 1, 3, 3})) == 0);
 }
 
-TEST_CASE("sizes that are no multiples are refused by name") {
+TEST_CASE("sizes that are not multiples are refused by name") {
   Context context;
   const Tensor x = Tensor::zeros({1, 1, 2, 3});
   Tensor y = Tensor::zeros({1, 1, 5, 6});

@@ -86,7 +86,7 @@ TEST_CASE("weights are regularised, biases are not") {
   CHECK(blocks.holds("bias", 1.5f));
 }
 
-TEST_CASE("AdamW's own decay passes by what is not regularised, though nothing else tells them apart") {
+TEST_CASE("AdamW's own decay skips parameters that are not regularised, even if nothing else differs") {
   Blocks blocks({{.name = "weight", .shape = {16}}, {.name = "bias", .shape = {16}, .regularised = false}});
   blocks.fill("weight", 4, 0);
   blocks.fill("bias", 4, 0);
@@ -151,8 +151,13 @@ TEST_CASE("clipping by norm scales the whole gradient, and only down") {
   }
 }
 
+<<<<<<< HEAD
 TEST_CASE("padding stays zero, even where the gradient's is not") {
   for (const auto& updater : allUpdaters()) {
+=======
+TEST_CASE("padding stays zero, even if the gradient's is not") {
+  for (const auto& updater : kUpdaters) {
+>>>>>>> 906438e (tests/core, tests/datasets: names and comments in plain words)
     CAPTURE(updater.type());
     Blocks blocks(
         {{.name = "a", .shape = {3, 5}}, {.name = "b", .shape = {1}}, {.name = "c", .shape = {33}}});
@@ -190,7 +195,7 @@ TEST_CASE("a step allocates nothing") {
     }
 }
 
-TEST_CASE("the penalty is what the next step returns, for any threads") {
+TEST_CASE("the next step returns the penalty, for any number of threads") {
   Blocks blocks({{.name = "a", .shape = {100, 701}},
                  {.name = "b", .shape = {77}, .regularised = false},
                  {.name = "c", .shape = {5003}}});

@@ -32,7 +32,7 @@ Schedule readBack(const FieldTree& tree) {
   return schedule;
 }
 
-/// Falls by one over each epoch: what a program might add.
+/// Falls by one in each epoch: a user-defined schedule.
 struct EpochSchedule {
   static constexpr std::string_view kType = "epoch";
   double initial = 5;
@@ -80,7 +80,7 @@ TEST_CASE("reading a type that does not exist names those that do") {
       InvalidArgument);
 }
 
-TEST_CASE("a schedule of one's own can be used, and read once it is registered") {
+TEST_CASE("a user-defined schedule can be used, and read after it is registered") {
   const Schedule schedule = EpochSchedule{.initial = 3};
   CHECK(schedule.at(100, 2) == 1);
   Schedule::registry().add(EpochSchedule::kType,

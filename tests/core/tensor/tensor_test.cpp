@@ -8,7 +8,7 @@
 using namespace muster;
 using test::sameBits;
 
-TEST_CASE("copyTo: each copy has memory of its own") {
+TEST_CASE("copyTo: each copy has its own memory") {
   const Tensor sources[] = {Tensor::of({1, 2, 3, 4}, {2, 2}), Tensor::zeros({3}, DType::Int64),
                             Tensor::zeros({3, 5, 1, 2}, DType::Float32, Device::cpu(), Layout::SampleBlocks)};
   const auto copies = copyTo(sources, Device::cpu());
