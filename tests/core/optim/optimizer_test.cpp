@@ -151,13 +151,8 @@ TEST_CASE("clipping by norm scales the whole gradient, and only down") {
   }
 }
 
-<<<<<<< HEAD
-TEST_CASE("padding stays zero, even where the gradient's is not") {
-  for (const auto& updater : allUpdaters()) {
-=======
 TEST_CASE("padding stays zero, even if the gradient's is not") {
-  for (const auto& updater : kUpdaters) {
->>>>>>> 906438e (tests/core, tests/datasets: names and comments in plain words)
+  for (const auto& updater : allUpdaters()) {
     CAPTURE(updater.type());
     Blocks blocks(
         {{.name = "a", .shape = {3, 5}}, {.name = "b", .shape = {1}}, {.name = "c", .shape = {33}}});
