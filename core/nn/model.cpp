@@ -1,8 +1,5 @@
 #include "muster/core/nn/model.h"
 
-#include <chrono>
-#include <cmath>
-
 #include "muster/core/base/error.h"
 
 namespace muster {
@@ -18,15 +15,6 @@ StateBlock makeCounters() {
 }
 
 }  // namespace
-
-void requireFinite(const StepScore& score) {
-  if (std::isfinite(score.score)) return;
-  const double shown = std::isnan(score.score) ? std::abs(score.score) : score.score;  // nan has no sign
-  throw NonFiniteScore(
-      fmt::format("the score became {}; a lower learning rate or clipping may help, or the data hold a value "
-                  "that is not finite",
-                  shown));
-}
 
 Model::Model(TrainingOptions options, Context* context)
     : options_(std::move(options)),

@@ -9,48 +9,10 @@
 
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/nn/listener.h"
+#include "muster/core/nn/step_ticket.h"
 #include "muster/core/optim/optimizer.h"
 
 namespace muster {
-
-/// What a step's loss came to.
-struct StepScore {
-  double score = 0;   ///< mean loss over the batch, plus the regularisation penalty after `step`
-  double weight = 0;  ///< the loss normaliser: examples, or unmasked time steps
-};
-
-/// Where the scores of steps arrive that are still running on a device. Of a model, and like it used by one
-/// thread at a time.
-class PendingScores {
- public:
-  virtual ~PendingScores() = default;
-  /// Whether `wait` would return at once.
-  virtual bool ready(std::uint64_t step) = 0;
-  /// Waits for step number `step`. @throws what it failed with; InvalidArgument where so many steps came
-  /// since that its score was forgotten.
-  virtual StepScore wait(std::uint64_t step) = 0;
-};
-
-/// Stands for a step that may still be running on a device; its score is read when it is needed. A value.
-class StepTicket {
- public:
-  explicit StepTicket(StepScore score) : score_(score) {}
-  /// @param pending  outlives the ticket's use.
-  StepTicket(PendingScores& pending, std::uint64_t step) : pending_(&pending), step_(step) {}
-
-  /// Whether the score was there when the ticket was made: the step was computed at once. Asks no device.
-  bool known() const { return !pending_; }
-  /// Whether `wait` would return at once.
-  bool ready() const { return !pending_ || pending_->ready(step_); }
-  /// Waits for the step where it still runs; as often as wanted, but before 60 steps more. @throws what the
-  /// step failed with: InvalidArgument for a label out of range, DeviceFailure.
-  StepScore wait() const { return pending_ ? pending_->wait(step_) : score_; }
-
- private:
-  StepScore score_ = {};
-  PendingScores* pending_ = nullptr;
-  std::uint64_t step_ = 0;
-};
 
 /// How a network is run forward by hand, without a loss.
 struct ForwardPass {
@@ -155,8 +117,5 @@ class Model {
   double lastScore_ = 0;
   std::int64_t passes_ = 0;  // by forward(input, output)
 };
-
-/// Throws NonFiniteScore unless the score is finite.
-void requireFinite(const StepScore& score);
 
 }  // namespace muster

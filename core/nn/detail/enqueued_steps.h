@@ -5,6 +5,7 @@
 
 #include "muster/core/nn/detail/program_cache.h"
 #include "muster/core/nn/detail/score_ring.h"
+#include "muster/core/nn/model.h"
 
 namespace muster::detail {
 

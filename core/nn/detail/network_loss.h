@@ -4,6 +4,7 @@
 #include "muster/core/nn/detail/network_plan.h"
 #include "muster/core/nn/detail/network_program.h"
 #include "muster/core/nn/detail/staging_slot.h"
+#include "muster/core/nn/step_ticket.h"
 
 namespace muster::detail {
 

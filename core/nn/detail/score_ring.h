@@ -6,7 +6,7 @@
 #include <exception>
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/model.h"
+#include "muster/core/nn/step_ticket.h"
 
 namespace muster::detail {
 
