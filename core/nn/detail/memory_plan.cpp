@@ -42,4 +42,33 @@ MemoryPlan planMemory(const std::vector<MemoryUse>& uses) {
   return plan;
 }
 
+Lifetimes::Lifetimes(std::size_t count) : roots_(count), uses_(count) {
+  std::iota(roots_.begin(), roots_.end(), std::size_t{0});
+}
+
+std::size_t Lifetimes::add(const MemoryUse& use) {
+  roots_.push_back(roots_.size());
+  uses_.push_back(use);
+  return roots_.size() - 1;
+}
+
+std::size_t Lifetimes::rootOf(std::size_t buffer) const {
+  while (roots_[buffer] != buffer) buffer = roots_[buffer];
+  return buffer;
+}
+
+MemoryPlan Lifetimes::plan() const {
+  std::vector<MemoryUse> joined = uses_;
+  for (std::size_t i = 0; i < uses_.size(); ++i) {
+    auto& root = joined[rootOf(i)];
+    root.bytes = std::max(root.bytes, uses_[i].bytes);
+    root.begin = std::min(root.begin, uses_[i].begin);
+    root.end = std::max(root.end, uses_[i].end);
+    if (rootOf(i) != i) joined[i].bytes = 0;
+  }
+  MemoryPlan plan = planMemory(joined);
+  for (std::size_t i = 0; i < uses_.size(); ++i) plan.offsets[i] = plan.offsets[rootOf(i)];
+  return plan;
+}
+
 }  // namespace muster::detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -22,5 +23,24 @@ struct MemoryPlan {
 /// Source: "greedy by size" in Pisarchyk and Lee 2020, "Efficient Memory Management for Deep Neural Net
 /// Inference".
 MemoryPlan planMemory(const std::vector<MemoryUse>& uses);
+
+/// Buffer lifetimes; aliased buffers share one allocation (union-find).
+class Lifetimes {
+ public:
+  explicit Lifetimes(std::size_t count);
+  /// @return the index of the new buffer.
+  std::size_t add(const MemoryUse& use);
+  void set(std::size_t buffer, const MemoryUse& use) { uses_[buffer] = use; }
+  void extend(std::size_t buffer, int moment) { uses_[buffer].end = std::max(uses_[buffer].end, moment); }
+  /// `buffer` is in the memory of `other`.
+  void join(std::size_t buffer, std::size_t other) { roots_[rootOf(buffer)] = rootOf(other); }
+  MemoryPlan plan() const;
+
+ private:
+  std::size_t rootOf(std::size_t buffer) const;
+
+  std::vector<std::size_t> roots_;  // [buffer] itself, or another of those that share its memory
+  std::vector<MemoryUse> uses_;     // [buffer]
+};
 
 }  // namespace muster::detail

@@ -7,6 +7,7 @@
 #include "muster/core/base/random.h"
 
 using muster::RandomStream;
+using muster::detail::Lifetimes;
 using muster::detail::MemoryPlan;
 using muster::detail::MemoryUse;
 using muster::detail::planMemory;
@@ -55,6 +56,24 @@ TEST_CASE("gaps are filled, nothing takes no memory") {
   checkApart(uses, plan);
   CHECK(plan.bytes == 640 + 320);
   CHECK(planMemory({}).bytes == 0);
+}
+
+TEST_CASE("buffers that share memory are placed as one, as large and as long as any of them needs it") {
+  Lifetimes lifetimes(3);
+  lifetimes.set(0, {.bytes = 100, .begin = 0, .end = 1});
+  lifetimes.set(1, {.bytes = 300, .begin = 1, .end = 2});
+  lifetimes.set(2, {.bytes = 100, .begin = 3, .end = 4});
+  const auto added = lifetimes.add({.bytes = 64, .begin = 5, .end = 5});
+  CHECK(lifetimes.plan().offsets == std::vector<std::size_t>{320, 0, 0, 0});
+  lifetimes.join(1, 0);
+  CHECK(lifetimes.plan().offsets == std::vector<std::size_t>{0, 0, 0, 0});
+  CHECK(lifetimes.plan().bytes == 320);
+  lifetimes.extend(0, 3);
+  CHECK(lifetimes.plan().offsets == std::vector<std::size_t>{0, 0, 320, 0});
+  CHECK(lifetimes.plan().bytes == 448);
+  lifetimes.join(added, 1);
+  lifetimes.join(2, added);
+  CHECK(lifetimes.plan().offsets == std::vector<std::size_t>{0, 0, 0, 0});
 }
 
 TEST_CASE("random lives: always apart, and close to the least that is possible") {

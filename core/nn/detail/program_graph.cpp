@@ -1,0 +1,151 @@
+#include "muster/core/nn/detail/program_graph.h"
+
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/detail/on_device.h"
+#include "muster/core/ops/reorder.h"
+
+namespace muster::detail {
+namespace {
+
+/// Brings an activation from one layout to another between two modules that disagree.
+class ReorderProgram final : public ModuleProgram {
+ public:
+  ReorderProgram(Layout from, Layout to, Context& context) : from_(from), to_(to), context_(context) {}
+  Layout inputLayout() const override { return from_; }
+  Layout outputLayout() const override { return to_; }
+  BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
+  bool recordable() const override { return true; }
+  void forward(const Tensor& x, Tensor& y, const StepInfo&) override { reorder(x, y, context_); }
+  void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
+    if (gradX.defined()) reorder(gradY, gradX, context_);
+  }
+
+ private:
+  Layout from_, to_;
+  Context& context_;
+};
+
+/// A layer on another GPU multiplies as the network does, if that GPU can.
+ContextOptions optionsOn(Device device, const Context& network) {
+  const bool bothOnGpus = !device.isCpu() && !network.device().isCpu();
+  if (!bothOnGpus || (network.mathMode() != MathMode::Float32 && !propertiesOf(device).tensorFloat32))
+    return {};
+  return {.mathMode = network.mathMode()};
+}
+
+class Compiler {
+ public:
+  Compiler(const NetworkPlan& plan, std::int64_t batch, bool training, Context& context)
+      : plan_(plan), batch_(batch), training_(training), context_(context), inputRead_(plan.inputs.size()) {}
+
+  ProgramGraph compile() {
+    graph_.inputs = plan_.inputs.size();
+    for (const auto& input : plan_.inputs) {
+      places_.push_back(graph_.values.size());
+      graph_.values.push_back(
+          {.shape = input.shape.prepend(batch_), .dtype = input.indices ? DType::Int64 : DType::Float32});
+    }
+    for (const auto& node : plan_.nodes) {
+      addNode(node);
+      places_.push_back(graph_.values.size() - 1);
+    }
+    for (const auto& output : plan_.outputs)
+      graph_.outputs.push_back(inLayout(places_[output.value], Layout::RowMajor));
+    orderContributions();
+    return std::move(graph_);
+  }
+
+ private:
+  void addNode(const NetworkNode& node) {
+    ModuleBinding binding{.name = node.name,
+                          .training = training_,
+                          .parameters = node.parameters,
+                          .gradients = training_ ? node.gradients : std::vector<Tensor>{},
+                          .statistics = node.statistics};
+    for (const std::size_t input : node.inputs) {
+      const ProgramValue& value = graph_.values[places_[input]];
+      binding.inputs.push_back({.shape = value.shape, .layout = value.layout});
+    }
+    ProgramNode made{.program = compileModule(node, binding),
+                     .runsBackward = !std::ranges::all_of(node.segments, &Segment::frozen),
+                     .asInEvaluation = node.settings.frozen};
+    const Layout wanted = made.program->inputLayout();
+    for (const std::size_t input : node.inputs)
+      made.inputs.push_back({.value = inLayout(places_[input], wanted)});
+    append(std::move(made), node.output.prepend(batch_));
+  }
+
+  std::unique_ptr<VertexProgram> compileModule(const NetworkNode& node, const ModuleBinding& binding) {
+    const auto& device = node.settings.device;
+    if (!device || *device == context_.device()) return compileHere(*node.module, binding, context_);
+    require(!node.module->wantsIndexInput(),
+            "network: {} reads indices, and can only be where the network is", node.name);
+    auto& layerContext = graph_.layerContexts[*device];
+    if (!layerContext) layerContext = std::make_unique<Context>(*device, optionsOn(*device, context_));
+    return compileOnDevice(*node.module, binding, context_, *layerContext);
+  }
+
+  void append(ProgramNode node, const Shape& output) {
+    const auto isLearned = [&](const ProgramInput& input) { return graph_.values[input.value].learned; };
+    node.runsBackward = node.runsBackward || std::ranges::any_of(node.inputs, isLearned);
+    node.output = graph_.values.size();
+    graph_.values.push_back(
+        {.shape = output, .layout = node.program->outputLayout(), .learned = node.runsBackward});
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  /// The value in this layout, by a reorder if it has another one. An input takes the layout that its first
+  /// reader wants.
+  std::size_t inLayout(std::size_t value, Layout layout) {
+    if (value < graph_.inputs && !inputRead_[value]) {
+      graph_.values[value].layout = layout;
+      inputRead_[value] = true;
+    }
+    const Layout from = graph_.values[value].layout;
+    if (from == layout) return value;
+    for (const auto& node : graph_.nodes)
+      if (dynamic_cast<const ReorderProgram*>(node.program.get()) && node.inputs.front().value == value &&
+          node.program->outputLayout() == layout)
+        return node.output;
+    append(
+        {.program = std::make_unique<ReorderProgram>(from, layout, context_), .inputs = {{.value = value}}},
+        Shape(graph_.values[value].shape));
+    return graph_.values.size() - 1;
+  }
+
+  /// Several nodes may read a value. The last of them comes first in the backward pass and writes the value's
+  /// gradient, the others add to it. The loss writes an output's gradient before all of them.
+  void orderContributions() {
+    std::vector<bool> written(graph_.values.size());
+    for (const std::size_t output : graph_.outputs) written[output] = true;
+    for (std::size_t i = graph_.nodes.size(); i-- > 0;) {
+      auto& node = graph_.nodes[i];
+      bool handedOver = false;
+      for (auto& input : node.inputs) {
+        input.writes = !written[input.value];
+        input.handsOver = input.writes && !handedOver && node.passesGradient() &&
+                          std::ranges::count(node.inputs, input.value, &ProgramInput::value) == 1;
+        handedOver = handedOver || input.handsOver;
+        written[input.value] = true;
+      }
+    }
+  }
+
+  const NetworkPlan& plan_;
+  std::int64_t batch_;
+  bool training_;
+  Context& context_;
+  std::vector<bool> inputRead_;  // [input] its layout is fixed
+  ProgramGraph graph_;
+  std::vector<std::size_t> places_ = {};  // [value of the plan] its place in the graph
+};
+
+}  // namespace
+
+ProgramGraph compileGraph(const NetworkPlan& plan, std::int64_t batch, bool training, Context& context) {
+  return Compiler(plan, batch, training, context).compile();
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "muster/core/nn/detail/network_plan.h"
+
+namespace muster::detail {
+
+/// An input of a network or the output of a node, for one batch size.
+struct ProgramValue {
+  Shape shape;
+  Layout layout = Layout::RowMajor;
+  DType dtype = DType::Float32;
+  Tensor value = {}, gradient = {};
+  bool learned = false;  // parameters to be learned come before it
+};
+
+/// What a node reads.
+struct ProgramInput {
+  std::size_t value;
+  bool writes = false;     // the first to contribute to the value's gradient: writes, others add
+  bool handsOver = false;  // the gradient is that of the node's output, in the same memory
+  Tensor scratch = {};     // where one that adds computes its share first
+};
+
+/// A compiled module in its place.
+struct ProgramNode {
+  std::unique_ptr<VertexProgram> program;
+  std::vector<ProgramInput> inputs = {};
+  std::size_t output = 0;
+  bool runsBackward = false;               // it, or a node before it, has parameters to be learned
+  bool asInEvaluation = false;             // frozen
+  bool usesSideStream = false;             // part of its backward pass may run there
+  std::vector<Tensor> x = {}, gradX = {};  // as the program takes them
+
+  /// The gradient by each input is that by the output.
+  bool passesGradient() const { return program->aliasesInput() || program->passesGradient(); }
+};
+
+/// A network's modules compiled for one batch size and one context, with reorders between layouts that
+/// differ.
+struct ProgramGraph {
+  std::map<Device, std::unique_ptr<Context>> layerContexts = {};  // of layers on devices of their own
+  std::size_t inputs = 0;                                         // the first values
+  std::vector<ProgramValue> values = {};
+  std::vector<ProgramNode> nodes = {};  // in the order in which they run
+  std::vector<std::size_t> outputs = {};
+};
+
+/// Compiles the modules. The graph's values have no memory yet.
+/// @throws InvalidArgument naming a layer that cannot be on its device.
+ProgramGraph compileGraph(const NetworkPlan& plan, std::int64_t batch, bool training, Context& context);
+
+}  // namespace muster::detail
