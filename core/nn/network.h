@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/core/nn/layer.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/model.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "muster/core/io/json_fields.h"
-#include "muster/core/nn/module.h"
+#include "muster/core/nn/layer.h"
 
 namespace muster::detail {
 

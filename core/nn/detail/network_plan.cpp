@@ -6,7 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/utf8.h"
-#include "muster/core/nn/layers/elementwise.h"
+#include "muster/core/nn/layers/reshape.h"
 
 namespace muster::detail {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "muster/core/nn/module.h"
+#include "muster/core/nn/layer.h"
 
 namespace muster::detail {
 

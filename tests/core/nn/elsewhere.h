@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "muster/core/nn/detail/on_device.h"
-#include "muster/core/nn/module.h"
+#include "muster/core/nn/layer.h"
 
 namespace muster::test {
 

@@ -1,5 +1,3 @@
-#include "muster/core/nn/layers/vertices.h"
-
 #include <doctest/doctest.h>
 
 #include <cmath>

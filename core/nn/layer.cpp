@@ -1,20 +1,24 @@
-#include "muster/core/nn/layers.h"
+#include "muster/core/nn/layer.h"
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <tuple>
+#include <type_traits>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers.h"
 
 namespace muster {
 namespace {
 
+/// Takes the types from a list of them.
 template <typename... T>
-void addAll(Registry<Module>& registry) {
+void addAll(Registry<Module>& registry, std::type_identity<std::tuple<T...>>) {
   (registry.add(T::kType, [] { return std::make_unique<detail::ModuleOf<T>>(); }), ...);
 }
 
-/// Refuses names that files give to what a network settles for each layer.
+/// Refuses the names that files use for a layer's settings and place.
 class FieldNames final : public Fields {
  public:
   explicit FieldNames(std::string_view type) : type_(type) {}
@@ -73,9 +77,7 @@ Layer Layer::on(Device device) const {
 Registry<Module>& Layer::registry() {
   static Registry<Module> instance("layer");
   static const bool filled = [] {
-    addAll<BatchNorm, Conv1d, Conv2d, ConvTranspose2d, Upsample2d, ZeroPad2d, MaxPool2d, AveragePool2d,
-           GlobalPool2d, Dense, Output, ActivationLayer, Dropout, Flatten, LayerNorm, Combine, Merge, Subset,
-           Reshape, Scale, Embedding, LSTM, GRU, SelfAttention, LastStep, MeanOverTime>(instance);
+    addAll(instance, std::type_identity<detail::LibraryLayers>());
     return true;
   }();
   static_cast<void>(filled);

@@ -1,0 +1,46 @@
+#include "muster/core/nn/layers/reshape.h"
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+/// The input's memory is the output's: nothing runs.
+class ReshapeProgram final : public ModuleProgram {
+ public:
+  bool aliasesInput() const override { return true; }
+  void forward(const Tensor&, Tensor&, const StepInfo&) override {}
+  void backward(const Tensor&, const Tensor&, Tensor&, Tensor&, const StepInfo&) override {}
+};
+
+}  // namespace
+
+std::unique_ptr<ModuleProgram> Flatten::compile(const ModuleBinding&, Context&) const {
+  return std::make_unique<ReshapeProgram>();
+}
+
+void Flatten::fields(Fields& f) {
+  f.field("name", name);
+}
+
+Shape Reshape::outputShape(const Shape& input) const {
+  require(shape.elements() == input.elements(), "reshape: {} has {} elements, but its input {} has {}",
+          shape.toString(), shape.elements(), input.toString(), input.elements());
+  return shape;
+}
+
+std::unique_ptr<ModuleProgram> Reshape::compile(const ModuleBinding&, Context&) const {
+  return std::make_unique<ReshapeProgram>();
+}
+
+void Reshape::fields(Fields& f) {
+  f.field("name", name);
+  f.field("shape", shape);
+}
+
+void Reshape::validate() const {
+  require(!shape.empty() && shape.elements() > 0, "reshape: expected a shape with elements, got {}",
+          shape.toString());
+}
+
+}  // namespace muster

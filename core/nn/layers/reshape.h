@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "muster/core/nn/module.h"
+
+namespace muster {
+
+/// Any shape to [elements], row-major. Costs nothing. Chains insert it themselves before a dense layer.
+struct Flatten {
+  static constexpr std::string_view kType = "flatten";
+
+  std::string name = {};
+
+  Shape outputShape(const Shape& input) const { return {input.elements()}; }
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const;
+  void fields(Fields& f);
+  void validate() const {}
+};
+
+/// The same elements, row-major, in another shape. Costs nothing.
+struct Reshape {
+  static constexpr std::string_view kType = "reshape";
+
+  Shape shape = {};  ///< of one example
+  std::string name = {};
+
+  Shape outputShape(const Shape& input) const;
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const;
+  void fields(Fields& f);
+  void validate() const;
+};
+
+}  // namespace muster
