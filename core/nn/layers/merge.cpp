@@ -1,6 +1,7 @@
 #include "muster/core/nn/layers/merge.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/function_program.h"
 #include "muster/core/ops/elementwise.h"
 
 namespace muster {
@@ -47,27 +48,6 @@ class MergeProgram final : public VertexProgram {
   Context& context_;
 };
 
-class SubsetProgram final : public ModuleProgram {
- public:
-  SubsetProgram(std::int64_t from, std::int64_t axis, Context& context)
-      : from_(from), axis_(static_cast<int>(axis)), context_(context) {}
-  BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
-  bool recordable() const override { return true; }
-  void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
-    copyRange(x, from_, y, 0, y.shape()[axis_], axis_, context_);
-  }
-  void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
-    if (!gradX.defined()) return;
-    setZero(gradX, context_);
-    copyRange(gradY, 0, gradX, from_, gradY.shape()[axis_], axis_, context_);
-  }
-
- private:
-  std::int64_t from_;
-  int axis_;  // of a batch
-  Context& context_;
-};
-
 }  // namespace
 
 Shape Merge::outputShape(std::span<const Shape> inputs) const {
@@ -109,7 +89,16 @@ Shape Subset::outputShape(const Shape& input) const {
 }
 
 std::unique_ptr<ModuleProgram> Subset::compile(const ModuleBinding& binding, Context& context) const {
-  return std::make_unique<SubsetProgram>(from, axisOf(axis, binding.input().dropFirst(), kType) + 1, context);
+  const int along = static_cast<int>(axisOf(axis, binding.input().dropFirst(), kType)) + 1;  // of a batch
+  return functionProgram(
+      Layout::RowMajor,
+      [along, begin = from, &context](const Tensor& x, Tensor& y) {
+        copyRange(x, begin, y, 0, y.shape()[along], along, context);
+      },
+      [along, begin = from, &context](const Tensor& gradY, Tensor& gradX) {
+        setZero(gradX, context);
+        copyRange(gradY, 0, gradX, begin, gradY.shape()[along], along, context);
+      });
 }
 
 void Subset::fields(Fields& f) {

@@ -1,6 +1,7 @@
 #include "muster/core/nn/layers/pool2d.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/function_program.h"
 
 namespace muster {
 
@@ -13,23 +14,6 @@ struct EnumNames<PoolKind> {
 };
 
 namespace {
-
-class Pool2dProgram final : public ModuleProgram {
- public:
-  Pool2dProgram(const Pool2dShape& shape, Layout layout, Context& context)
-      : plan_(planPool2d(shape, layout, context)) {}
-  Layout inputLayout() const override { return plan_->layout(); }
-  Layout outputLayout() const override { return plan_->layout(); }
-  BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
-  bool recordable() const override { return true; }
-  void forward(const Tensor& x, Tensor& y, const StepInfo&) override { plan_->forward(x, y); }
-  void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
-    if (gradX.defined()) plan_->backward(gradY, gradX);
-  }
-
- private:
-  std::unique_ptr<Pool2dPlan> plan_;
-};
 
 Pool2dShape withInput(Pool2dShape shape, const Shape& input, std::string_view type) {
   require(input.rank() == 4, "{}: expected an input [C, H, W], got {}", type, input.dropFirst().toString());
@@ -52,6 +36,14 @@ Pool2dShape globalShape(PoolKind kind, const Shape& input) {
   auto shape = withInput({.kind = kind, .stride = {1, 1}}, input, GlobalPool2d::kType);
   shape.kernel = {shape.height, shape.width};
   return shape;
+}
+
+std::unique_ptr<ModuleProgram> compilePool(const Pool2dShape& shape, const ModuleBinding& binding,
+                                           Context& context) {
+  const std::shared_ptr<Pool2dPlan> plan = planPool2d(shape, binding.offered(), context);
+  return functionProgram(
+      plan->layout(), [plan](const Tensor& x, Tensor& y) { plan->forward(x, y); },
+      [plan](const Tensor& gradY, Tensor& gradX) { plan->backward(gradY, gradX); });
 }
 
 Shape outputOf(const Pool2dShape& shape) {
@@ -84,8 +76,7 @@ Shape MaxPool2d::outputShape(const Shape& input) const {
   return outputOf(planShape(PoolKind::Max, *this, input.prepend(1)));
 }
 std::unique_ptr<ModuleProgram> MaxPool2d::compile(const ModuleBinding& binding, Context& context) const {
-  return std::make_unique<Pool2dProgram>(planShape(PoolKind::Max, *this, binding.input()), binding.offered(),
-                                         context);
+  return compilePool(planShape(PoolKind::Max, *this, binding.input()), binding, context);
 }
 void MaxPool2d::fields(Fields& f) {
   visit(*this, f);
@@ -98,8 +89,7 @@ Shape AveragePool2d::outputShape(const Shape& input) const {
   return outputOf(planShape(PoolKind::Average, *this, input.prepend(1)));
 }
 std::unique_ptr<ModuleProgram> AveragePool2d::compile(const ModuleBinding& binding, Context& context) const {
-  return std::make_unique<Pool2dProgram>(planShape(PoolKind::Average, *this, binding.input()),
-                                         binding.offered(), context);
+  return compilePool(planShape(PoolKind::Average, *this, binding.input()), binding, context);
 }
 void AveragePool2d::fields(Fields& f) {
   visit(*this, f);
@@ -112,7 +102,7 @@ Shape GlobalPool2d::outputShape(const Shape& input) const {
   return outputOf(globalShape(kind, input.prepend(1)));
 }
 std::unique_ptr<ModuleProgram> GlobalPool2d::compile(const ModuleBinding& binding, Context& context) const {
-  return std::make_unique<Pool2dProgram>(globalShape(kind, binding.input()), binding.offered(), context);
+  return compilePool(globalShape(kind, binding.input()), binding, context);
 }
 void GlobalPool2d::fields(Fields& f) {
   f.field("name", name);

@@ -1,48 +1,18 @@
 #include "muster/core/nn/layers/resize2d.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/function_program.h"
 
 namespace muster {
-namespace {
-
-/// An operation that keeps its input's layout, and whose derivative needs neither input nor output.
-template <typename Forward, typename Backward>
-class MovingProgram final : public ModuleProgram {
- public:
-  MovingProgram(Layout layout, Forward forward, Backward backward)
-      : layout_(layout), forward_(std::move(forward)), backward_(std::move(backward)) {}
-  Layout inputLayout() const override { return layout_; }
-  Layout outputLayout() const override { return layout_; }
-  BackwardReads backwardReads() const override { return {.input = false, .output = false}; }
-  bool recordable() const override { return true; }
-  void forward(const Tensor& x, Tensor& y, const StepInfo&) override { forward_(x, y); }
-  void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
-    if (gradX.defined()) backward_(gradY, gradX);
-  }
-
- private:
-  Layout layout_;
-  Forward forward_;
-  Backward backward_;
-};
-
-template <typename Forward, typename Backward>
-std::unique_ptr<ModuleProgram> moving(Layout layout, Forward forward, Backward backward) {
-  return std::make_unique<MovingProgram<Forward, Backward>>(layout, std::move(forward), std::move(backward));
-}
-
-}  // namespace
-
 Shape Upsample2d::outputShape(const Shape& input) const {
   require(input.rank() == 3, "upsample2d: expected an input [C, H, W], got {}", input.toString());
   return {input[0], scale[0] * input[1], scale[1] * input[2]};
 }
 
 std::unique_ptr<ModuleProgram> Upsample2d::compile(const ModuleBinding& binding, Context& context) const {
-  return moving(
+  return functionProgram(
       binding.offered(),
       [mode = mode, &context](const Tensor& x, Tensor& y) { upsample2d(mode, x, y, context); },
       [mode = mode, &context](const Tensor& gradY, Tensor& gradX) {
@@ -67,7 +37,7 @@ Shape ZeroPad2d::outputShape(const Shape& input) const {
 }
 
 std::unique_ptr<ModuleProgram> ZeroPad2d::compile(const ModuleBinding& binding, Context& context) const {
-  return moving(
+  return functionProgram(
       binding.offered(),
       [padding = padding, &context](const Tensor& x, Tensor& y) { pad2d(x, padding, y, context); },
       [padding = padding, &context](const Tensor& gradY, Tensor& gradX) {
