@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/core/base/dtype.h"
+#include "muster/core/base/shape.h"
+
+namespace muster::detail {
+
+/// The JSON header of a safetensors file.
+struct SafetensorsHeader {
+  struct Entry {
+    std::string name;
+    DType dtype = DType::Float32;
+    Shape shape;
+    std::uint64_t begin = 0, end = 0;  ///< bytes after the header
+  };
+  std::map<std::string, std::string> metadata;
+  std::vector<Entry> tensors;  ///< in the order of their data
+};
+
+/// @param dataBytes  after the header; the tensors must follow each other without gap or overlap and fill
+/// them.
+/// @param path       for errors.
+/// @throws FileError naming the tensor and what is wrong.
+SafetensorsHeader parseSafetensorsHeader(std::string_view text, std::uint64_t dataBytes,
+                                         const std::filesystem::path& path);
+
+}  // namespace muster::detail
