@@ -1,6 +1,7 @@
 #include "muster/core/nn/layers/conv1d.h"
 
 #include "muster/core/nn/layers/conv2d_program.h"
+#include "muster/core/nn/layers/sequence.h"
 #include "muster/core/ops/pad2d.h"
 
 namespace muster {
@@ -9,13 +10,6 @@ namespace {
 /// Steps of zeros before the sequence.
 std::int64_t stepsBefore(const Conv1d& layer) {
   return layer.causal ? layer.dilation * (layer.kernel - 1) : layer.padding;
-}
-
-/// The memory of a sequence [N, T, F] is that of an image [N, F, 1, T] in the layout channels-last.
-Tensor asImage(const Tensor& sequence) {
-  const Shape& s = sequence.shape();
-  return Tensor::view(sequence.raw(), {s[0], s[2], 1, s[1]}, sequence.dtype(), sequence.device(),
-                      Layout::ChannelsLast);
 }
 
 /// The convolution of such images. Zeros before a causal one are in its input already.
@@ -64,17 +58,18 @@ class Conv1dProgram final : public ModuleProgram {
   }
 
   void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
-    Tensor output = asImage(y);
-    if (!padded_.defined()) return images_->forward(asImage(x), output, info);
-    pad2d(asImage(x), padding_, padded_, context_);
+    Tensor output = sequenceAsImage(y);
+    if (!padded_.defined()) return images_->forward(sequenceAsImage(x), output, info);
+    pad2d(sequenceAsImage(x), padding_, padded_, context_);
     images_->forward(padded_, output, info);
   }
 
   void backward(const Tensor& x, const Tensor& y, Tensor& gradY, Tensor& gradX,
                 const StepInfo& info) override {
-    Tensor gradOutput = asImage(gradY), gradInput = gradX.defined() ? asImage(gradX) : Tensor();
-    const Tensor output = asImage(y);
-    if (!padded_.defined()) return images_->backward(asImage(x), output, gradOutput, gradInput, info);
+    Tensor gradOutput = sequenceAsImage(gradY),
+           gradInput = gradX.defined() ? sequenceAsImage(gradX) : Tensor();
+    const Tensor output = sequenceAsImage(y);
+    if (!padded_.defined()) return images_->backward(sequenceAsImage(x), output, gradOutput, gradInput, info);
     images_->backward(padded_, output, gradOutput, gradX.defined() ? gradPadded_ : gradInput, info);
     if (gradX.defined()) pad2dBackward(gradPadded_, padding_, gradInput, context_);
   }

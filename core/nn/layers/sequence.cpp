@@ -36,6 +36,12 @@ void requireSequenceInput(std::string_view type, const Shape& input) {
           "{}: expected a sequence [T, F] of at least one step, got {}", type, input.toString());
 }
 
+Tensor sequenceAsImage(const Tensor& sequence) {
+  const Shape& s = sequence.shape();
+  return Tensor::view(sequence.raw(), {s[0], s[2], 1, s[1]}, sequence.dtype(), sequence.device(),
+                      Layout::ChannelsLast);
+}
+
 Shape LastStep::outputShape(const Shape& input) const {
   requireSequenceInput(kType, input);
   return {input[1]};

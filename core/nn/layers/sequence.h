@@ -17,6 +17,10 @@ inline Tensor sequenceMaskOf(const StepInfo& info) {
 ///         least one step.
 void requireSequenceInput(std::string_view type, const Shape& input);
 
+/// A view of a sequence [N, T, F] as an image [N, F, 1, T]: its memory is that of one in layout
+/// channels-last.
+Tensor sequenceAsImage(const Tensor& sequence);
+
 /// The last real step of each sequence: [T, F] to [F]. A sequence of padding alone gives zeros.
 struct LastStep {
   static constexpr std::string_view kType = "laststep";
