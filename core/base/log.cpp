@@ -2,14 +2,21 @@
 
 #include <cstdio>
 #include <mutex>
+#include <set>
+#include <string>
+
+#include "muster/core/base/detail/log_scope.h"
 
 namespace muster {
 namespace {
 
 struct Logger {
   std::mutex mutex;
-  LogSink sink;  // guarded by mutex
+  LogSink sink;                  // guarded by mutex
+  std::set<std::string> warned;  // guarded by mutex
 };
+
+thread_local std::string prefix;  // of the thread's log scopes
 
 Logger& logger() {
   static Logger instance;
@@ -29,12 +36,42 @@ LogSink setLogSink(LogSink sink) {
   return std::exchange(logger().sink, std::move(sink));
 }
 
+namespace {
+/// The logger's mutex is held.
+void send(LogLevel level, std::string_view text) {
+  logger().sink ? logger().sink(level, text) : printLogLine(level, text);
+}
+}  // namespace
+
 void log(LogLevel level, std::string_view text) noexcept {
   try {
     std::scoped_lock lock(logger().mutex);
-    logger().sink ? logger().sink(level, text) : printLogLine(level, text);
+    if (prefix.empty())
+      send(level, text);
+    else
+      send(level, prefix + std::string(text));
   } catch (...) {  // logging is used in destructors: a line is lost rather than the process
   }
 }
 
+namespace detail {
+
+LogScope::LogScope(std::string_view name) : before_(prefix.size()) {
+  prefix.append(name).append(": ");
+}
+
+LogScope::~LogScope() {
+  prefix.resize(before_);
+}
+
+void warnOnce(std::string_view text) noexcept {
+  try {
+    std::scoped_lock lock(logger().mutex);
+    if (const auto [line, isNew] = logger().warned.insert(prefix + std::string(text)); isNew)
+      send(LogLevel::Warning, *line);
+  } catch (...) {  // as above
+  }
+}
+
+}  // namespace detail
 }  // namespace muster

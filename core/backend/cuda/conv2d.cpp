@@ -4,8 +4,8 @@
 #include "muster/core/backend/cuda/dnn_conv2d.h"
 #include "muster/core/backend/cuda/kernels/direct_conv2d.h"
 #include "muster/core/backend/cuda/state.h"
+#include "muster/core/base/detail/log_scope.h"
 #include "muster/core/base/error.h"
-#include "muster/core/base/log.h"
 #include "muster/core/ops/reorder.h"
 
 namespace muster::cuda {
@@ -64,7 +64,7 @@ std::unique_ptr<Conv2dPlan> channelsLastPlan(const Conv2dShape& shape, Context& 
   try {
     return planDnnConv2d(shape, Layout::ChannelsLast, context.mathMode(), context);
   } catch (const DeviceFailure& error) {
-    logWarning("{}; it is planned row-major", error.what());
+    muster::detail::warnOnce(fmt::format("{}; it is planned row-major", error.what()));
     return nullptr;
   }
 }
@@ -77,7 +77,7 @@ std::unique_ptr<Conv2dPlan> rowMajorPlan(const Conv2dShape& shape, Context& cont
     try {
       return planned(mode);
     } catch (const DeviceFailure& error) {
-      logWarning("{}; it is planned with more exact products", error.what());
+      muster::detail::warnOnce(fmt::format("{}; it is planned with more exact products", error.what()));
     }
     mode = mode == MathMode::BFloat16 ? MathMode::TensorFloat32 : MathMode::Float32;
   }

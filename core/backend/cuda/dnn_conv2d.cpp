@@ -9,6 +9,7 @@
 #include "muster/core/backend/cuda/kernels/elementwise.h"
 #include "muster/core/backend/cuda/kernels/reorder.h"
 #include "muster/core/backend/cuda/state.h"
+#include "muster/core/base/detail/log_scope.h"
 #include "muster/core/base/detail/vendor_call.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
@@ -195,11 +196,16 @@ class DnnConv2d final : public Conv2dPlan {
         if (bytesOf(perf.algo, &bytes) != CUDNN_STATUS_SUCCESS || bytes > most) continue;
         perf.status = tryWith(bytes, [&] { return run(perf.algo); });
         if (perf.status == CUDNN_STATUS_SUCCESS) return perf.algo;
+        muster::detail::warnOnce(fmt::format(
+            "conv2d: cuDNN's algorithm {} for the {}, {} {}, does not run: {}", static_cast<int>(perf.algo),
+            pass, nameOf(layout_), nameOf(mode_), dnn().cudnnGetErrorString(perf.status)));
         static_cast<void>(cudaGetLastError());
       }
-    throw DeviceFailure(fmt::format(
-        "conv2d: cuDNN has no deterministic {} for this shape, {} {}, within {} bytes of workspace ({})",
-        pass, nameOf(layout_), nameOf(mode_), kMostWorkspaceBytes, listOf(found)));
+    throw DeviceFailure(
+        fmt::format("conv2d: cuDNN has no deterministic {} for input {} and weight {}, {} {}, within {} "
+                    "bytes of workspace ({})",
+                    pass, shape_.input().toString(), shape_.weight().toString(), nameOf(layout_),
+                    nameOf(mode_), kMostWorkspaceBytes, listOf(found)));
   }
 
   void chooseForward(const Trial& trial) {

@@ -79,8 +79,14 @@ Matmul::Matmul(State& state, MathMode mode, const MatmulShape& s, Epilogue epilo
   std::string why = choose(compute, factors, s, epilogue);
   if (epilogue != Epilogue::None)
     return;  // the caller prefers this mode without the epilogue to a slower mode
-  if (!supported_ && mode == MathMode::TensorFloat32)
-    why += ", " + choose(CUBLAS_COMPUTE_32F, factors, s, epilogue);
+  if (!supported_ && mode == MathMode::TensorFloat32) {
+    const std::string more = choose(CUBLAS_COMPUTE_32F, factors, s, epilogue);
+    if (supported_)
+      muster::detail::warnOnce(
+          fmt::format("CUDA: cuBLASLt has no algorithm for {} ({}); they are multiplied in float32",
+                      describe(s, mode), why));
+    why += ", " + more;
+  }
   if (!supported_)
     throw DeviceFailure(fmt::format("CUDA: cuBLASLt has no algorithm for {} ({})", describe(s, mode), why));
 }

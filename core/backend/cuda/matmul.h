@@ -4,8 +4,8 @@
 #include <string>
 
 #include "muster/core/backend/cuda/state.h"
+#include "muster/core/base/detail/log_scope.h"
 #include "muster/core/base/error.h"
-#include "muster/core/base/log.h"
 #include "muster/core/tensor/tensor.h"
 
 namespace muster::cuda {
@@ -79,7 +79,7 @@ auto planProducts(const State& state, Make make) {
   try {
     return make(MathMode::BFloat16);
   } catch (const DeviceFailure& error) {
-    logWarning("{}; its factors are not rounded to bfloat16", error.what());
+    muster::detail::warnOnce(fmt::format("{}; its factors are not rounded to bfloat16", error.what()));
   }
   return make(MathMode::TensorFloat32);
 }

@@ -1,5 +1,7 @@
 #include "muster/core/nn/detail/on_device.h"
 
+#include "muster/core/base/detail/log_scope.h"
+
 namespace muster::detail {
 namespace {
 
@@ -114,6 +116,7 @@ class OnDeviceProgram final : public VertexProgram {
 
 std::unique_ptr<VertexProgram> compileHere(const Module& module, const ModuleBinding& binding,
                                            Context& context) {
+  const LogScope scope(binding.name);
   auto program = module.compile(binding, context);
   require(program != nullptr, "layer {} ({}): compile() returned no program", binding.name, module.type());
   return program;

@@ -1,0 +1,53 @@
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/log.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/core/nn/batches.h"
+
+namespace muster {
+namespace {
+
+class CopyProgram final : public ModuleProgram {
+ public:
+  explicit CopyProgram(Context& context) : context_(context) {}
+  void forward(const Tensor& x, Tensor& y, const StepInfo&) override { copy(x, y, context_); }
+  void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
+    if (gradX.defined()) copy(gradY, gradX, context_);
+  }
+
+ private:
+  Context& context_;
+};
+
+/// The identity, which warns when it is planned.
+struct Slow {
+  static constexpr std::string_view kType = "test-slow";
+  std::string name = {};
+  Shape outputShape(const Shape& input) const { return input; }
+  std::vector<ParameterSpec> parameters(const Shape&) const { return {}; }
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context& context) const {
+    logWarning("planned with a slow algorithm");
+    return std::make_unique<CopyProgram>(context);
+  }
+  void fields(Fields& f) { f.field("name", name); }
+  void validate() const {}
+};
+
+TEST_CASE("a warning of a layer's plan begins with the layer's name") {
+  std::vector<std::string> lines;
+  const LogSink before = setLogSink([&](LogLevel, std::string_view text) { lines.emplace_back(text); });
+  MultiLayerNetwork model({.seed = 3,
+                           .inputShape = {8},
+                           .layers = {Dense{.units = 4}, Slow{.name = "slow"}, Output{.classes = 3}}});
+  model.init();
+  model.step(test::classBatch({8}, 5, 3, 7));
+  setLogSink(before);
+  CHECK(lines == std::vector<std::string>{"slow: planned with a slow algorithm"});
+}
+
+}  // namespace
+}  // namespace muster
