@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/core/nn/detail/step_runner.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/bench/arms.h"
@@ -54,7 +55,11 @@ double epochsPerSecond(double seconds, Fit fit) {
 
 void printResult(double samplesPerSecond, double score, MathMode mode) {
   if (!std::isfinite(score)) throw std::runtime_error("the score is not finite");
-  fmt::print("{{\"samplesPerSecond\": {:.1f}, \"mathMode\": \"{}\"}}\n", samplesPerSecond, nameOf(mode));
+  const auto steps = muster::detail::StepRunner::countsOfProcess();
+  fmt::print(
+      "{{\"samplesPerSecond\": {:.1f}, \"mathMode\": \"{}\", \"launchedSteps\": {}, \"unrecordedSteps\": "
+      "{}}}\n",
+      samplesPerSecond, nameOf(mode), steps.launched, steps.unrecorded);
 }
 
 /// The convnet and its workers, all on one device, with images as MNIST's files have them, a byte a pixel,
@@ -156,6 +161,12 @@ std::string timesText(std::optional<double> times) {
   return times ? fmt::format("{:.2f} x", *times) : "-";
 }
 
+/// Steps of our own that a graph should have replaced; the log names the reason.
+double unrecordedSteps(const Arm& arm) {
+  const auto steps = arm.sorted("unrecordedSteps");
+  return steps.empty() ? 0 : steps.back();
+}
+
 void printRow(std::FILE* out, const Arm& arm, const std::vector<Arm>& arms, bool isConvnet) {
   const auto samples = arm.sorted("samplesPerSecond");
   if (samples.empty()) {
@@ -170,6 +181,8 @@ void printRow(std::FILE* out, const Arm& arm, const std::vector<Arm>& arms, bool
   if (isConvnet) fmt::print(out, " {:>11}", timesText(ratio(arm, find(arms, workersName(1)))));
   if (const auto* layout = arm.results.front().if_contains("layout"))
     fmt::print(out, "  {}", layout->as_string().c_str());
+  if (const double steps = unrecordedSteps(arm); steps > 0)
+    fmt::print(out, "  {:.0f} steps were not recorded as graphs", steps);
   fmt::print(out, "{}\n", arm.failure.empty() ? "" : "  then: " + arm.failure);
 }
 
@@ -221,7 +234,7 @@ void keepTable(const std::vector<Arm>& arms, const Options& options) {
   std::filesystem::rename(unfinished, options.tableFile);
 }
 
-/// @return whether every measurement of our own succeeded.
+/// @return whether every measurement of our own succeeded, and its steps were recorded.
 bool compareAll(const Options& options) {
   auto arms = makeArms(options);
   const auto begin = Clock::now();
@@ -234,8 +247,9 @@ bool compareAll(const Options& options) {
       });
   printTable(stdout, arms, options);
   if (!options.jsonFile.empty()) writeJson({{options.network, arms}}, options.jsonFile);
-  return std::ranges::all_of(
-      arms, [](const Arm& arm) { return !arm.name.starts_with("muster") || arm.failure.empty(); });
+  return std::ranges::all_of(arms, [](const Arm& arm) {
+    return !arm.name.starts_with("muster") || (arm.failure.empty() && unrecordedSteps(arm) == 0);
+  });
 }
 
 /// Where the time of the convnet's steps goes, of one worker and of 8.

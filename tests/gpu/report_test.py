@@ -45,6 +45,7 @@ while (($#)); do
 done
 sleep "$(cat "${0%/*}/seconds" 2>/dev/null || echo 0)"
 echo "not for the report"
+for worker in 1 2; do echo "muster: warning: conv1: planned row-major" >&2; done
 """
 NVIDIA_SMI = """
 [[ $* != *compute_mode* ]] || { cat "${0%/*}/compute_mode" 2>/dev/null || echo Default; exit; }
@@ -242,6 +243,7 @@ class Whole(Sandbox):
         self.has("copies: fast", "convolutions: quick", "MNIST: 7 images a second", "most of it in conv_kernel",
                  "  conv_kernel Invocations 20", "Merges of 8 replicas of 100 MB")
         self.like("^resnet18 ended with status 9: out of luck")
+        self.assertEqual(self.lines().count("- muster: warning: conv1: planned row-major"), 1)
         self.lacks("not for the report", "==PROF==", "This report is not whole")
 
         # A part alone leaves the others' results, and cases chosen by name those of the other cases.

@@ -67,7 +67,7 @@ void ProgramCache::finish() {
 std::int64_t ProgramCache::launched() const {
   std::int64_t steps = 0;
   for (const auto& entry : entries_)
-    for (const auto& runner : entry.runners) steps += runner->launched();
+    for (const auto& runner : entry.runners) steps += runner->counts().launched;
   return steps;
 }
 

@@ -6,6 +6,9 @@
 #include "muster/core/base/log.h"
 
 namespace muster::detail {
+namespace {
+std::atomic<std::int64_t> launchedOfProcess{0}, unrecordedOfProcess{0};
+}  // namespace
 
 StepRunner::StepRunner(const Batch& like, std::size_t outputs, bool recordable, Enqueue enqueue,
                        Finished finished, Context& context)
@@ -35,15 +38,26 @@ StagingSlot& StepRunner::begin(const Batch& batch) {
 void StepRunner::run(std::uint64_t number, StepWork work) {
   Place& place = places_[current_];
   auto& graph = place.graphs[static_cast<std::size_t>(work)];
-  if (!graph && !(recordable_ && ranOnce_[static_cast<std::size_t>(work)] && record(place, work)))
+  const bool first = !ranOnce_[static_cast<std::size_t>(work)];
+  if (!graph && (first || !recordable_ || !record(place, work))) {
     runCallByCall(place, work);
-  else {
+    if (!first) count(&StepCounts::unrecorded, unrecordedOfProcess);
+  } else {
     graph->launch();
-    ++launched_;
+    count(&StepCounts::launched, launchedOfProcess);
   }
   place.done.record(context_);
   place.number = number;
   place.work = work;
+}
+
+void StepRunner::count(std::int64_t StepCounts::*kind, std::atomic<std::int64_t>& ofProcess) {
+  ++(counts_.*kind);
+  ofProcess.fetch_add(1, std::memory_order_relaxed);
+}
+
+StepCounts StepRunner::countsOfProcess() {
+  return {.launched = launchedOfProcess, .unrecorded = unrecordedOfProcess};
 }
 
 void StepRunner::runCallByCall(Place& place, StepWork work) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -11,6 +12,12 @@ namespace muster::detail {
 
 /// What a step does.
 enum class StepWork { Gradient, Update };  // Update includes the gradient
+
+/// How many steps ran in which way.
+struct StepCounts {
+  std::int64_t launched = 0;    ///< as graphs
+  std::int64_t unrecorded = 0;  ///< call by call, without the first of each kind of work
+};
 
 /// Runs the steps of one program with batches of one form. Two staging slots take turns: while one step runs,
 /// the batch of the next is copied. The first step of each kind of work is run call by call, so that
@@ -49,8 +56,10 @@ class StepRunner {
   /// Finishes all steps, in order.
   void finish();
 
-  /// Number of steps launched as graphs.
-  std::int64_t launched() const { return launched_; }
+  StepCounts counts() const { return counts_; }
+  /// Those of all runners since the process began. Thread-safe. For reports: a ParallelWrapper's replicas are
+  /// out of reach.
+  static StepCounts countsOfProcess();
 
  private:
   struct Place {
@@ -66,6 +75,7 @@ class StepRunner {
   void runCallByCall(Place& place, StepWork work);
   bool record(Place& place, StepWork work);
   void waitAfterFailure() noexcept;
+  void count(std::int64_t StepCounts::*kind, std::atomic<std::int64_t>& ofProcess);
 
   Context& context_;
   Enqueue enqueue_;
@@ -74,7 +84,7 @@ class StepRunner {
   std::array<bool, 2> ranOnce_ = {};  // [StepWork]
   std::array<Place, kSlots> places_;
   std::size_t current_ = 0;
-  std::int64_t launched_ = 0;
+  StepCounts counts_;
 };
 
 }  // namespace muster::detail

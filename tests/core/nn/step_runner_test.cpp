@@ -98,24 +98,31 @@ TEST_CASE_TEMPLATE("steps alternate between two staging slots, and each finishes
 TEST_CASE("the first step of each kind of work is run call by call, later ones are launched as graphs") {
   Steps steps;
   steps.run(1, 1);
-  CHECK(steps.runner.launched() == 0);
+  CHECK(steps.runner.counts().launched == 0);
   steps.run(2, 1);
-  CHECK(steps.runner.launched() == 1);
+  CHECK(steps.runner.counts().launched == 1);
   steps.run(3, 1, StepWork::Gradient);
   steps.run(4, 1);
-  CHECK(steps.runner.launched() == 2);
+  CHECK(steps.runner.counts().launched == 2);
   steps.run(5, 1);
   steps.run(6, 1, StepWork::Gradient);
-  CHECK(steps.runner.launched() == 4);
+  CHECK(steps.runner.counts().launched == 4);
   steps.runner.finish();
   CHECK(steps.finished == std::vector<std::string>{"1u", "2u", "3g", "4u", "5u", "6g"});
 }
 
-TEST_CASE("steps that cannot be recorded are always run call by call") {
-  Steps steps(false);
+TEST_CASE("steps that cannot be recorded are always run call by call, and counted") {
+  Steps steps(false), recordable;
+  const StepCounts before = StepRunner::countsOfProcess();
   for (std::uint64_t i = 1; i <= 4; ++i) steps.run(i, 1);
-  CHECK(steps.runner.launched() == 0);
+  for (std::uint64_t i = 1; i <= 6; ++i) recordable.run(i, 1, i < 4 ? StepWork::Update : StepWork::Gradient);
+  CHECK(steps.runner.counts().launched == 0);
   CHECK(steps.calls == 4);
+  CHECK(steps.runner.counts().unrecorded == 3);  // the first one loads libraries
+  CHECK(recordable.runner.counts().launched == 4);
+  CHECK(recordable.runner.counts().unrecorded == 0);
+  CHECK(StepRunner::countsOfProcess().launched - before.launched == 4);
+  CHECK(StepRunner::countsOfProcess().unrecorded - before.unrecorded == 3);
 }
 
 TEST_CASE("a step that fails when it is enqueued leaves the staging slots as they were") {
@@ -233,7 +240,7 @@ TEST_CASE("if a graph does not fit into memory, steps are run call by call") {
   steps.run(2, 2);
   steps.run(3, 3);
   steps.runner.finish();
-  CHECK(steps.runner.launched() == 0);
+  CHECK(steps.runner.counts().launched == 0);
   CHECK(steps.values == std::vector<double>{2, 8, 18});
 }
 

@@ -81,6 +81,8 @@ def benchmarks(job):
     for name, table in tables:
         yield f"### {name}\n\n" + ("" if name in job.data["benchmarks"] else "It was ended from outside; so far:\n\n")
         yield fenced(read_lines(table))
+        warnings = {line: None for line in read_lines(table.with_suffix(".log")) if line.startswith("muster: warning: ")}
+        yield f"{bullets(warnings)}\n" if warnings else ""
 
 
 def profile(job):
