@@ -15,10 +15,13 @@ TEST_CASE("an activity tells what, which batch and since when") {
   CHECK(activity.busy());
   std::this_thread::sleep_for(20ms);
   CHECK(activity.elapsed() >= 20ms);
-  CHECK(activity.describe().starts_with("computing (batch 58) for 0.0"));
+  CHECK(activity.describe().starts_with("computing (batch 58) for "));
+  CHECK(activity.describe().ends_with(" s"));
+  const auto before = std::chrono::steady_clock::now();
   activity.set(Activity::Kind::WaitingForData);
   CHECK_FALSE(activity.busy());
-  CHECK(activity.elapsed() < 20ms);
+  const auto elapsed = activity.elapsed();
+  CHECK(elapsed <= std::chrono::steady_clock::now() - before);
   CHECK(activity.describe().starts_with("waiting for data for "));
   activity.set(Activity::Kind::InExchange, 2);
   CHECK_FALSE(activity.busy());
@@ -29,12 +32,17 @@ TEST_CASE("a new activity is never taken for an old one's age") {
   Activity activity;
   activity.set(Activity::Kind::WaitingForData);
   std::this_thread::sleep_for(50ms);
+  const auto started = std::chrono::steady_clock::now();
   std::jthread owner([&](const std::stop_token& stop) {
     while (!stop.stop_requested())
       for (int i = 0; i < 100; ++i)
         activity.set(i % 2 ? Activity::Kind::WaitingForData : Activity::Kind::Computing);
   });
   int old = 0;
-  for (int i = 0; i < 20000; ++i) old += activity.busy() && activity.elapsed() >= 50ms ? 1 : 0;
+  for (int i = 0; i < 20000; ++i) {
+    if (!activity.busy()) continue;
+    const auto elapsed = activity.elapsed();
+    old += elapsed > std::chrono::steady_clock::now() - started ? 1 : 0;
+  }
   CHECK(old == 0);
 }

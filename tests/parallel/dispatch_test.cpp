@@ -99,7 +99,7 @@ TEST_CASE("the reader keeps prefetchBuffer batches ready, and one for each worke
     gate.awaitVisitor();
     // Worker 0 holds batch 0; worker 1 takes batch 1, gives it back and waits at the merge.
     const auto ahead = prefetch + 2 + 1;
-    for (int i = 0; i < 2000 && asked < ahead; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (asked < ahead) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     CHECK(asked == ahead);
     gate.open();

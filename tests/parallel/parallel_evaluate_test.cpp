@@ -70,7 +70,7 @@ std::string failureOf(ParallelWrapper& wrapper, DataSetIterator& data, int worke
   try {
     wrapper.evaluate(data);
   } catch (const TrainingError& error) {
-    CHECK(std::chrono::steady_clock::now() - begin < 2s);
+    CHECK(std::chrono::steady_clock::now() - begin < 1min);
     CHECK(error.worker() == worker);
     return error.what();
   }

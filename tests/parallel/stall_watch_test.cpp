@@ -177,17 +177,18 @@ TEST_CASE("a long training that moves on is no stall, nor is a wrapper at rest")
 TEST_CASE("a stall that lasts is reported again, once in each patience") {
   Log log;
   Activity stuck;
+  const auto begin = std::chrono::steady_clock::now();
   stuck.set(Activity::Kind::Computing, 7);
   StallWatch watch({{"somebody", &stuck}}, 40ms);
-  const auto begin = std::chrono::steady_clock::now();
   {
     const StallWatch::Shift shift(watch, "fit()");
     for (int i = 0; i < 5000 && log.lines().size() < 3; ++i) std::this_thread::sleep_for(1ms);
   }
-  CHECK(std::chrono::steady_clock::now() - begin >= 120ms);
-  CHECK(log.lines().size() == 3);
+  const auto reports = log.lines().size();
+  CHECK(reports >= 3);
+  CHECK(std::chrono::steady_clock::now() - begin >= reports * 40ms);
   std::this_thread::sleep_for(100ms);
-  CHECK(log.lines().size() == 3);  // nobody looks any more
+  CHECK(log.lines().size() == reports);  // the watch has ended
 }
 
 TEST_CASE("the patience of a real training is ten seconds") {
