@@ -29,18 +29,52 @@ Tensor onCpu(const Tensor& tensor) {
   return tensor.device().isCpu() ? tensor : copyTo(tensor, Device::cpu());
 }
 
+/// The index of element (n, c, h, w) in the storage of images of these channels, rows and columns.
+std::int64_t imageIndex(Layout layout, std::int64_t channels, std::int64_t height, std::int64_t width,
+                        std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
+  const std::int64_t blocks = (channels + 15) / 16;
+  switch (layout) {
+    case Layout::RowMajor:
+      return ((n * channels + c) * height + h) * width + w;
+    case Layout::ChannelsLast:
+      return ((n * height + h) * width + w) * channels + c;
+    case Layout::ChannelBlocks:
+      return (((n * blocks + c / 16) * height + h) * width + w) * 16 + c % 16;
+    case Layout::SampleBlocks:
+      return (((n / 16 * channels + c) * height + h) * width + w) * 16 + n % 16;
+  }
+  return 0;
+}
+
 /// Calls f(row-major index, storage index) for each element.
-void forEachElement(const Shape& shape, Layout layout,
-                    const std::function<void(std::int64_t, std::int64_t)>& f) {
+template <typename F>
+void forEachElement(const Shape& shape, Layout layout, F f) {
+  const std::int64_t elements = shape.elements();
   if (layout == Layout::RowMajor) {
-    for (std::int64_t i = 0; i < shape.elements(); ++i) f(i, i);
+    for (std::int64_t i = 0; i < elements; ++i) f(i, i);
     return;
   }
+  const std::int64_t batch = shape[0], channels = shape[1], height = shape[2], width = shape[3];
   std::int64_t i = 0;
-  for (std::int64_t n = 0; n < shape[0]; ++n)
-    for (std::int64_t c = 0; c < shape[1]; ++c)
-      for (std::int64_t h = 0; h < shape[2]; ++h)
-        for (std::int64_t w = 0; w < shape[3]; ++w) f(i++, storageIndex(shape, layout, n, c, h, w));
+  for (std::int64_t n = 0; n < batch; ++n)
+    for (std::int64_t c = 0; c < channels; ++c)
+      for (std::int64_t h = 0; h < height; ++h)
+        for (std::int64_t w = 0; w < width; ++w)
+          f(i++, imageIndex(layout, channels, height, width, n, c, h, w));
+}
+
+/// The largest |array - expected| / unit(expected).
+template <typename Unit>
+double largestError(const Array& array, const Array& expected, Unit unit) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (!(array.shape == expected.shape)) return infinity;
+  double worst = 0;
+  for (std::size_t i = 0; i < expected.values.size(); ++i) {
+    const double error = std::abs(array.values[i] - expected.values[i]) / unit(expected.values[i]);
+    if (std::isnan(error)) return infinity;
+    worst = std::max(worst, error);
+  }
+  return worst;
 }
 
 }  // namespace
@@ -64,19 +98,7 @@ Array randomArray(const Shape& shape, std::mt19937_64& random, double low, doubl
 
 std::int64_t storageIndex(const Shape& shape, Layout layout, std::int64_t n, std::int64_t c, std::int64_t h,
                           std::int64_t w) {
-  const std::int64_t channels = shape[1], height = shape[2], width = shape[3];
-  const std::int64_t blocks = (channels + 15) / 16;
-  switch (layout) {
-    case Layout::RowMajor:
-      return ((n * channels + c) * height + h) * width + w;
-    case Layout::ChannelsLast:
-      return ((n * height + h) * width + w) * channels + c;
-    case Layout::ChannelBlocks:
-      return (((n * blocks + c / 16) * height + h) * width + w) * 16 + c % 16;
-    case Layout::SampleBlocks:
-      return (((n / 16 * channels + c) * height + h) * width + w) * 16 + n % 16;
-  }
-  return 0;
+  return imageIndex(layout, shape[1], shape[2], shape[3], n, c, h, w);
 }
 
 Array toArray(const Tensor& anywhere) {
@@ -109,19 +131,19 @@ Tensor shifted(const Tensor& tensor, std::int64_t by) {
 }
 
 double maxError(const Array& array, const Array& expected) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  if (!(array.shape == expected.shape)) return infinity;
-  double worst = 0;
-  for (std::size_t i = 0; i < expected.values.size(); ++i) {
-    const double error = std::abs(array.values[i] - expected.values[i]) / (1 + std::abs(expected.values[i]));
-    if (std::isnan(error)) return infinity;
-    worst = std::max(worst, error);
-  }
-  return worst;
+  return largestError(array, expected, [](double exact) { return 1 + std::abs(exact); });
 }
 
 double maxError(const Tensor& tensor, const Array& expected) {
   return maxError(toArray(tensor), expected);
+}
+
+double maxDifference(const Array& array, const Array& expected) {
+  return largestError(array, expected, [](double) { return 1; });
+}
+
+double maxDifference(const Tensor& tensor, const Array& expected) {
+  return maxDifference(toArray(tensor), expected);
 }
 
 bool paddingIsZero(const Tensor& anywhere) {
@@ -150,10 +172,13 @@ Array numericGradient(const std::function<Array(const Array&)>& f, const Array& 
   Array gradient(x.shape);
   Array moved = x;
   for (std::size_t i = 0; i < x.values.size(); ++i) {
-    moved.values[i] = x.values[i] + step;
-    const double above = weighted(moved);
-    moved.values[i] = x.values[i] - step;
-    gradient.values[i] = (above - weighted(moved)) / (2 * step);
+    const auto across = [&](double distance) {
+      moved.values[i] = x.values[i] + distance;
+      const double above = weighted(moved);
+      moved.values[i] = x.values[i] - distance;
+      return above - weighted(moved);
+    };
+    gradient.values[i] = (8 * across(step) - across(2 * step)) / (12 * step);
     moved.values[i] = x.values[i];
   }
   return gradient;

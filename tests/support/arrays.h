@@ -14,17 +14,26 @@ struct Array {
   Shape shape;
   std::vector<double> values;
 
-  explicit Array(const Shape& s) : shape(s), values(static_cast<std::size_t>(s.elements())) {}
-  Array(const Shape& s, std::vector<double> v) : shape(s), values(std::move(v)) {}
+  explicit Array(const Shape& s) : Array(s, std::vector<double>(static_cast<std::size_t>(s.elements()))) {}
+  Array(const Shape& s, std::vector<double> v) : shape(s), values(std::move(v)) {
+    for (int axis = 1; axis < s.rank() && axis < 4; ++axis) sizes_[axis] = s[axis];
+  }
 
   double& at(std::int64_t i) { return values[static_cast<std::size_t>(i)]; }
   double at(std::int64_t i) const { return values[static_cast<std::size_t>(i)]; }
   double& at(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) {
-    return at(((n * shape[1] + c) * shape[2] + h) * shape[3] + w);
+    return at(indexOf(n, c, h, w));
   }
   double at(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
-    return at(((n * shape[1] + c) * shape[2] + h) * shape[3] + w);
+    return at(indexOf(n, c, h, w));
   }
+
+ private:
+  std::int64_t indexOf(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
+    return ((n * sizes_[1] + c) * sizes_[2] + h) * sizes_[3] + w;
+  }
+
+  std::int64_t sizes_[4]{};  // the shape's, for loops over every element
 };
 
 /// The seed of a test program's random inputs: MUSTER_TEST_SEED, or a new one for each run. It is printed
@@ -53,14 +62,19 @@ std::int64_t storageIndex(const Shape& shape, Layout layout, std::int64_t n, std
 double maxError(const Tensor& tensor, const Array& expected);
 double maxError(const Array& array, const Array& expected);
 
+/// The largest |tensor - expected|; infinite where shapes differ or one of both is NaN.
+double maxDifference(const Tensor& tensor, const Array& expected);
+double maxDifference(const Array& array, const Array& expected);
+
 /// Whether everything that the layout pads is zero.
 bool paddingIsZero(const Tensor& tensor);
 
 /// Whether both have the same bits, padding included.
 bool sameBits(const Tensor& a, const Tensor& b);
 
-/// d(sum of weights * f(x)) / dx by central differences.
+/// d(sum of weights * f(x)) / dx by differences between four places, the outer ones two steps away: off by
+/// step^4 / 30 times the fifth derivative, and by what rounding loses, 1e-16 / step times the sum.
 Array numericGradient(const std::function<Array(const Array&)>& f, const Array& x, const Array& weights,
-                      double step = 1e-5);
+                      double step = 1e-3);
 
 }  // namespace muster::test

@@ -15,19 +15,21 @@ void forEachProduct(const Conv2dShape& s, F f) {
     return (size + 2 * s.padding[axis] - s.dilation[axis] * (s.kernel[axis] - 1) - 1) / s.stride[axis] + 1;
   };
   const std::int64_t outHeight = outSize(s.height, 0), outWidth = outSize(s.width, 1);
+  const std::int64_t inOfGroup = s.inChannels / s.groups, outOfGroup = s.outChannels / s.groups;
   for (std::int64_t n = 0; n < s.batch; ++n)
     for (std::int64_t o = 0; o < s.outChannels; ++o)
       for (std::int64_t oh = 0; oh < outHeight; ++oh)
         for (std::int64_t ow = 0; ow < outWidth; ++ow)
-          for (std::int64_t wc = 0; wc < s.inChannels / s.groups; ++wc)
+          for (std::int64_t wc = 0; wc < inOfGroup; ++wc) {
+            const std::int64_t c = o / outOfGroup * inOfGroup + wc;
             for (std::int64_t kh = 0; kh < s.kernel[0]; ++kh)
               for (std::int64_t kw = 0; kw < s.kernel[1]; ++kw) {
                 const std::int64_t ih = oh * s.stride[0] - s.padding[0] + kh * s.dilation[0];
                 const std::int64_t iw = ow * s.stride[1] - s.padding[1] + kw * s.dilation[1];
-                const std::int64_t c = o / (s.outChannels / s.groups) * (s.inChannels / s.groups) + wc;
                 if (ih >= 0 && ih < s.height && iw >= 0 && iw < s.width)
                   f(n, o, oh, ow, c, wc, kh, kw, ih, iw);
               }
+          }
 }
 
 using I = std::int64_t;
@@ -82,6 +84,15 @@ Array convTranspose2d(const ConvTranspose2dShape& s, const Array& x, const Array
   return y;
 }
 
+ConvTranspose2dGradients convTranspose2dBackward(const ConvTranspose2dShape& s, const Array& x,
+                                                 const Array& weight, const Array& gradY) {
+  Array gradX = conv2d(s.convolution(), gradY, weight, Array({s.inChannels}));
+  Array gradWeight = conv2dBackwardWeights(s.convolution(), gradY, x).first, gradBias({s.outChannels});
+  for (I i = 0, plane = gradY.shape[2] * gradY.shape[3]; i < gradY.shape.elements(); ++i)
+    gradBias.at(i / plane % s.outChannels) += gradY.at(i);
+  return {gradX, gradWeight, gradBias};
+}
+
 Array pad2d(const Array& x, const Padding2d& padding) {
   const auto [top, bottom, left, right] = padding;
   Array y({x.shape[0], x.shape[1], top + x.shape[2] + bottom, left + x.shape[3] + right});
@@ -92,33 +103,49 @@ Array pad2d(const Array& x, const Padding2d& padding) {
   return y;
 }
 
+namespace {
+
+/// What output pixel `output` of `large` takes from input pixel `input` of `small`, in one direction.
+double shareOf(UpsampleMode mode, I small, I large, I input, I output) {
+  const double scale = static_cast<double>(large) / static_cast<double>(small);
+  const auto place = static_cast<double>(output);
+  if (mode == UpsampleMode::Nearest) return static_cast<I>(std::floor(place / scale)) == input ? 1 : 0;
+  const double centre = std::clamp((place + 0.5) / scale - 0.5, 0.0, static_cast<double>(small - 1));
+  return std::max(0.0, 1 - std::abs(centre - static_cast<double>(input)));
+}
+
+/// Calls f(n, c, oh, ow, ih, iw, share) for every pixel of the larger image and every one of the smaller that
+/// it takes from.
+template <typename F>
+void forEachShare(UpsampleMode mode, const Shape& small, const Shape& large, F f) {
+  for (I oh = 0; oh < large[2]; ++oh)
+    for (I ow = 0; ow < large[3]; ++ow)
+      for (I ih = 0; ih < small[2]; ++ih)
+        for (I iw = 0; iw < small[3]; ++iw) {
+          const double share =
+              shareOf(mode, small[2], large[2], ih, oh) * shareOf(mode, small[3], large[3], iw, ow);
+          if (share == 0) continue;
+          for (I n = 0; n < small[0]; ++n)
+            for (I c = 0; c < small[1]; ++c) f(n, c, oh, ow, ih, iw, share);
+        }
+}
+
+}  // namespace
+
 Array upsample2d(UpsampleMode mode, const Array& x, std::int64_t height, std::int64_t width) {
   Array y({x.shape[0], x.shape[1], height, width});
-  const double scaleH = static_cast<double>(height) / static_cast<double>(x.shape[2]);
-  const double scaleW = static_cast<double>(width) / static_cast<double>(x.shape[3]);
-  const auto centre = [](I output, double scale) {
-    return std::max(0.0, (static_cast<double>(output) + 0.5) / scale - 0.5);
-  };
-  for (I n = 0; n < x.shape[0]; ++n)
-    for (I c = 0; c < x.shape[1]; ++c)
-      for (I h = 0; h < height; ++h)
-        for (I w = 0; w < width; ++w) {
-          if (mode == UpsampleMode::Nearest) {
-            y.at(n, c, h, w) = x.at(n, c, static_cast<I>(std::floor(static_cast<double>(h) / scaleH)),
-                                    static_cast<I>(std::floor(static_cast<double>(w) / scaleW)));
-            continue;
-          }
-          // Every input pixel by its distance from the place.
-          for (I ih = 0; ih < x.shape[2]; ++ih)
-            for (I iw = 0; iw < x.shape[3]; ++iw) {
-              const double last[] = {static_cast<double>(x.shape[2] - 1),
-                                     static_cast<double>(x.shape[3] - 1)};
-              const double dh = std::abs(std::min(centre(h, scaleH), last[0]) - static_cast<double>(ih));
-              const double dw = std::abs(std::min(centre(w, scaleW), last[1]) - static_cast<double>(iw));
-              if (dh < 1 && dw < 1) y.at(n, c, h, w) += (1 - dh) * (1 - dw) * x.at(n, c, ih, iw);
-            }
-        }
+  forEachShare(mode, x.shape, y.shape, [&](I n, I c, I oh, I ow, I ih, I iw, double share) {
+    y.at(n, c, oh, ow) += share * x.at(n, c, ih, iw);
+  });
   return y;
+}
+
+Array upsample2dBackward(UpsampleMode mode, const Array& gradY, std::int64_t height, std::int64_t width) {
+  Array gradX({gradY.shape[0], gradY.shape[1], height, width});
+  forEachShare(mode, gradX.shape, gradY.shape, [&](I n, I c, I oh, I ow, I ih, I iw, double share) {
+    gradX.at(n, c, ih, iw) += share * gradY.at(n, c, oh, ow);
+  });
+  return gradX;
 }
 
 namespace {

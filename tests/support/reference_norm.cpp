@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tests/support/reference_ops.h"
 
@@ -8,8 +10,9 @@ namespace {
 /// Calls f(index of a value, its channel) for all of [N, C] or [N, C, H, W].
 template <typename F>
 void forEachValue(const Shape& shape, F f) {
-  const std::int64_t pixels = shape.elements() / (shape[0] * shape[1]);
-  for (std::int64_t i = 0; i < shape.elements(); ++i) f(i, i / pixels % shape[1]);
+  const std::int64_t elements = shape.elements(), channels = shape[1],
+                     pixels = elements / (shape[0] * channels);
+  for (std::int64_t i = 0; i < elements; ++i) f(i, i / pixels % channels);
 }
 
 /// What all of it is a function of: the normalised value before gamma and beta.
@@ -49,6 +52,23 @@ std::pair<Array, Array> channelMoments(const Array& x) {
     variance.at(c) += (x.at(i) - mean.at(c)) * (x.at(i) - mean.at(c)) / count;
   });
   return {mean, variance};
+}
+
+Spread spreadOf(const Array& x, double epsilon) {
+  Array variance = channelMoments(x).second, least({x.shape[1]}), most({x.shape[1]});
+  std::ranges::fill(least.values, std::numeric_limits<double>::infinity());
+  std::ranges::fill(most.values, -std::numeric_limits<double>::infinity());
+  forEachValue(x.shape, [&](std::int64_t i, std::int64_t c) {
+    least.at(c) = std::min(least.at(c), x.at(i));
+    most.at(c) = std::max(most.at(c), x.at(i));
+  });
+  Spread largest{0, 0};
+  for (std::int64_t c = 0; c < x.shape[1]; ++c) {
+    const double inverse = 1 / std::sqrt(variance.at(c) + epsilon);
+    largest.inverse = std::max(largest.inverse, inverse);
+    largest.distance = std::max(largest.distance, (most.at(c) - least.at(c)) * inverse);
+  }
+  return largest;
 }
 
 Array batchNorm(const BatchNormShape& shape, const Array& x, const Array& gamma, const Array& beta) {

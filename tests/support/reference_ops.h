@@ -24,11 +24,18 @@ std::pair<Array, Array> conv2dBackwardWeights(const Conv2dShape& shape, const Ar
 
 Array convTranspose2d(const ConvTranspose2dShape& shape, const Array& x, const Array& weight,
                       const Array& bias);
+struct ConvTranspose2dGradients {
+  Array x, weight, bias;
+};
+ConvTranspose2dGradients convTranspose2dBackward(const ConvTranspose2dShape& shape, const Array& x,
+                                                 const Array& weight, const Array& gradY);
 
 Array pad2d(const Array& x, const Padding2d& padding);
 
 /// To [N, C, height, width].
 Array upsample2d(UpsampleMode mode, const Array& x, std::int64_t height, std::int64_t width);
+/// To [N, C, height, width] of the smaller image.
+Array upsample2dBackward(UpsampleMode mode, const Array& gradY, std::int64_t height, std::int64_t width);
 
 Array pool2d(const Pool2dShape& shape, const Array& x);
 Array pool2dBackward(const Pool2dShape& shape, const Array& x, const Array& gradY);
@@ -47,6 +54,13 @@ BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x
 BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x, const Array& mean,
                                      const Array& variance, const Array& gamma, const Array& beta,
                                      const Array& gradY);
+
+/// What normalising [N, C] or [N, C, H, W] divides by, and how far values are apart then: the largest over
+/// the channels of 1 / sqrt(variance + epsilon), and of the distance between two values times that.
+struct Spread {
+  double inverse, distance;
+};
+Spread spreadOf(const Array& x, double epsilon);
 
 /// Of each row of x [N, F].
 Array layerNorm(const Array& x, const Array& gamma, const Array& beta, double epsilon);

@@ -9,6 +9,7 @@
 #include "muster/core/base/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
+#include "tests/support/rounding.h"
 
 namespace muster {
 namespace {
@@ -26,9 +27,16 @@ void checkAgainstReference(const Pool2dShape& shape, const Array& x, const Array
   plan->forward(test::toTensor(x, layout, device), y);
   plan->backward(test::toTensor(gradY, layout, device), gradX);
   context.synchronize();
-  // A maximum is one of its inputs; its gradient a sum of as many as windows overlap.
-  CHECK(test::maxError(y, reference::pool2d(shape, x)) < (shape.kind == PoolKind::Max ? 1e-30 : 2e-6));
-  CHECK(test::maxError(gradX, reference::pool2dBackward(shape, x, gradY)) < 2e-6);
+  // A maximum is one of its inputs. A gradient is the sum of those of the windows that overlap. An average is
+  // divided by the number of its terms, or each term is.
+  const bool average = shape.kind == PoolKind::Average;
+  const std::int64_t places = shape.kernel[0] * shape.kernel[1];
+  const auto windows = [&](std::size_t axis) { return (shape.kernel[axis] - 1) / shape.stride[axis] + 1; };
+  const auto deviation = average ? test::kUniform / static_cast<double>(places) : test::kUniform;
+  CHECK(test::maxDifference(y, reference::pool2d(shape, x)) <=
+        (average ? test::sumError(places, deviation, 2 * test::kRounding) : 0));
+  CHECK(test::maxDifference(gradX, reference::pool2dBackward(shape, x, gradY)) <
+        test::sumError(windows(0) * windows(1), deviation, 2 * test::kRounding));
   CHECK(test::paddingIsZero(y));
   CHECK(test::paddingIsZero(gradX));
 }
