@@ -12,10 +12,10 @@ namespace muster {
 struct DataParallelOptions {
   int threadsPerReplica = 1;  ///< that one replica's operations use on the CPU; 1 to 1024
   bool pinThreads = true;     ///< pin each replica on the CPU to cores of its own, where there are enough
-  /// How replicas on GPUs multiply float32 numbers; parameters and gradients stay float32. Nothing: TF32
-  /// where a GPU has it. The CPU has fp32 alone.
+  /// How replicas on GPUs multiply float32 numbers; parameters and gradients stay float32. Default: TF32 if
+  /// the GPU has it. The CPU has fp32 alone.
   std::optional<MathMode> mathMode = {};
-  /// Called in each replica's thread, with the replica's index, before anything else is made there.
+  /// Called on each replica's thread, with the replica's index, before anything else is made there.
   std::function<void(int)> init = {};
 };
 
@@ -26,9 +26,9 @@ struct ReplicaShapes {
   Shape input, output;
 };
 
-/// Runs one model on several devices at once, forward and backward, by hand: without a loss, an updater or
-/// an iterator. The input is cut along a dimension, replica r computes part r on a thread of its own, and the
-/// results are put together again, as if the model alone had computed the whole.
+/// Runs one model on several devices at once, forward and backward, for training loops of your own: without a
+/// loss, an updater or an iterator. The input is split along a dimension, replica r computes part r on a
+/// thread of its own, and the outputs are joined, as if the model alone had computed all of it.
 ///
 ///     DataParallel parallel(model, {Device::cpu(), Device::cpu()});
 ///     parallel.zeroGradients();
@@ -37,50 +37,54 @@ struct ReplicaShapes {
 ///     const Tensor gradInput = parallel.backward(gradOutput);
 ///     parallel.updateParameters(0.1);
 ///
-/// **The user's model holds the truth**: the parameters, and the sum of all replicas' gradients. It is not a
-/// replica itself; each replica is a copy, on its own device and thread, and takes the model's parameters
-/// before the next `forward` after they have changed through `updateParameters`. Whoever changes them
-/// otherwise (`model.update(...)` with an updater, a file) calls `syncParameters`. To save what was trained,
-/// save the model.
+/// **The user's model holds the result**: the parameters, and the sum of all replicas' gradients. It is not a
+/// replica itself. Each replica is a copy on its own device and thread. After `updateParameters` the replicas
+/// copy the model's parameters in the next `forward`. If you change the parameters otherwise
+/// (`model.update(...)` with an updater, a file), call `syncParameters`. To save what was trained, save the
+/// model.
 ///
 /// **Gradients add up.** Each `backward` adds the replicas' gradients, in their order, to what the model's
-/// gradient block holds; after two calls it holds the sum of both. `zeroGradients` begins anew. They are sums
-/// over the whole input: of a loss that is a mean over N examples, `gradOutput` carries the 1/N.
+/// gradient block holds; after two calls it holds the sum of both. `zeroGradients` sets them to zero.
+/// Gradients are sums over the whole input: if the loss is a mean over N examples, `gradOutput` includes the
+/// factor 1/N.
 ///
-/// A size n along the dimension is dealt to k replicas in order; the first n mod k get one more. Where n < k
-/// only n replicas run. Any element type that the model takes; tensors are row-major, on the CPU, wherever
-/// the replicas compute.
+/// The replicas share a size n along the dimension in order: each of k replicas gets n / k, the first n mod k
+/// one more. If n < k, only n replicas run. Tensors have any element type that the model accepts; they are
+/// row-major and on the CPU, wherever the replicas compute.
 ///
-/// Random streams (dropout) read the number of the pass, counted here over training, and an example's
-/// position in the whole input, so they do not depend on the number of replicas. Statistics (running means)
-/// are those of replica 0, as in PyTorch. A layer that couples the examples of a batch sees those of its part
-/// only, unless it is `synchronised` (BatchNorm): then replicas wait for each other in it, and compute what
-/// the model alone would.
+/// Random streams (dropout) depend on the number of the training pass and on an example's position in the
+/// whole input, not on the number of replicas. Statistics (running means) are those of replica 0, as in
+/// PyTorch. A layer that couples the examples of a batch sees those of its part only, unless it is
+/// `synchronised` (BatchNorm): then the replicas wait for each other in it, and compute what the model alone
+/// would.
 ///
 /// The same calls give the same bits on one CPU model, however the threads are scheduled. Used by one thread
-/// at a time. The model must outlive it, and is not to be touched during a call.
+/// at a time. The model must outlive this object, and must not be used during a call. A child of fork() is
+/// refused its parent's object.
 ///
 /// Source: Torch's cunn DataParallelTable; PyTorch's DataParallel.
 class DataParallel {
  public:
-  /// Starts a thread for each device, which may be named several times: so many replicas share it. The
-  /// replicas themselves are made by the first `forward`.
+  /// Starts a thread for each entry of `devices`; a device that is named several times is shared by so many
+  /// replicas. The first `forward` makes the replicas.
   ///
-  /// @param dim  along which inputs, outputs and their gradients are cut, from 0.
-  /// @throws InvalidArgument where there are no devices, an option is out of range, or a device has not the
-  ///         math mode; TrainingError naming the replica and device where one cannot be started.
+  /// @param dim  the dimension along which inputs, outputs and their gradients are split, from 0.
+  /// @throws InvalidArgument if there are no devices, an option is out of range, or a device lacks the math
+  ///         mode; TrainingError naming the replica and device if one cannot be started; Error if a thread
+  ///         cannot.
   DataParallel(Model& model, const std::vector<Device>& devices, int dim = 0,
                const DataParallelOptions& options = {});
   ~DataParallel();
   DataParallel(DataParallel&&) noexcept;
   DataParallel& operator=(DataParallel&&) noexcept;
 
-  /// What the model computes for `input`. A model whose shapes are still open takes them from the first one.
+  /// What the model computes for `input`. A model whose shapes are not known yet takes them from the first
+  /// input.
   /// @throws InvalidArgument for an input without that dimension or empty along it, or outputs that do not
-  ///         fit together; TrainingError naming the replica and device that failed (the first, where there
-  ///         are several) when the others have finished. This can be used again afterwards.
+  ///         fit together; TrainingError naming the replica and device that failed (the first of several)
+  ///         when the others have finished. The object can be used again afterwards.
   Tensor forward(const Tensor& input);
-  /// The same into `output`, which is resized and keeps its memory.
+  /// As above, into `output`, which is resized and keeps its memory.
   void forward(const Tensor& input, Tensor& output);
 
   /// Adds to the gradients, given `gradOutput` = d loss / d output of the last `forward`, in training or
@@ -88,24 +92,25 @@ class DataParallel {
   /// @throws InvalidArgument without such a `forward`, or for another shape than its output's; TrainingError
   ///         as `forward` does. The gradients are then as they were.
   Tensor backward(const Tensor& gradOutput);
-  /// The same into `gradInput`, which is resized; null: it is not computed, which saves the time.
+  /// As above, into `gradInput`, which is resized. If it is null, the gradient of the input is not computed.
   void backward(const Tensor& gradOutput, Tensor* gradInput);
 
   /// Sets the model's gradients to zero.
   void zeroGradients();
-  /// w -= learningRate * g for the model's parameters, segment by segment: scaled by its learning-rate scale,
-  /// not at all where it is frozen. Neither regularisation nor clipping: these are the updater's.
+  /// w -= learningRate * g for the model's parameters, with each segment's learning-rate scale; frozen
+  /// segments stay. Without regularisation and clipping, which belong to updaters.
   /// @throws InvalidArgument unless the learning rate is finite, or before the model has parameters.
   void updateParameters(double learningRate);
-  /// Copies the model's parameters and statistics to all replicas now. Without effect before they are made.
+  /// Copies the model's parameters and statistics to all replicas now. Has no effect before the first
+  /// `forward`.
   void syncParameters();
 
-  /// From the next `forward` on: dropout acts and statistics move. So it begins.
+  /// From the next `forward` on dropout is on and statistics are updated. This is the initial mode.
   void training();
-  /// From the next `forward` on: they do not.
+  /// From the next `forward` on dropout is off and statistics stay.
   void evaluate();
 
-  /// The replicas that took part in the last `forward` and their shapes; none where it failed.
+  /// The replicas that took part in the last `forward`, with their shapes; none if it failed.
   std::vector<ReplicaShapes> shapes() const;
 
  private:

@@ -4,8 +4,8 @@
 
 namespace muster {
 
-/// Adds the gradients of replicas, in their order, to those of the user's model. On one host's cores each
-/// replica adds a slice of all gradients; for a model on a GPU one operation adds them up there.
+/// Adds the gradients of replicas, in their order, to those of the user's model. For a model on the CPU each
+/// replica's thread adds one slice of all gradients; for a model on a GPU one operation adds them there.
 class GradientSum {
  public:
   /// @param total  the user's model's gradients, on `context`.

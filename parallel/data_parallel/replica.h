@@ -13,10 +13,10 @@
 
 namespace muster {
 
-/// The blocks of a model that replicas have in common: parameters and statistics, and its gradients.
+/// The blocks of a model that DataParallel copies and adds up: parameters, statistics and gradients.
 struct ModelBlocks {
   ModelBlocks() = default;
-  /// @throws InvalidArgument without parameters, or gradients of their size and element type.
+  /// @throws InvalidArgument if the model has no parameters, or no gradients of their size and element type.
   explicit ModelBlocks(Model& model);
 
   std::vector<Tensor> state;       // parameters and statistics, in the order of blocks()

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-/// The runs of elements that a part of a row-major tensor consists of: one for each index of the dimensions
+/// The contiguous runs of elements of a part of a row-major tensor: one for each index of the dimensions
 /// before `dim`.
 struct Runs {
   Runs(const Shape& whole, int dim, Part part) {
@@ -30,8 +30,8 @@ void requirePart(const Tensor& whole, int dim, Part part) {
                                     part.begin, part.begin + part.size, dim));
 }
 
-/// The same elements as a handle without an owner: slices of it are cheap, and threads do not meet in its
-/// count.
+/// A view of the same elements that does not share ownership: slices of it are cheap, and threads do not
+/// contend for a reference count.
 Tensor unowned(const Tensor& tensor) {
   return Tensor::view(tensor.raw(), tensor.shape(), tensor.dtype(), tensor.device(), tensor.layout());
 }

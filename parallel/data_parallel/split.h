@@ -9,25 +9,25 @@
 
 namespace muster {
 
-/// A stretch of a dimension: [begin, begin + size).
+/// A range of indices along a dimension: [begin, begin + size).
 struct Part {
   std::int64_t begin = 0, size = 0;
 };
 
-/// Cuts [0, size) into `parts` stretches in order, the first `size` mod `parts` of them one longer than the
-/// rest; empty ones are left out, so there are `size` of them where that is less.
+/// Cuts [0, size) into `parts` ranges, in order. The first `size` mod `parts` of them are longer by one.
+/// Empty ranges are left out, so the result has min(size, parts) of them.
 std::vector<Part> splitEvenly(std::int64_t size, std::size_t parts);
 
 /// `shape` with `size` in dimension `dim`.
 Shape withSize(const Shape& shape, int dim, std::int64_t size);
 
 /// Copies `part` of `whole` along `dim` to `shard`, which is resized. Any element type; row-major.
-/// @throws InvalidArgument unless `part` lies in it.
+/// @throws InvalidArgument unless `part` is within `whole`.
 void scatterPart(const Tensor& whole, int dim, Part part, Tensor& shard, Context& context);
 
-/// Copies `shard` to where `part` lies in `whole` along `dim`: the opposite. Shards of one `whole` may be
-/// gathered by several threads at once.
-/// @throws InvalidArgument unless `shard` is of that part's shape and of the element type of `whole`.
+/// Copies `shard` to `part` of `whole` along `dim`: the opposite of scatterPart. Several threads may gather
+/// shards of one `whole` at once.
+/// @throws InvalidArgument unless `shard` has the shape of that part and the element type of `whole`.
 void gatherPart(const Tensor& shard, int dim, Part part, Tensor& whole, Context& context);
 
 }  // namespace muster

@@ -9,7 +9,8 @@ namespace muster {
 using Clock = std::chrono::steady_clock;
 
 void Activity::set(Kind kind, std::int64_t batch) {
-  // The kind last: who reads it first never takes a new kind for an old one's age.
+  // The kind last: a reader, which reads the kind first, never combines a new kind with the age of the old
+  // one.
   since_ = Clock::now().time_since_epoch().count();
   batch_ = batch;
   kind_ = kind;

@@ -7,7 +7,7 @@
 
 namespace muster {
 
-/// What somebody is doing right now, for the report of a stall. Written by its owner, read by anyone.
+/// What a thread is doing now, for the report of a stall. The thread writes it; any thread may read it.
 class Activity {
  public:
   enum class Kind {
@@ -23,14 +23,14 @@ class Activity {
     InExchange  ///< waiting for the other workers in the middle of a step
   };
 
-  /// @param batch  in its epoch, from 0; -1: none.
+  /// @param batch  its number in the epoch, from 0; -1: none.
   void set(Kind kind, std::int64_t batch = -1);
 
   Kind kind() const { return kind_; }
-  /// At work, not waiting for somebody else.
+  /// Whether the thread is at work rather than waiting for another one.
   bool busy() const;
   std::chrono::nanoseconds elapsed() const;
-  /// As in "computing (batch 57) for 12 s", batches counted from 1; empty when idle.
+  /// As in "computing (batch 57) for 12 s", with batches counted from 1; "" when idle.
   std::string describe() const;
 
  private:

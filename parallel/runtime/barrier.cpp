@@ -5,7 +5,8 @@
 namespace muster {
 namespace {
 
-/// Looks at `over` until it is true or `patience` has passed. Gives way to others that want the core.
+/// Spins until `over()` is true or `patience` has passed, and yields to other threads that want the core.
+/// @return whether it is true.
 template <typename Over>
 bool lookFor(Over over, std::chrono::nanoseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
@@ -30,7 +31,7 @@ bool Barrier::arrive(const std::function<void()>& last) {
       lock.lock();
     }
     changed_.wait(lock, over);
-    return generation != generation_;  // let through before the abort: then so were all others
+    return generation != generation_;  // if the barrier opened before the abort, it opened for all
   }
   if (last) last();
   arrived_ = 0;

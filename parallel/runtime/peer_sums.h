@@ -12,31 +12,32 @@
 
 namespace muster {
 
-/// What a worker is told that waited for another one in vain: that one's failure is the one to tell.
+/// Thrown in workers whose peer failed while they waited for it. Report the peer's exception instead.
 class PeerFailure : public Error {
  public:
   using Error::Error;
 };
 
-/// Where workers add up numbers in the middle of their steps. Whoever takes part waits in `sum` for all
-/// others that do; the last to arrive adds the values up in worker order, so their bits depend on nothing
-/// else. All members are thread-safe.
+/// Sums over workers in the middle of their steps. Each worker that takes part waits in `sum` for the others
+/// that do; the last to arrive adds the values in worker order, so the bits depend on nothing else. All
+/// members are thread-safe.
 class PeerSums {
  public:
   /// All workers take part.
   explicit PeerSums(int workers);
 
-  /// From now on the first `participants` workers take part, also after an abort. While nobody is in `sum`.
+  /// From now on the first `participants` workers take part, also after an abort. Call it while no worker is
+  /// in `sum`.
   void begin(int participants);
   void beginAll() { begin(static_cast<int>(slots_.size())); }
-  /// The worker has no more steps until the next `begin`: nobody waits for it.
+  /// The worker has no more steps until the next `begin`: the others do not wait for it.
   void leave(int worker);
-  /// Wakes everyone; until the next `begin` all calls of `sum` fail.
+  /// Wakes all waiting workers; until the next `begin` all calls of `sum` fail.
   void abort();
 
-  /// Replaces the worker's values by the sums over all that take part. Allocates nothing once it has met as
-  /// many values.
-  /// @throws PeerFailure if it is aborted, or if the workers come with different numbers of values.
+  /// Replaces the worker's values by the sums over all workers that take part. Allocates nothing once it has
+  /// seen as many values.
+  /// @throws PeerFailure after an abort, or if the workers pass different numbers of values.
   void sum(int worker, std::span<double> values);
 
  private:
@@ -44,7 +45,7 @@ class PeerSums {
     bool takesPart = true, arrived = false;
     std::span<double> values = {};
   };
-  /// Adds up and lets everyone go on.
+  /// Adds the values and lets all workers continue.
   void complete();
 
   std::mutex mutex_;
@@ -54,10 +55,10 @@ class PeerSums {
   int participants_, arrived_ = 0;
   std::uint64_t generation_ = 0;
   bool aborted_ = false;
-  std::string problem_;  // of an abort that the exchange itself has found the reason for
+  std::string problem_;  // why `complete` has aborted; "": another worker failed
 };
 
-/// One worker's end of an exchange.
+/// PeerSums as one worker sees them.
 class PeerEnd final : public Peers {
  public:
   PeerEnd(PeerSums& exchange, int worker) : exchange_(exchange), worker_(worker) {}

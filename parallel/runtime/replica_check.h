@@ -7,9 +7,10 @@
 
 namespace muster {
 
-/// Throws InvalidArgument unless a replica has the blocks and segments of another model, in memory of its
-/// own: with handles that share memory that is easily done wrong, and all replicas would train one array.
-/// @param whose  of the other, as in "the model's".
+/// Checks that a replica has the blocks and segments of another model, in memory of its own. A `replicate()`
+/// that copies tensors copies handles that share memory, and then all replicas would train one array.
+/// @param whose  what the error calls the other model, as in "the model's".
+/// @throws InvalidArgument naming the block that differs.
 void requireCopy(std::span<StateBlock* const> replica, std::span<StateBlock* const> other,
                  std::string_view whose);
 

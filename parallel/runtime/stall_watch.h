@@ -12,9 +12,9 @@
 
 namespace muster {
 
-/// Logs who has been at one thing for too long while a `fit()` or `evaluate()` runs: a call of the user's
-/// that does not come back, or everybody waiting. Who merely waits for a slow but moving one is no stall.
-/// Looks from a thread of its own, since any other may be the one that is stuck.
+/// Logs a stall while a `fit()` or `evaluate()` runs: a call of the user's code that does not return, or all
+/// threads waiting. A thread that waits for a slow but working one is not stalled. Watches from a thread of
+/// its own, since any other may be the one that is stuck.
 class StallWatch {
  public:
   struct Subject {
@@ -26,7 +26,7 @@ class StallWatch {
   StallWatch(const StallWatch&) = delete;
   StallWatch& operator=(const StallWatch&) = delete;
 
-  /// While it lives, the watch looks after `call`, as in "fit()".
+  /// While it lives, the watch is on. `call` is what it names in the log, as in "fit()".
   class Shift {
    public:
     Shift(StallWatch& watch, std::string_view call) : watch_(watch) { watch_.setWatched(call); }
@@ -48,8 +48,8 @@ class StallWatch {
   const std::chrono::milliseconds patience_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::string_view call_;  // guarded by mutex_; empty: nothing is watched
-  std::jthread thread_;    // last: it ends before what it looks at
+  std::string_view call_;  // guarded by mutex_; "": the watch is off
+  std::jthread thread_;    // last: it ends before what it reads
 };
 
 }  // namespace muster

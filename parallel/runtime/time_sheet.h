@@ -6,17 +6,17 @@
 
 namespace muster {
 
-/// A worker's times: its own, and a copy that others read.
+/// A worker's times, and a copy of them for other threads.
 class TimeSheet {
  public:
-  WorkerTimes own;  // the worker's thread only; others while it does nothing
+  WorkerTimes own;  // the worker's thread only; others while it runs no task
 
-  /// Shows the present times to others.
+  /// Copies the present times for other threads.
   void publish() {
     std::scoped_lock lock(mutex_);
     published_ = own;
   }
-  /// As last published. Thread-safe.
+  /// The times when `publish` was last called. Thread-safe.
   WorkerTimes published() const {
     std::scoped_lock lock(mutex_);
     return published_;

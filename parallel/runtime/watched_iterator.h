@@ -9,8 +9,8 @@
 
 namespace muster {
 
-/// A user's iterator in use: its activity shows who is in it, batches without examples are refused, and a
-/// failure can be told from its place.
+/// A user's iterator, called by a thread whose activity shows it. Refuses batches without examples, and knows
+/// for an error which call has failed.
 class WatchedIterator {
  public:
   WatchedIterator(DataSetIterator& data, Activity& activity) : data_(data), activity_(activity) {}
@@ -32,7 +32,7 @@ class WatchedIterator {
     return true;
   }
 
-  /// Where the call stood that has thrown.
+  /// For the error: which call has thrown.
   std::string failure() const {
     if (batch_ < 0) return fmt::format("the data iterator failed in reset to epoch {}", epoch_ + 1);
     const BatchStamp at{.sequence = batch_, .epoch = epoch_};

@@ -15,9 +15,9 @@
 #include "muster/core/data/batch.h"
 #include "muster/parallel/runtime/activity.h"
 #include "muster/parallel/runtime/barrier.h"
+#include "muster/parallel/runtime/peer_sums.h"
 #include "muster/parallel/runtime/time_sheet.h"
 #include "muster/parallel/strategies/strategy.h"
-#include "muster/parallel/runtime/peer_sums.h"
 
 namespace muster {
 
