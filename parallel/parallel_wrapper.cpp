@@ -46,10 +46,8 @@ detail::Internals internalsOf(const ParallelOptions& options) {
 }
 
 Placements place(const ParallelOptions& options) {
-  auto placements = placeWorkers(options.workers, options.devices, options.threadsPerWorker,
-                                 options.pinThreads, CpuShare::ofProcess());
-  for (auto& worker : placements.workers) worker.mathMode = options.mathMode;
-  return placements;
+  return placeAndClaim(options.workers, options.devices, options.threadsPerWorker, options.pinThreads,
+                       options.mathMode);
 }
 
 std::unique_ptr<Strategy> makeStrategy(const ParallelOptions& options) {

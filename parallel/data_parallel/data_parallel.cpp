@@ -55,6 +55,7 @@ struct DataParallel::Impl {
 
   Model& model;
   const int dim;
+  Placements placements;
   bool made = false;   // the replicas
   ModelBlocks blocks;  // of the user's model, once they are made
   bool train = true;
@@ -70,13 +71,11 @@ DataParallel::Impl::Impl(Model& m, const std::vector<Device>& devices, int d,
                          const DataParallelOptions& options)
     : model(m), dim(d), sums(static_cast<int>(devices.size())) {
   checkOptions(devices, dim, options);
-  auto placements = placeWorkers(static_cast<int>(devices.size()), devices, options.threadsPerReplica,
-                                 options.pinThreads, CpuShare::ofProcess());
-  for (auto& placement : placements.workers) {
-    placement.mathMode = options.mathMode;
+  placements = placeAndClaim(static_cast<int>(devices.size()), devices, options.threadsPerReplica,
+                             options.pinThreads, options.mathMode);
+  for (const auto& placement : placements.workers)
     replicas.push_back(std::make_unique<Replica>(static_cast<int>(replicas.size()), placement,
                                                  options.threadsPerReplica, sums));
-  }
   runOnAll(replicas, "could not be started", [&](Replica& replica) {
     if (options.init) options.init(replica.thread.index());
     replica.thread.makeContext();

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-/// Why so many threads are better not pinned; nothing where they may be.
+/// Why so many threads should not be pinned; "" if they may be.
 std::string reasonNotToPin(std::size_t threads, const CpuShare& share) {
   if (threads > share.cores.size())
     return fmt::format("{} threads for {} core{}", threads, share.cores.size(),
@@ -53,6 +53,27 @@ Placements placeWorkers(int workers, const std::vector<Device>& devices, int thr
   const auto taken = handOut(share.cores, threadsPerWorker, placements.workers);
   placements.pinning =
       fmt::format("pinned to core{} {}", taken.size() > 1 ? "s" : "", fmt::join(taken, ", "));
+  return placements;
+}
+
+Placements placeAndClaim(int workers, const std::vector<Device>& devices, int threadsPerWorker, bool pin,
+                         std::optional<MathMode> mathMode) {
+  auto share = CpuShare::ofProcess();
+  auto placements = placeWorkers(workers, devices, threadsPerWorker, pin, share);
+  std::size_t pinned = 0;
+  for (const auto& worker : placements.workers) pinned += worker.cores.size();
+  if (pinned > 0) {
+    CoreClaim claim(share.cores, pinned);
+    const bool free = !claim.cores().empty();
+    if (free) share.cores = claim.cores();
+    placements = placeWorkers(workers, devices, threadsPerWorker, free, share);
+    if (!free)
+      placements.pinning =
+          fmt::format("not pinned: {} thread{}, but other workers are pinned to most of {} core{}", pinned,
+                      pinned == 1 ? "" : "s", share.cores.size(), share.cores.size() == 1 ? "" : "s");
+    placements.claim = std::move(claim);
+  }
+  for (auto& worker : placements.workers) worker.mathMode = mathMode;
   return placements;
 }
 

@@ -1,0 +1,95 @@
+#include "muster/parallel/runtime/core_claim.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <set>
+#include <utility>
+
+namespace muster {
+namespace {
+
+/// All processes lock the same file: byte n for core n. Nothing is written to it.
+constexpr const char* kLockFile = "/tmp/muster-cores.lock";
+
+/// @return -1 if it cannot be opened: then other processes are not asked.
+int openLockFile() {
+  // An existing file is opened without O_CREAT, which the kernel refuses for another user's file in /tmp.
+  int file = ::open(kLockFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (file >= 0 || errno != ENOENT) return file;
+  file = ::open(kLockFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT, 0666);
+  if (file >= 0) ::fchmod(file, 0666);  // whatever the umask: other users lock it, too
+  return file;
+}
+
+/// The claims of this process.
+class Claims {
+ public:
+  bool take(int core) {
+    if (cores_.contains(core)) return false;
+    if (!lock(core, F_WRLCK)) return false;
+    try {
+      cores_.insert(core);
+    } catch (...) {
+      lock(core, F_UNLCK);
+      throw;
+    }
+    return true;
+  }
+  void giveBack(int core) noexcept {
+    cores_.erase(core);
+    lock(core, F_UNLCK);
+  }
+
+  std::mutex mutex;  // held for every call
+
+ private:
+  /// @return false if another process holds it.
+  bool lock(int core, short type) noexcept {
+    struct flock range {};
+    range.l_type = type;
+    range.l_whence = SEEK_SET;
+    range.l_start = core;
+    range.l_len = 1;
+    return file_ < 0 || ::fcntl(file_, F_SETLK, &range) == 0 || (errno != EACCES && errno != EAGAIN);
+  }
+
+  std::set<int> cores_;
+  const int file_ = openLockFile();  // never closed: closing it would end the process's locks
+};
+
+Claims& claims() {
+  static Claims instance;
+  return instance;
+}
+
+}  // namespace
+
+CoreClaim::CoreClaim(std::span<const int> cores, std::size_t count) {
+  CoreClaim taken;  // gives back what it has if there are too few
+  taken.cores_.reserve(count);
+  {
+    std::scoped_lock lock(claims().mutex);
+    for (const int core : cores)
+      if (taken.cores_.size() < count && claims().take(core)) taken.cores_.push_back(core);
+  }
+  if (taken.cores_.size() == count) cores_ = std::exchange(taken.cores_, {});
+}
+
+CoreClaim::~CoreClaim() {
+  if (cores_.empty()) return;
+  std::scoped_lock lock(claims().mutex);
+  for (const int core : cores_) claims().giveBack(core);
+}
+
+CoreClaim::CoreClaim(CoreClaim&& other) noexcept : cores_(std::exchange(other.cores_, {})) {}
+
+CoreClaim& CoreClaim::operator=(CoreClaim&& other) noexcept {
+  std::swap(cores_, other.cores_);
+  return *this;
+}
+
+}  // namespace muster

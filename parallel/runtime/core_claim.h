@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace muster {
+
+/// Cores taken for pinned threads, so that no two of them share a core by accident. Other claims leave them
+/// out, in this process and, where they can share a lock file, in other processes of this machine; the claims
+/// of a process end with it. Move-only.
+class CoreClaim {
+ public:
+  CoreClaim() = default;
+  /// Takes the first `count` of `cores` that no other claim holds; none at all if there are fewer.
+  /// Thread-safe.
+  CoreClaim(std::span<const int> cores, std::size_t count);
+  /// Gives the cores back.
+  ~CoreClaim();
+  CoreClaim(CoreClaim&& other) noexcept;
+  CoreClaim& operator=(CoreClaim&& other) noexcept;
+
+  const std::vector<int>& cores() const { return cores_; }
+
+ private:
+  std::vector<int> cores_;
+};
+
+}  // namespace muster

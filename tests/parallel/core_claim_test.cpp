@@ -1,0 +1,111 @@
+#include "muster/parallel/runtime/core_claim.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "muster/parallel/runtime/placement.h"
+#include "tests/support/child_process.h"
+#include "tests/support/skip.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+using Cores = std::vector<int>;
+
+/// Four numbers that no real core has, and no other test that runs at the same time.
+Cores unrealCores() {
+  const int first = 100'000 + 4 * static_cast<int>(::getpid());
+  return {first, first + 1, first + 2, first + 3};
+}
+
+}  // namespace
+
+TEST_CASE("claims share no core, and give theirs back") {
+  const Cores all = unrealCores();
+  std::optional<CoreClaim> first(std::in_place, all, 2);
+  CHECK(first->cores() == Cores{all[0], all[1]});
+  const CoreClaim second(all, 1);
+  CHECK(second.cores() == Cores{all[2]});
+  first.reset();
+  CHECK(CoreClaim(all, 3).cores() == Cores{all[0], all[1], all[3]});
+}
+
+TEST_CASE("a claim that cannot have all its cores has none, and holds up no other") {
+  const Cores all = unrealCores();
+  const CoreClaim first(all, 2);
+  const CoreClaim tooMany(all, 3);
+  CHECK(tooMany.cores().empty());
+  CHECK(CoreClaim(all, 2).cores() == Cores{all[2], all[3]});
+}
+
+TEST_CASE("a claim that is moved goes on in its new place") {
+  const Cores all = unrealCores();
+  CoreClaim first(all, 4), second;
+  second = std::move(first);
+  CHECK(CoreClaim(all, 1).cores().empty());
+  second = CoreClaim();
+  CHECK(CoreClaim(all, 4).cores() == all);
+}
+
+TEST_CASE("another process leaves out what this one has claimed, and its own claims end with it") {
+  const Cores all = unrealCores();
+  std::optional<CoreClaim> held(std::in_place, Cores{all[1]}, 1);
+  const auto freeElsewhere = [&] {
+    return inChild([&] {
+      std::string free;  // core 1 is in the copy of this process.s own list
+      for (const int core : all)
+        if (core != all[1] && !CoreClaim(Cores{core}, 1).cores().empty())
+          free += std::to_string(core - all[0]);
+      return free;
+    });
+  };
+  CHECK(freeElsewhere() == "023");
+  // A child that claims in a process where nothing was claimed before it was forked.
+  int ready[2], done[2];
+  REQUIRE(::pipe(ready) == 0);
+  REQUIRE(::pipe(done) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte = 0;
+    const CoreClaim claim(Cores{all[3]}, 1);
+    [[maybe_unused]] auto moved = ::write(ready[1], &byte, 1);
+    moved = ::read(done[0], &byte, 1);
+    ::_exit(0);
+  }
+  char byte = 0;
+  REQUIRE(::read(ready[0], &byte, 1) == 1);
+  CHECK(CoreClaim(Cores{all[3]}, 1).cores().empty());
+  REQUIRE(::write(done[1], &byte, 1) == 1);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(CoreClaim(Cores{all[3]}, 1).cores() == Cores{all[3]});
+  for (const int end : {ready[0], ready[1], done[0], done[1]}) ::close(end);
+}
+
+TEST_CASE("workers of two wrappers are pinned to different cores, or not pinned") {
+  const auto cores = CpuShare::ofProcess().cores;
+  ToyModel model;
+  const auto build = [&](int workers) {
+    auto builder = ParallelWrapper::Builder(model);
+    return builder.workers(workers).build();
+  };
+  auto first = build(1);
+  if (first.plan().find("pinned to core") == std::string::npos) {
+    MESSAGE("another process has pinned its workers here: " << first.plan());
+    return;
+  }
+  auto second = build(1);
+  CHECK(second.plan() != first.plan());
+  if (cores.size() == 1)
+    CHECK(second.plan().find("not pinned: 1 thread, but other workers are pinned to most of 1 core") !=
+          std::string::npos);
+  // All at once cannot be pinned any more.
+  CHECK(build(static_cast<int>(cores.size())).plan().find("not pinned: ") != std::string::npos);
+}
