@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <thread>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/evaluation/evaluation_run.h"
+#include "muster/parallel/runtime/owner.h"
 #include "muster/parallel/runtime/stall_watch.h"
 #include "muster/parallel/runtime/watched_iterator.h"
 #include "muster/parallel/strategies/averaging.h"
@@ -79,7 +81,10 @@ struct ParallelWrapper::Impl final : Trainer {
   void fit(DataSetIterator& data, std::int64_t epochs);
   std::string plan() const;
 
+  bool running() const { return running_; }
+
   const ParallelOptions options_;
+  const OwnerProcess owner;
 
  private:
   /// While it lives, the wrapper is at work for the thread that made it.
@@ -133,7 +138,7 @@ struct ParallelWrapper::Impl final : Trainer {
   std::int64_t filledMeetings_ = 0;             // meetings of the run that the user's model reflects
   Activity caller_, reading_;
   ReplicaSet replicas_;  // from here on, threads: they end before what they use
-  TaskThread reader_;
+  TaskThread reader_{"the reader"};
   StallWatch watch_;
 };
 
@@ -388,27 +393,38 @@ Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data) {
 
 ParallelWrapper::ParallelWrapper(Model& model, const ParallelOptions& options)
     : impl_(std::make_unique<Impl>(model, options)) {}
-ParallelWrapper::~ParallelWrapper() = default;
+ParallelWrapper::~ParallelWrapper() {
+  abandonInChild(impl_);
+  if (!impl_ || !impl_->running()) return;
+  log(LogLevel::Error,
+      "a ParallelWrapper is destroyed while its fit() or evaluate() runs, perhaps by a listener; its threads "
+      "cannot be ended, so the program ends");
+  std::abort();
+}
 ParallelWrapper::ParallelWrapper(ParallelWrapper&&) noexcept = default;
-ParallelWrapper& ParallelWrapper::operator=(ParallelWrapper&&) noexcept = default;
+ParallelWrapper& ParallelWrapper::operator=(ParallelWrapper&& other) noexcept {
+  ParallelWrapper replaced(std::move(other));
+  std::swap(impl_, replaced.impl_);
+  return *this;
+}
 
 void ParallelWrapper::fit(DataSetIterator& data, std::int64_t epochs) {
-  impl_->fit(data, epochs);
+  usable(impl_, "fit").fit(data, epochs);
 }
 Evaluation ParallelWrapper::evaluate(DataSetIterator& data) {
-  return impl_->evaluate(data);
+  return usable(impl_, "evaluate").evaluate(data);
 }
 void ParallelWrapper::stopFit() noexcept {
-  impl_->stopFit();
+  if (impl_) impl_->stopFit();
 }
 std::vector<WorkerTimes> ParallelWrapper::workerTimes() const {
-  return impl_->workerTimes();
+  return usable(impl_, "workerTimes").workerTimes();
 }
 std::string ParallelWrapper::plan() const {
-  return impl_->plan();
+  return usable(impl_, "plan").plan();
 }
 const ParallelOptions& ParallelWrapper::options() const {
-  return impl_->options_;
+  return usable(impl_, "options").options_;
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include "muster/core/ops/axpy.h"
 #include "muster/parallel/data_parallel/gradient_sum.h"
 #include "muster/parallel/data_parallel/replica.h"
+#include "muster/parallel/runtime/owner.h"
 
 namespace muster {
 namespace {
@@ -20,7 +21,7 @@ void checkOptions(const std::vector<Device>& devices, int dim, const DataParalle
   require(options.threadsPerReplica >= 1 && options.threadsPerReplica <= kMostThreads,
           "data parallel: threadsPerReplica must be between 1 and {}, got {}", kMostThreads,
           options.threadsPerReplica);
-  const auto there = availableDevices();  // what is not fails where a replica starts there
+  const auto there = availableDevices();  // a replica on a missing device fails when it starts
   for (const Device device : devices)
     if (std::ranges::find(there, device) != there.end() && !hasMathMode(device, options.mathMode))
       throw InvalidArgument(
@@ -49,18 +50,19 @@ struct DataParallel::Impl {
   void checkGradOutput(const Tensor& gradOutput) const;
   void forward(const Tensor& input, Tensor& output);
   void backward(const Tensor& gradOutput, Tensor* gradInput);
-  /// The user's model has other parameters or statistics now.
+  /// The user's model has new parameters or statistics.
   void setChanged();
   void takeStatistics();
 
   Model& model;
   const int dim;
+  const OwnerProcess owner;
   Placements placements;
   bool made = false;   // the replicas
   ModelBlocks blocks;  // of the user's model, once they are made
   bool train = true;
   std::int64_t pass = 0;   // of training
-  std::size_t active = 0;  // replicas that took part in the last forward; 0 where there was none
+  std::size_t active = 0;  // replicas that took part in the last forward; 0: there was none
   Shape outputShape;       // of the last forward
   DType outputType = DType::Float32;
   PeerSums sums;                                   // of the replicas in a pass
@@ -118,7 +120,7 @@ void DataParallel::Impl::makeReplicas(const Tensor& input) {
 void DataParallel::Impl::checkInput(const Tensor& input) const {
   if (!input.defined() || input.layout() != Layout::RowMajor || input.shape().rank() <= dim)
     throw InvalidArgument(fmt::format(
-        "data parallel: the input is {}; it must be row-major and have a dimension {} to be cut along",
+        "data parallel: the input is {}; it must be row-major and have a dimension {} to be split along",
         input.toString(), dim));
   if (input.shape()[dim] == 0)
     throw InvalidArgument(
@@ -129,7 +131,7 @@ void DataParallel::Impl::checkInput(const Tensor& input) const {
 void DataParallel::Impl::requireOnCpu(const Tensor& tensor, std::string_view what) {
   if (!tensor.device().isCpu())
     throw InvalidArgument(fmt::format(
-        "data parallel: the {} is {}; it must lie on the CPU, from where each replica takes its part", what,
+        "data parallel: the {} is {}; it must be on the CPU; each replica copies its part from there", what,
         tensor.toString()));
 }
 
@@ -143,7 +145,7 @@ void DataParallel::Impl::checkGradOutput(const Tensor& gradOutput) const {
 }
 
 void DataParallel::Impl::forward(const Tensor& input, Tensor& output) {
-  active = 0;  // a pass that fails leaves nothing for backward
+  active = 0;  // after a failure `backward` is refused
   checkInput(input);
   makeReplicas(input);
   model.context().synchronize();
@@ -203,38 +205,45 @@ DataParallel::DataParallel(Model& model, const std::vector<Device>& devices, int
                            const DataParallelOptions& options)
     : impl_(std::make_unique<Impl>(model, devices, dim, options)) {}
 
-DataParallel::~DataParallel() = default;
+DataParallel::~DataParallel() {
+  abandonInChild(impl_);
+}
 DataParallel::DataParallel(DataParallel&&) noexcept = default;
-DataParallel& DataParallel::operator=(DataParallel&&) noexcept = default;
+DataParallel& DataParallel::operator=(DataParallel&& other) noexcept {
+  DataParallel replaced(std::move(other));
+  std::swap(impl_, replaced.impl_);
+  return *this;
+}
 
 Tensor DataParallel::forward(const Tensor& input) {
   Tensor output;
-  impl_->forward(input, output);
+  usable(impl_, "data parallel").forward(input, output);
   return output;
 }
 
 void DataParallel::forward(const Tensor& input, Tensor& output) {
-  impl_->forward(input, output);
+  usable(impl_, "data parallel").forward(input, output);
 }
 
 Tensor DataParallel::backward(const Tensor& gradOutput) {
   Tensor gradInput;
-  impl_->backward(gradOutput, &gradInput);
+  usable(impl_, "data parallel").backward(gradOutput, &gradInput);
   return gradInput;
 }
 
 void DataParallel::backward(const Tensor& gradOutput, Tensor* gradInput) {
-  impl_->backward(gradOutput, gradInput);
+  usable(impl_, "data parallel").backward(gradOutput, gradInput);
 }
 
 void DataParallel::zeroGradients() {
-  for (auto& block : impl_->model.blocks())
-    if (block.kind == BlockKind::Gradients) setZero(block.values, impl_->model.context());
+  Model& model = usable(impl_, "data parallel").model;
+  for (auto& block : model.blocks())
+    if (block.kind == BlockKind::Gradients) setZero(block.values, model.context());
 }
 
 void DataParallel::updateParameters(double learningRate) {
   require(std::isfinite(learningRate), "data parallel: the learning rate is {}", learningRate);
-  Model& model = impl_->model;
+  Model& model = usable(impl_, "data parallel").model;
   auto& parameters = model.block(BlockKind::Parameters);
   const auto& gradients = model.block(BlockKind::Gradients);
   const ContextScope scope(model.context());
@@ -247,24 +256,26 @@ void DataParallel::updateParameters(double learningRate) {
 }
 
 void DataParallel::syncParameters() {
-  if (!impl_->made) return;
-  impl_->setChanged();
-  runOnAll(impl_->replicas, "could not take the parameters",
-           [&](Replica& replica) { replica.load(impl_->blocks, false); });
+  Impl& impl = usable(impl_, "data parallel");
+  if (!impl.made) return;
+  impl.setChanged();
+  runOnAll(impl.replicas, "could not take the parameters",
+           [&](Replica& replica) { replica.load(impl.blocks, false); });
 }
 
 void DataParallel::training() {
-  impl_->train = true;
+  usable(impl_, "data parallel").train = true;
 }
 
 void DataParallel::evaluate() {
-  impl_->train = false;
+  usable(impl_, "data parallel").train = false;
 }
 
 std::vector<ReplicaShapes> DataParallel::shapes() const {
   std::vector<ReplicaShapes> shapes;
-  for (std::size_t r = 0; r < impl_->active; ++r) {
-    const auto& replica = *impl_->replicas[r];
+  const Impl& impl = usable(impl_, "data parallel");
+  for (std::size_t r = 0; r < impl.active; ++r) {
+    const auto& replica = *impl.replicas[r];
     shapes.push_back({replica.thread.index(), replica.thread.placement().device, replica.input.shape(),
                       replica.output.shape()});
   }

@@ -26,7 +26,11 @@ bool isPeerFailure(const std::exception_ptr& failure) {
 }  // namespace
 
 ReplicaThread::ReplicaThread(std::string_view role, int index, Placement placement, int threads)
-    : role_(role), index_(index), placement_(std::move(placement)), threads_(threads), thread_([this] {
+    : role_(role),
+      index_(index),
+      placement_(std::move(placement)),
+      threads_(threads),
+      thread_(name(), [this] {
         replica_.reset();
         context_.reset();
       }) {}

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "muster/core/base/log.h"
+#include "muster/parallel/runtime/task_thread.h"
 
 namespace muster {
 
@@ -11,7 +12,7 @@ using namespace std::chrono_literals;
 StallWatch::StallWatch(std::vector<Subject> subjects, std::chrono::milliseconds patience)
     : subjects_(std::move(subjects)),
       patience_(patience),
-      thread_([this](const std::stop_token& stop) { loop(stop); }) {}
+      thread_(startThread("the stall watch", [this](const std::stop_token& stop) { loop(stop); })) {}
 
 void StallWatch::setWatched(std::string_view call) {
   std::scoped_lock lock(mutex_);
@@ -28,7 +29,7 @@ void StallWatch::loop(const std::stop_token& stop) {
     if (stop.stop_requested() || now - patience_ < lastReport || !stalled()) continue;
     lastReport = now;
     const auto call = call_;
-    lock.unlock();  // a slow log holds nobody up
+    lock.unlock();  // so that a slow log does not delay setWatched
     report(call);
     lock.lock();
   }
@@ -50,7 +51,7 @@ void StallWatch::report(std::string_view call) const noexcept {
       if (const auto what = activity->describe(); !what.empty())
         text += fmt::format("{}{} is {}", text.empty() ? "" : "; ", name, what);
     logWarning("{} does not move on: {}", call, text);
-  } catch (...) {  // a line is lost rather than the process
+  } catch (...) {  // losing a line is better than ending the process
   }
 }
 

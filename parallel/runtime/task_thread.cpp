@@ -2,11 +2,11 @@
 
 namespace muster {
 
-TaskThread::TaskThread(std::function<void()> atEnd)
-    : thread_([this, atEnd = std::move(atEnd)] {
+TaskThread::TaskThread(std::string_view name, std::function<void()> atEnd)
+    : thread_(startThread(name, [this, atEnd = std::move(atEnd)] {
         while (auto task = tasks_.pop()) (*task)();
         if (atEnd) atEnd();
-      }) {}
+      })) {}
 
 TaskThread::~TaskThread() {
   tasks_.close();

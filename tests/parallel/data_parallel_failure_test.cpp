@@ -64,7 +64,7 @@ TEST_CASE("what cannot be is refused by name") {
   CHECK(refusal([&] { parallel.backward(output); }) == noForward);
   CHECK(refusal([&] { parallel.forward(Tensor()); }) ==
         "data parallel: the input is an undefined tensor; it must be row-major and have a dimension 0 to be "
-        "cut along");
+        "split along");
   CHECK(refusal([&] {
           parallel.forward(Tensor::zeros({0, 2, 3}, DType::Float64));
         }) == "data parallel: the input float64 [0, 2, 3] on cpu is empty along dimension 0");
@@ -88,7 +88,7 @@ TEST_CASE("what cannot be is refused by name") {
         third.forward(randomTensor<double>({4, 2, 3}, 1));
       }) ==
       "data parallel: the input is float64 [4, 2, 3] on cpu; it must be row-major and have a dimension 3 to "
-      "be cut along");
+      "be split along");
 }
 
 TEST_CASE("outputs that cannot be put together are refused") {

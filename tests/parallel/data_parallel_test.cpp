@@ -377,12 +377,12 @@ TEST_CASE("replicas on a GPU multiply as they are told") {
   CHECK(coarse > 1e-4);
 }
 
-TEST_CASE("inputs and gradients that do not lie on the CPU are refused") {
+TEST_CASE("inputs and gradients that are not on the CPU are refused") {
   auto model = smoothChain();
   DataParallel parallel(model, cpus(2), 0, unpinned());
   float place = 0;
   const Tensor elsewhere = Tensor::view(&place, {1, 2, 8, 7}, DType::Float32, Device::cuda(0));
   CHECK(thrown<InvalidArgument>([&] { parallel.forward(elsewhere); }) ==
-        "data parallel: the input is float32 [1, 2, 8, 7] on cuda:0; it must lie on the CPU, from where each "
-        "replica takes its part");
+        "data parallel: the input is float32 [1, 2, 8, 7] on cuda:0; it must be on the CPU; each replica "
+        "copies its part from there");
 }

@@ -14,7 +14,7 @@ using namespace muster;
 TEST_CASE("tasks run in order, on one thread, and more of them than the queue holds") {
   std::vector<int> order;
   std::vector<std::thread::id> threads;
-  TaskThread thread;
+  TaskThread thread("a test");
   Tasks tasks;
   for (int i = 0; i < 50; ++i)
     tasks.add(thread, [&, i] {
@@ -32,7 +32,7 @@ TEST_CASE("tasks run in order, on one thread, and more of them than the queue ho
 }
 
 TEST_CASE("what a task throws comes out at its end, and the next task runs") {
-  TaskThread thread;
+  TaskThread thread("a test");
   Tasks tasks;
   tasks.add(thread, [] { throw std::runtime_error("boom"); });
   tasks.add(thread, [] {});
@@ -48,7 +48,7 @@ TEST_CASE("at the end, tasks that were started still run, then the last action, 
   std::thread::id ran, ended;
   Tasks tasks;
   {
-    TaskThread thread([&] {
+    TaskThread thread("a test", [&] {
       done.push_back("end");
       ended = std::this_thread::get_id();
     });
@@ -64,7 +64,7 @@ TEST_CASE("at the end, tasks that were started still run, then the last action, 
 }
 
 TEST_CASE("tasks that were never started do not run, and nobody waits for them") {
-  TaskThread thread;
+  TaskThread thread("a test");
   bool ran = false;
   {
     Tasks tasks;
@@ -74,7 +74,7 @@ TEST_CASE("tasks that were never started do not run, and nobody waits for them")
 }
 
 TEST_CASE("tasks that were started are waited for when an exception passes") {
-  TaskThread first, second;
+  TaskThread first("a test"), second("a test");
   std::atomic<bool> done{false};
   try {
     Tasks tasks;
