@@ -76,6 +76,11 @@ def pool(x, kernel, stride, padding, maximum):
     return y
 
 
+def pool_steps(x, kernel, stride, padding, maximum):
+    steps = x.transpose(0, 2, 1)[:, :, np.newaxis]
+    return pool(steps, (1, kernel), (1, stride), (0, padding), maximum)[:, :, 0].transpose(0, 2, 1)
+
+
 def real_steps(mask, n, steps):
     return [t for t in range(steps) if mask is None or mask[n][t]]
 
@@ -242,6 +247,9 @@ print_layer("avgpool2d", lambda x, p: pool(x, (2, 2), (2, 2), (0, 0), False), im
 print_layer("avgpool2d, padding", lambda x, p: pool(x, (3, 2), (1, 2), (1, 1), False), image)
 print_layer("globalpool2d, max", lambda x, p: x.max(axis=(2, 3), keepdims=True), image)
 print_layer("globalpool2d, average", lambda x, p: x.mean(axis=(2, 3), keepdims=True), image)
+for name, maximum in (("maxpool1d", True), ("avgpool1d", False)):
+    print_layer(name, lambda x, p: pool_steps(x, 2, 2, 0, maximum), sequence)
+    print_layer(name + ", padding", lambda x, p: pool_steps(x, 3, 1, 1, maximum), sequence)
 for name, mask in MASKS.items():
     print_layer("embedding" + name, lambda x, p: embedding(x, p, mask), indices, {"weight": (5, 2)})
     print_layer("laststep" + name, lambda x, p: last_step(x, p, mask), sequence)

@@ -8,10 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "muster/core/base/error.h"
+#include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/ops/reorder.h"
+#include "tests/core/nn/batches.h"
 #include "tests/support/arrays.h"
+#include "tests/support/thrown.h"
 
 // Layers, and how a network ends, against values from a float64 script: outputs, gradients, and the order,
 // names and shapes of parameters. Grouped convolutions and their relatives are in convolution_layers_test,
@@ -201,6 +205,40 @@ TEST_CASE("pooling against values from a float64 script") {
   checkImages("avgpool2d, padding", AveragePool2d{.kernel = {3, 2}, .stride = {1, 2}, .padding = {1, 1}});
   checkImages("globalpool2d, max", GlobalPool2d{.kind = PoolKind::Max});
   checkImages("globalpool2d, average", GlobalPool2d{});
+}
+
+TEST_CASE("pooling along sequences against values from a float64 script, and refused sizes") {
+  const Tensor x = tensorOf({3, 4, 2}, 0);
+  check("maxpool1d", MaxPool1d{}, x);
+  check("maxpool1d, padding", MaxPool1d{.kernel = 3, .stride = 1, .padding = 1}, x);
+  check("avgpool1d", AveragePool1d{}, x);
+  check("avgpool1d, padding", AveragePool1d{.kernel = 3, .stride = 1, .padding = 1}, x);
+
+  CHECK(MaxPool1d{.kernel = 3}.outputShape({7, 2}) == Shape{2, 2});
+  const auto refusal = [](const MaxPool1d& layer, const Shape& input) {
+    return test::thrown<InvalidArgument>([&] {
+      layer.validate();
+      layer.outputShape(input);
+    });
+  };
+  CHECK(refusal({}, {4}) == "maxpool1d: expected a sequence [T, F] of at least one step, got [4]");
+  CHECK(refusal({.kernel = 5}, {4, 2}) == "maxpool1d: a kernel of 5 does not fit 4 steps with padding 0");
+  CHECK(refusal({.padding = 2}, {4, 2}) ==
+        "maxpool1d: padding must be between 0 and half the kernel, got 2 with kernel 2");
+}
+
+TEST_CASE("gradients of pooling along sequences, and their place in files") {
+  const MultiLayerConfiguration configuration{
+      .seed = 7,
+      .inputShape = {9, 3},
+      .layers = {Dense{.units = 4, .activation = Activation::Tanh, .perStep = true},
+                 MaxPool1d{.kernel = 3, .stride = 2, .padding = 1}, Conv1d{.outChannels = 5, .kernel = 2},
+                 AveragePool1d{}, Output{.classes = 3}}};
+  MultiLayerNetwork model(MultiLayerConfiguration::fromJson(configuration.toJson()));
+  CHECK(model.toJson() == configuration.toJson());
+  model.init();
+  const auto result = checkGradients(model, test::classBatch({9, 3}, 5, 3, 4));
+  CHECK_MESSAGE(result.passed, result.toString());
 }
 
 TEST_CASE("layers over time against values from a float64 script, with masks") {

@@ -1,0 +1,92 @@
+#include "muster/core/nn/layers/pool1d.h"
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/layers/function_program.h"
+#include "muster/core/nn/layers/sequence.h"
+#include "muster/core/ops/pool2d.h"
+
+namespace muster {
+namespace {
+
+/// @param input  of a batch.
+template <typename Pool>
+Pool2dShape planShape(PoolKind kind, const Pool& layer, const Shape& input) {
+  requireSequenceInput(Pool::kType, input.dropFirst());
+  require(layer.kernel <= input[1] + 2 * layer.padding,
+          "{}: a kernel of {} does not fit {} steps with padding {}", Pool::kType, layer.kernel, input[1],
+          layer.padding);
+  return {.kind = kind,
+          .batch = input[0],
+          .channels = input[2],
+          .height = 1,
+          .width = input[1],
+          .kernel = {1, layer.kernel},
+          .stride = {1, layer.stride == 0 ? layer.kernel : layer.stride},
+          .padding = {0, layer.padding}};
+}
+
+/// Pooling of images, run on sequences.
+std::unique_ptr<ModuleProgram> compilePool(const Pool2dShape& shape, Context& context) {
+  const std::shared_ptr<Pool2dPlan> plan = planPool2d(shape, Layout::ChannelsLast, context);
+  return functionProgram(
+      Layout::RowMajor,
+      [plan](const Tensor& x, Tensor& y) {
+        Tensor output = sequenceAsImage(y);
+        plan->forward(sequenceAsImage(x), output);
+      },
+      [plan](const Tensor& gradY, Tensor& gradX) {
+        Tensor gradInput = sequenceAsImage(gradX);
+        plan->backward(sequenceAsImage(gradY), gradInput);
+      });
+}
+
+Shape outputOf(const Pool2dShape& shape) {
+  return {shape.output()[3], shape.channels};
+}
+
+template <typename Pool>
+void visit(Pool& layer, Fields& f) {
+  f.field("name", layer.name);
+  f.field("kernel", layer.kernel);
+  f.field("stride", layer.stride);
+  f.field("padding", layer.padding);
+}
+
+template <typename Pool>
+void check(const Pool& layer) {
+  require(layer.kernel >= 1, "{}: kernel must be at least 1, got {}", Pool::kType, layer.kernel);
+  require(layer.stride >= 0, "{}: stride cannot be negative, got {}", Pool::kType, layer.stride);
+  require(layer.padding >= 0 && 2 * layer.padding <= layer.kernel,
+          "{}: padding must be between 0 and half the kernel, got {} with kernel {}", Pool::kType,
+          layer.padding, layer.kernel);
+}
+
+}  // namespace
+
+Shape MaxPool1d::outputShape(const Shape& input) const {
+  return outputOf(planShape(PoolKind::Max, *this, input.prepend(1)));
+}
+std::unique_ptr<ModuleProgram> MaxPool1d::compile(const ModuleBinding& binding, Context& context) const {
+  return compilePool(planShape(PoolKind::Max, *this, binding.input()), context);
+}
+void MaxPool1d::fields(Fields& f) {
+  visit(*this, f);
+}
+void MaxPool1d::validate() const {
+  check(*this);
+}
+
+Shape AveragePool1d::outputShape(const Shape& input) const {
+  return outputOf(planShape(PoolKind::Average, *this, input.prepend(1)));
+}
+std::unique_ptr<ModuleProgram> AveragePool1d::compile(const ModuleBinding& binding, Context& context) const {
+  return compilePool(planShape(PoolKind::Average, *this, binding.input()), context);
+}
+void AveragePool1d::fields(Fields& f) {
+  visit(*this, f);
+}
+void AveragePool1d::validate() const {
+  check(*this);
+}
+
+}  // namespace muster
