@@ -11,24 +11,7 @@ namespace {
 
 constexpr int kMostWorkers = 1024;
 constexpr int kMostWorkersOnGpu = 32;  // as many as one kernel merges
-constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
 constexpr std::int64_t kMostPrefetched = 1 << 20;
-
-/// Options that mean something with averaging only.
-void requireNoAveragingOptions(const ParallelOptions& o) {
-  const std::string_view mode = o.trainingMode == TrainingMode::SynchronousGradients
-                                    ? "with synchronous gradients workers meet every iteration"
-                                    : "with shared gradients workers meet every iteration";
-  require(o.averagingFrequency == 1, "averagingFrequency({}): {}, so it must be 1", o.averagingFrequency,
-          mode);
-  require(o.synchronousUntil == 0, "synchronousUntil({}): {} for ever, so it has no meaning",
-          o.synchronousUntil, mode);
-  require(!o.measureDivergence, "measureDivergence(true): {}, and their parameters stay equal, bit for bit",
-          mode);
-  if (o.trainingMode == TrainingMode::SynchronousGradients)
-    require(o.averageUpdaters,
-            "averageUpdaters(false): with synchronous gradients the updaters' states are equal anyway");
-}
 
 /// As in "cpu, cuda:0".
 std::string namesOf(const std::vector<Device>& devices) {
@@ -79,27 +62,27 @@ Builder& Builder::workers(int count) {
 }
 
 Builder& Builder::trainingMode(TrainingMode mode) {
-  options_.trainingMode = mode;
+  trainingMode_ = mode;
   return *this;
 }
 
 Builder& Builder::synchronousUntil(std::int64_t iteration) {
-  options_.synchronousUntil = iteration;
+  synchronousUntil_ = iteration;
   return *this;
 }
 
 Builder& Builder::measureDivergence(bool measure) {
-  options_.measureDivergence = measure;
+  measureDivergence_ = measure;
   return *this;
 }
 
 Builder& Builder::averagingFrequency(std::int64_t iterations) {
-  options_.averagingFrequency = iterations;
+  averagingFrequency_ = iterations;
   return *this;
 }
 
 Builder& Builder::averageUpdaters(bool average) {
-  options_.averageUpdaters = average;
+  averageUpdaters_ = average;
   return *this;
 }
 
@@ -133,9 +116,8 @@ Builder& Builder::pinThreads(bool pin) {
   return *this;
 }
 
-Builder& Builder::sharedGradients(SharedGradientsOptions options) {
-  options_.sharedGradients = std::move(options);
-  sharedGradientsSet_ = true;
+Builder& Builder::sharedGradients(SharedGradients options) {
+  sharedGradients_ = std::move(options);
   return *this;
 }
 
@@ -149,22 +131,58 @@ Builder& Builder::internals(const detail::Internals& internals) {
   return *this;
 }
 
+AnyStrategy Builder::averaging() const {
+  return Averaging{
+      .frequency = averagingFrequency_.value_or(1),
+      .updaterState = averageUpdaters_.value_or(true) ? UpdaterState::Average : UpdaterState::Keep,
+      .synchronousUntil = synchronousUntil_.value_or(0),
+      .measureDivergence = measureDivergence_.value_or(false)};
+}
+
+AnyStrategy Builder::resolveStrategy() const {
+  if (strategy_) {
+    const auto refuse = [](bool given, std::string_view option) {
+      require(!given, "{}: the strategy has that among its own options; give it in strategy(...)", option);
+    };
+    refuse(trainingMode_.has_value(), "trainingMode");
+    refuse(averagingFrequency_.has_value(), "averagingFrequency");
+    refuse(synchronousUntil_.has_value(), "synchronousUntil");
+    refuse(averageUpdaters_.has_value(), "averageUpdaters");
+    refuse(measureDivergence_.has_value(), "measureDivergence");
+    refuse(sharedGradients_.has_value(), "sharedGradients");
+    return *strategy_;
+  }
+  const TrainingMode mode = trainingMode_.value_or(TrainingMode::Averaging);
+  if (mode == TrainingMode::SharedGradients) {
+    refuseAveragingOptions("with shared gradients workers are merged every iteration");
+    SharedGradients options = sharedGradients_.value_or(SharedGradients{});
+    if (averageUpdaters_ == false) options.updaterState = UpdaterState::Keep;
+    return options;
+  }
+  require(!sharedGradients_, "sharedGradients: these options need TrainingMode::SharedGradients");
+  if (mode == TrainingMode::Averaging) return averaging();
+  require(mode == TrainingMode::SynchronousGradients, "trainingMode: there is no mode {}",
+          static_cast<int>(mode));
+  refuseAveragingOptions("with synchronous gradients workers are merged every iteration");
+  require(averageUpdaters_.value_or(true),
+          "averageUpdaters(false): with synchronous gradients the updaters' states are equal anyway");
+  return SynchronousGradients{};
+}
+
+void Builder::refuseAveragingOptions(std::string_view reason) const {
+  const auto frequency = averagingFrequency_.value_or(1), until = synchronousUntil_.value_or(0);
+  require(frequency == 1, "averagingFrequency({}): {}, so it must be 1", frequency, reason);
+  require(until == 0, "synchronousUntil({}): {} for ever, so it has no meaning", until, reason);
+  require(!measureDivergence_.value_or(false),
+          "measureDivergence(true): {}, and their parameters stay equal, bit for bit", reason);
+}
+
 ParallelWrapper Builder::build() {
   const auto& o = options_;
   require(o.workers >= 1 && o.workers <= kMostWorkers, "workers must be between 1 and {}, got {}",
           kMostWorkers, o.workers);
-  require(o.averagingFrequency >= 1, "averagingFrequency must be at least 1, got {}", o.averagingFrequency);
-  require(o.averagingFrequency <= kMostIterations, "averagingFrequency must be at most {}, got {}",
-          kMostIterations, o.averagingFrequency);
-  require(o.trainingMode == TrainingMode::Averaging || o.trainingMode == TrainingMode::SynchronousGradients ||
-              o.trainingMode == TrainingMode::SharedGradients,
-          "trainingMode: there is no mode {}", static_cast<int>(o.trainingMode));
-  require(o.synchronousUntil >= 0, "synchronousUntil cannot be negative, got {}", o.synchronousUntil);
-  if (o.trainingMode != TrainingMode::Averaging) requireNoAveragingOptions(o);
-  if (o.trainingMode == TrainingMode::SharedGradients)
-    o.sharedGradients.validate();
-  else
-    require(!sharedGradientsSet_, "sharedGradients: these options need TrainingMode::SharedGradients");
+  options_.strategy = resolveStrategy();
+  o.strategy.validate();
   require(o.prefetchBuffer >= 0 && o.prefetchBuffer <= kMostPrefetched,
           "prefetchBuffer must be between 0 and {} batches, got {}", kMostPrefetched, o.prefetchBuffer);
   require(o.threadsPerWorker >= 1 && o.threadsPerWorker <= kMostWorkers,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <limits>
+#include <stop_token>
 #include <thread>
 
 #include "muster/core/base/error.h"
@@ -12,16 +14,12 @@
 #include "muster/parallel/runtime/owner.h"
 #include "muster/parallel/runtime/stall_watch.h"
 #include "muster/parallel/runtime/watched_iterator.h"
-#include "muster/parallel/strategies/averaging.h"
-#include "muster/parallel/strategies/shared_gradients.h"
-#include "muster/parallel/strategies/synchronous_gradients.h"
-#include "muster/parallel/training/dispatcher.h"
-#include "muster/parallel/training/replica_set.h"
+#include "muster/parallel/training/fit_call.h"
 
 namespace muster {
 namespace {
 
-/// About as long as a step of a small network takes on a GPU: what workers that share one come apart by.
+/// About as long as a step of a small network takes on a GPU: by so much workers that share one drift apart.
 constexpr std::chrono::microseconds kPatience{200};
 
 /// What `reportScoreAfterAveraging(true)` adds.
@@ -33,16 +31,6 @@ class ReportListener final : public Listener {
   }
 };
 
-std::optional<std::int64_t> batchesPerEpoch(const DataSetIterator& data) {
-  try {
-    return data.batchesPerEpoch();
-  } catch (...) {
-    const auto cause = std::current_exception();
-    throw TrainingError(fmt::format("the data iterator failed to tell its size: {}", describe(cause)), -1,
-                        cause);
-  }
-}
-
 detail::Internals internalsOf(const ParallelOptions& options) {
   return options.internals ? *options.internals : detail::Internals{};
 }
@@ -52,17 +40,16 @@ Placements place(const ParallelOptions& options) {
                        options.mathMode);
 }
 
-std::unique_ptr<Strategy> makeStrategy(const ParallelOptions& options) {
-  switch (options.trainingMode) {
-    case TrainingMode::SynchronousGradients:
-      return std::make_unique<SynchronousGradients>();
-    case TrainingMode::SharedGradients:
-      return std::make_unique<SharedGradients>(options.sharedGradients);
-    case TrainingMode::Averaging:
-      break;
-  }
-  return std::make_unique<PeriodicAveraging>(options.averagingFrequency, options.synchronousUntil,
-                                             options.measureDivergence);
+Listeners withReport(Listeners listeners, bool report) {
+  if (report) listeners.push_back(std::make_shared<ReportListener>());
+  return listeners;
+}
+
+/// As long as it will be once the training has gone on for long.
+std::int64_t iterationsInRound(const ParallelOptions& options) {
+  return options.strategy.make()
+      ->plan({.workers = options.workers, .iteration = std::numeric_limits<std::int64_t>::max()})
+      .iterations;
 }
 
 }  // namespace
@@ -75,10 +62,9 @@ struct ParallelWrapper::Impl final : Trainer {
   int workers() const override { return options_.workers; }
   void stopFit() override { stop_ = true; }
   std::vector<WorkerTimes> workerTimes() const override { return replicas_.times(); }
-
   Evaluation evaluate(DataSetIterator& data) override;
 
-  void fit(DataSetIterator& data, std::int64_t epochs);
+  void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);
   std::string plan() const;
 
   bool running() const { return running_; }
@@ -92,50 +78,20 @@ struct ParallelWrapper::Impl final : Trainer {
 
   bool prepareModel(DataSetIterator& data, std::int64_t epoch);
   void prepareReplicas(DataSetIterator& data);
-  void run(DataSetIterator& data, std::int64_t epochs);
-  void train(FitRun& run, DataSetIterator& data, std::int64_t epochs);
-  void coordinate(FitRun& run, std::int64_t epochs);
-  bool joinMeeting(const FitRun& run, std::int64_t lastEpoch);
-  void fillModel(const FitRun& run);
-  void fillAtEnd(FitRun& run);
   bool inListener() const;
   Evaluation evaluateOnWorkers(DataSetIterator& data);
   std::vector<StallWatch::Subject> everybody() const;
-  Listeners listenersOf(ListenerScope scope) const;
-
-  /// One listener's call, on the thread that called `fit()`.
-  template <typename Call>
-  void tell(Listener& listener, Call call) {
-    caller_.set(Activity::Kind::InListener);
-    call(listener);
-    caller_.set(Activity::Kind::WaitingForWorkers);
-  }
-  template <typename Call>
-  void tellAll(Call call) {
-    for (const auto& listener : all_) tell(*listener, call);
-  }
-  /// As `tellAll`; the first exception becomes the run's failure. @return false if there was one.
-  template <typename Call>
-  bool tellAll(FitRun& run, std::string_view when, Call call) {
-    try {
-      tellAll(call);
-      return true;
-    } catch (...) {
-      run.fail(-1, std::current_exception(), [&] { return fmt::format("a listener failed at {}", when); });
-      return false;
-    }
-  }
 
   Model& model_;
-  Listeners all_;  // the user's and our own
+  const Listeners listeners_;  // the user's and our own
   const std::unique_ptr<Strategy> strategy_;
+  const std::int64_t batchesInRound_;
   const Placements placements_;
   std::vector<std::unique_ptr<Batch>> batches_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> running_{false};
   std::atomic<std::thread::id> callersThread_;  // of the call that is running
-  FitRun* inMeeting_ = nullptr;                 // the coordinator has joined a meeting of it: no worker runs
-  std::int64_t filledMeetings_ = 0;             // meetings of the run that the user's model reflects
+  FitCall* fit_ = nullptr;                      // that call, if it is a fit; its thread only
   Activity caller_, reading_;
   ReplicaSet replicas_;  // from here on, threads: they end before what they use
   TaskThread reader_{"the reader"};
@@ -145,13 +101,12 @@ struct ParallelWrapper::Impl final : Trainer {
 ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
     : options_(std::move(options)),
       model_(model),
-      all_(options_.listeners),
-      strategy_(makeStrategy(options_)),
+      listeners_(withReport(options_.listeners, options_.reportScoreAfterAveraging)),
+      strategy_(options_.strategy.make()),
+      batchesInRound_(iterationsInRound(options_) * options_.workers),
       placements_(place(options_)),
-      replicas_(model, placements_.workers, options_.threadsPerWorker, options_.averageUpdaters,
-                strategy_->localWork(), internalsOf(options_)),
+      replicas_(model, placements_.workers, options_.threadsPerWorker, *strategy_, internalsOf(options_)),
       watch_(everybody(), internalsOf(options_).stallPatience) {
-  if (options_.reportScoreAfterAveraging) all_.push_back(std::make_shared<ReportListener>());
   for (std::int64_t i = 0; i < options_.prefetchBuffer + options_.workers; ++i)
     batches_.push_back(std::make_unique<Batch>());
 }
@@ -164,23 +119,15 @@ std::vector<StallWatch::Subject> ParallelWrapper::Impl::everybody() const {
 }
 
 std::string ParallelWrapper::Impl::plan() const {
-  const auto batches = options_.averagingFrequency * options_.workers;
   const auto merging = replicas_.merging();
   return fmt::format("{}, {}{}{}: {} batch{} a round", describe(placements_, options_.threadsPerWorker),
-                     strategy_->describe(), merging.empty() ? "" : ", ", merging, batches,
-                     batches == 1 ? "" : "es");
+                     strategy_->describe(), merging.empty() ? "" : ", ", merging, batchesInRound_,
+                     batchesInRound_ == 1 ? "" : "es");
 }
 
 Model& ParallelWrapper::Impl::model() {
-  if (inMeeting_) fillModel(*inMeeting_);
+  if (fit_ && fit_->atRoundEnd()) fit_->fillModel();
   return model_;
-}
-
-Listeners ParallelWrapper::Impl::listenersOf(ListenerScope scope) const {
-  Listeners some;
-  for (const auto& listener : all_)
-    if (listener->scope() == scope) some.push_back(listener);
-  return some;
 }
 
 class ParallelWrapper::Impl::Call {
@@ -199,16 +146,33 @@ class ParallelWrapper::Impl::Call {
   Impl& wrapper_;
 };
 
-void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs) {
+void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) {
   require(epochs >= 0, "fit: epochs cannot be negative, got {}", epochs);
   require(!running_.exchange(true),
           "fit: it is already running; a listener or another thread called it again");
   const Call call(*this);
   stop_ = false;
+  const std::stop_callback stopWhenAsked(stop, [this] { stop_ = true; });
   const StallWatch::Shift shift(watch_, "fit()");
   for (const auto& worker : replicas_.workers()) worker->resetTimes();
   if (epochs > 0) prepareReplicas(data);
-  run(data, epochs);
+  FitCall fit({.trainer = *this,
+               .model = model_,
+               .replicas = replicas_,
+               .strategy = *strategy_,
+               .batches = batches_,
+               .listeners = listeners_,
+               .reader = reader_,
+               .stop = stop_,
+               .caller = caller_,
+               .reading = reading_,
+               .patience = placements_.coresToSpare ? kPatience : std::chrono::nanoseconds(0)});
+  fit_ = &fit;
+  struct NoFit {
+    FitCall*& fit;
+    ~NoFit() { fit = nullptr; }
+  } noFit{fit_};
+  fit.run(data, epochs);
 }
 
 /// @return false if there is no batch to prepare it for.
@@ -237,117 +201,9 @@ void ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data) {
     replicas_.make();
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
-  replicas_.spread();
+  replicas_.load();
   strategy_->begin(replicas_.exchange());
   replicas_.setTrained(true);
-}
-
-void ParallelWrapper::Impl::run(DataSetIterator& data, std::int64_t epochs) {
-  FitRun run(options_.workers, batches_, *strategy_, stop_, !listenersOf(ListenerScope::Merged).empty(),
-             model_.iteration(), model_.epoch(), replicas_.made() ? &replicas_.exchange() : nullptr,
-             placements_.coresToSpare ? kPatience : std::chrono::nanoseconds(0));
-  filledMeetings_ = 0;
-  const FitEvent start{*this, model_.epoch(), epochs, batchesPerEpoch(data)};
-  const EpochEvent firstEpoch{*this, model_.epoch(), model_.iteration(), 0, 0};
-  if (tellAll(run, "the start", [&](Listener& l) { l.onFitStart(start); }) && epochs > 0 &&
-      tellAll(run, "the start of an epoch", [&](Listener& l) { l.onEpochStart(firstEpoch); }))
-    train(run, data, epochs);
-  if (run.failed())
-    replicas_.setTrained(false);  // their state may be anything: it comes from the model again
-  fillAtEnd(run);
-  for (const auto& listener : all_) try {  // each hears of the end, whatever the others do
-      tell(*listener, [&](Listener& l) { l.onFitEnd(*this); });
-    } catch (...) {
-      run.fail(-1, std::current_exception(), [] { return "a listener failed at the end"; });
-    }
-  run.rethrow();
-}
-
-void ParallelWrapper::Impl::train(FitRun& run, DataSetIterator& data, std::int64_t epochs) {
-  WorkerListeners workerListeners{*this, listenersOf(ListenerScope::Worker), {}};
-  Tasks tasks;
-  try {
-    for (const auto& worker : replicas_.workers())
-      worker->train(tasks, run, epochs, replicas_.exchange(), workerListeners);
-    tasks.add(reader_, [&run, &data, workers = options_.workers, epochs, &activity = reading_] {
-      dispatch(run, data, workers, epochs, activity);
-    });
-    tasks.start();
-    coordinate(run, epochs);
-  } catch (...) {
-    run.fail(-1, std::current_exception(), [] { return "the workers could not be started"; });
-  }
-  tasks.wait();
-}
-
-void ParallelWrapper::Impl::coordinate(FitRun& run, std::int64_t epochs) {
-  const std::int64_t lastEpoch = run.firstEpoch() + epochs - 1;
-  bool more = true;
-  caller_.set(Activity::Kind::WaitingForWorkers);
-  while (more && run.awaitMeeting()) {
-    inMeeting_ = &run;
-    try {
-      more = joinMeeting(run, lastEpoch);
-    } catch (...) {
-      run.fail(-1, std::current_exception(),
-               [&] { return fmt::format("a listener failed after iteration {}", run.meeting().iteration); });
-    }
-    inMeeting_ = nullptr;
-    run.resume();
-  }
-  run.closeQueues();  // after a stop, batches that nobody will take may be under way
-}
-
-bool ParallelWrapper::Impl::joinMeeting(const FitRun& run, std::int64_t lastEpoch) {
-  const auto& meeting = run.meeting();
-  if (meeting.merging) {
-    const MergeEvent event{.trainer = *this,
-                           .epoch = meeting.epoch,
-                           .iteration = meeting.iteration,
-                           .batchesInEpoch = meeting.batchesInEpoch,
-                           .examples = meeting.examples,
-                           .score = meeting.score,
-                           .mergeTime = run.mergeTime(),
-                           .bytes = run.exchangedBytes(),
-                           .divergence = run.divergence()};
-    for (const auto& listener : all_)
-      if (listener->scope() == ListenerScope::Merged) tell(*listener, [&](Listener& l) { l.onMerge(event); });
-  }
-  if (meeting.verdict != Verdict::EpochOver) return meeting.verdict != Verdict::Stop;
-  EpochEvent event{*this, meeting.epoch, meeting.iteration, 0, meeting.examplesInEpoch};
-  if (meeting.weightInEpoch > 0) event.score = meeting.scoreSumInEpoch / meeting.weightInEpoch;
-  tellAll([&](Listener& l) { l.onEpochEnd(event); });
-  if (meeting.epoch == lastEpoch) return false;
-  const EpochEvent next{*this, meeting.epoch + 1, meeting.iteration, 0, 0};
-  // After a stop the workers hold one more meeting, but no epoch begins.
-  if (!stop_) tellAll([&](Listener& l) { l.onEpochStart(next); });
-  return true;
-}
-
-void ParallelWrapper::Impl::fillModel(const FitRun& run) {
-  if (filledMeetings_ == run.settledMeetings()) return;
-  const auto& meeting = run.settledMeeting();
-  const bool filled = replicas_.fill();
-  filledMeetings_ = run.settledMeetings();
-  if (!filled) return;
-  model_.setCounters(meeting.iteration, meeting.epoch + (meeting.verdict == Verdict::EpochOver ? 1 : 0));
-  if (meeting.merges > 0) model_.setScore(meeting.score);
-}
-
-/// A lost device takes what was merged last with it, and is then mostly why the training has failed.
-void ParallelWrapper::Impl::fillAtEnd(FitRun& run) {
-  try {
-    fillModel(run);
-  } catch (...) {
-    const auto cause = std::current_exception();
-    replicas_.setTrained(false);  // first: below, memory may run out
-    constexpr std::string_view what = "the model could not be filled with what was merged last";
-    if (run.failed()) try {
-        logWarning("{}, and keeps what it had before: {}", what, describe(cause));
-      } catch (...) {  // no memory for the line: it is lost, and listeners still hear of the end
-      }
-    run.fail(-1, cause, [&] { return what; });
-  }
 }
 
 /// Whether this is a listener's call on the thread that called `fit()`: then no worker runs.
@@ -372,7 +228,7 @@ Evaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data) {
 }
 
 Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data) {
-  model_.block(BlockKind::Parameters);  // throws where the model is not initialised
+  model_.block(BlockKind::Parameters);  // throws if the model is not initialised
   if (!replicas_.made()) {
     require(prepareModel(data, 0), "evaluate: the data set has no batches");
     caller_.set(Activity::Kind::WaitingForWorkers);
@@ -382,12 +238,13 @@ Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data) {
   // full of data that was read ahead, and an iterator may have put its own memory into a batch.
   const auto ahead = std::min<std::int64_t>(options_.prefetchBuffer, options_.workers);
   EvaluationRun evaluation(model(), replicas_.threads(), ahead);
-  if (!inMeeting_) return evaluation.evaluate(data, caller_);
-  if (!inMeeting_->beginErrand([&](int worker) { evaluation.work(worker); }))
-    throw Error("evaluate: the training has failed meanwhile, and its workers have left");
-  evaluation.deal(data, caller_);
-  evaluation.awaitWork();
-  inMeeting_->endErrand();
+  if (!fit_ || !fit_->atRoundEnd()) return evaluation.evaluate(data, caller_);
+  const bool done = fit_->runOnWorkers([&](int worker) { evaluation.work(worker); },
+                                       [&] {
+                                         evaluation.deal(data, caller_);
+                                         evaluation.awaitWork();
+                                       });
+  if (!done) throw Error("evaluate: the training has failed meanwhile, and its workers have left");
   return evaluation.result();
 }
 
@@ -409,7 +266,10 @@ ParallelWrapper& ParallelWrapper::operator=(ParallelWrapper&& other) noexcept {
 }
 
 void ParallelWrapper::fit(DataSetIterator& data, std::int64_t epochs) {
-  usable(impl_, "fit").fit(data, epochs);
+  usable(impl_, "fit").fit(data, epochs, {});
+}
+void ParallelWrapper::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) {
+  usable(impl_, "fit").fit(data, epochs, stop);
 }
 Evaluation ParallelWrapper::evaluate(DataSetIterator& data) {
   return usable(impl_, "evaluate").evaluate(data);

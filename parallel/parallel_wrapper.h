@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,10 @@
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/model.h"
-#include "muster/parallel/strategies/threshold_rule.h"
+#include "muster/parallel/strategies/any_strategy.h"
+#include "muster/parallel/strategies/averaging.h"
+#include "muster/parallel/strategies/shared_gradients.h"
+#include "muster/parallel/strategies/synchronous_gradients.h"
 #include "muster/parallel/training_mode.h"
 
 namespace muster {
@@ -18,17 +22,12 @@ namespace detail {
 struct Internals;
 }
 
-/// Everything that a ParallelWrapper can be told, as the Builder collects it.
+/// The options of a ParallelWrapper, as the Builder has resolved them.
 struct ParallelOptions {
   int workers = 1;
-  TrainingMode trainingMode = TrainingMode::Averaging;
-  std::int64_t averagingFrequency = 1;
-  std::int64_t synchronousUntil = 0;
-  bool averageUpdaters = true;
+  AnyStrategy strategy = Averaging{};
   std::int64_t prefetchBuffer = 16;
   bool reportScoreAfterAveraging = false;
-  bool measureDivergence = false;
-  SharedGradientsOptions sharedGradients = {};
   std::vector<Device> devices = {Device::cpu()};
   std::optional<MathMode> mathMode = {};
   int threadsPerWorker = 1;
@@ -78,6 +77,9 @@ class ParallelWrapper {
   ///         idle, and the wrapper can be used again. Where a GPU is lost, so is what was merged there: the
   ///         model keeps what it had at the start or a listener has looked at since.
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
+  /// As above, and ends like `stopFit` once `stop` is requested: also if that was before the call, so the
+  /// request cannot be lost.
+  void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);
 
   /// Evaluates the user's model with all workers: batch b goes to worker b mod W, and the counts are those of
   /// `evaluate(model, data)`, whatever the number of workers. Replicas take the model's state for as long as
@@ -119,24 +121,36 @@ class ParallelWrapper::Builder {
 
   /// Threads, each with a replica. Default: 1 on the CPU. 1 to 1024.
   Builder& workers(int count);
-  /// How workers learn from each other. Default: averaging.
+  /// When and by which rule workers learn from each other: `Averaging{.frequency = 3}`,
+  /// `SynchronousGradients{}`, `SharedGradients{...}`, or an option struct of one's own (see
+  /// StrategyOptions). Default: averaging every iteration.
+  template <StrategyOptions T>
+  Builder& strategy(T options) {
+    strategy_.emplace(std::move(options));
+    return *this;
+  }
+
+  // Other words for `strategy(...)`, not to be mixed with it.
+
+  /// Which of the library's three common strategies. Default: averaging.
   Builder& trainingMode(TrainingMode mode);
-  /// Iterations of each worker between merges. Default 1. 1 to 2^40. With averaging only.
+  /// As Averaging::frequency. Default 1.
   Builder& averagingFrequency(std::int64_t iterations);
-  /// Merge every iteration until the model has finished this many, and only then at the frequency: nothing
-  /// where that is 1. Default 0. With averaging only. Source: Lin et al. 2020 (post-local SGD).
+  /// As Averaging::synchronousUntil. Default 0.
   Builder& synchronousUntil(std::int64_t iteration);
-  /// Whether the updater's state (momentum) is averaged with the parameters. Default true. What the user's
+  /// As Averaging::updaterState: true is UpdaterState::Average, false Keep. Default true. What the user's
   /// model holds otherwise, `fit` tells.
   Builder& averageUpdaters(bool average);
+  /// As Averaging::measureDivergence. Default false.
+  Builder& measureDivergence(bool measure);
+  /// The options of TrainingMode::SharedGradients; refused in other modes.
+  Builder& sharedGradients(SharedGradients options);
+
   /// Batches read ahead, over all workers together. Default 16. 0: a batch is read when a worker is free for
   /// it.
   Builder& prefetchBuffer(std::int64_t batches);
   /// Logs the mean score and the time of each merge. Default false.
   Builder& reportScoreAfterAveraging(bool report);
-  /// Measures before each merge how far the replicas are from their mean (MergeEvent::divergence): a pass
-  /// more over the parameters. Default false. With averaging only.
-  Builder& measureDivergence(bool measure);
   /// Worker i of W runs on device i mod D, as in `Device::parseList("cuda:0,cuda:1")`: several replicas may
   /// share a GPU, at most 32. Default: the CPU. GPUs and the CPU cannot be mixed.
   Builder& devices(std::vector<Device> devices);
@@ -148,8 +162,6 @@ class ParallelWrapper::Builder {
   /// Pin each worker on the CPU to cores of its own, where there are enough, and the process's share of time
   /// (a container's CPU quota) does for them. Default true.
   Builder& pinThreads(bool pin);
-  /// Thresholds, residuals and resynchronisation of TrainingMode::SharedGradients; refused in other modes.
-  Builder& sharedGradients(SharedGradientsOptions options);
   /// Listeners of either scope; replaces those given before.
   Builder& listeners(Listeners listeners);
   /// For tests: what they change inside.
@@ -160,9 +172,18 @@ class ParallelWrapper::Builder {
   ParallelWrapper build();
 
  private:
+  AnyStrategy resolveStrategy() const;
+  AnyStrategy averaging() const;
+  void refuseAveragingOptions(std::string_view reason) const;
+
   Model& model_;
   ParallelOptions options_;
-  bool sharedGradientsSet_ = false;
+  // As the user asked; nothing where the user did not.
+  std::optional<AnyStrategy> strategy_;
+  std::optional<TrainingMode> trainingMode_;
+  std::optional<std::int64_t> averagingFrequency_, synchronousUntil_;
+  std::optional<bool> averageUpdaters_, measureDivergence_;
+  std::optional<SharedGradients> sharedGradients_;
 };
 
 }  // namespace muster

@@ -29,6 +29,9 @@ std::string fileName(const StateBlock& block, const Segment& segment) {
   }
 }
 
+/// What a wrapper's strategy keeps; no layer's tensor is called so.
+constexpr std::string_view kStrategy = "updater.strategy.";
+
 /// Calls `visit(name, values)` for each tensor of a network that belongs into a file.
 template <typename Visit>
 void visitState(Network& network, const Visit& visit) {
@@ -64,14 +67,22 @@ void requireSameTensors(Network& network, const Safetensors& file, const std::fi
                                         toString(mine.dtype()), mine.shape().toString()));
   });
   for (const auto& entry : file.tensors)
-    if (!expected.contains(entry.name))
+    if (!expected.contains(entry.name) && !entry.name.starts_with(kStrategy))
       throw FileError(path, fmt::format("tensor \"{}\" is none of the network's", entry.name));
 }
 
 void fill(Network& network, const Safetensors& file, const std::filesystem::path& path) {
   requireSameTensors(network, file, path);
   network.context().synchronize();
-  visitState(network, [&](const std::string& name, Tensor mine) { copy(*file.find(name), mine); });
+  std::set<std::string, std::less<>> known;
+  visitState(network, [&](const std::string& name, Tensor mine) {
+    copy(*file.find(name), mine);
+    known.insert(name);
+  });
+  network.strategyState().clear();
+  for (const auto& [name, values] : file.tensors)
+    if (name.starts_with(kStrategy) && !known.contains(name))
+      network.strategyState().push_back({name.substr(kStrategy.size()), values});
 }
 
 /// Layers that compute something else may still have the same tensors: their options must be the same too.
@@ -116,6 +127,7 @@ void saveModel(Network& network, const std::filesystem::path& path, const ModelN
   visitState(network, [&](std::string name, const Tensor& values) {
     file.add(std::move(name), values.device().isCpu() ? values : copyTo(values, Device::cpu()));
   });
+  for (const auto& [name, values] : network.strategyState()) file.add(std::string(kStrategy) + name, values);
   file.metadata = {{kFormat, "pt"}, {kVersion, MUSTER_VERSION}, {kConfiguration, network.toJson()}};
   for (const auto& [name, text] : notes) {
     require(isUtf8(name),

@@ -74,9 +74,18 @@ struct IterationEvent {
   double score = 0;
 };
 
+/// What a merge was about.
+enum class MergeKind {
+  State,           ///< all state of the replicas
+  Gradients,       ///< their gradients, by which all were updated
+  Updates,         ///< encoded updates of the parameters
+  Resynchronisation  ///< encoded updates, then everything that had not been sent, and the other state
+};
+
 /// The replicas have been merged, or their gradients and all updated by these.
 struct MergeEvent {
   Trainer& trainer;
+  MergeKind kind = MergeKind::State;
   std::int64_t epoch = 0;
   std::int64_t iteration = 0;       ///< iterations finished
   std::int64_t batchesInEpoch = 0;  ///< finished, by all workers together

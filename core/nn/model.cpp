@@ -113,6 +113,9 @@ void Model::copyStateFrom(Model& other, bool withUpdaterState) {
     copy(theirs[i]->values, mine[i]->values);
   }
   lastScore_ = other.lastScore_;
+  if (!withUpdaterState) return;
+  strategyState_.clear();
+  for (const auto& [name, values] : other.strategyState_) strategyState_.push_back({name, cloneTensor(values)});
 }
 
 std::int64_t Model::iteration() const {

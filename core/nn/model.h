@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +21,12 @@ struct ForwardPass {
   bool training = true;           ///< dropout acts, statistics move; `backward` may follow either way
   std::int64_t call = 0;          ///< number of the pass: each draws random numbers of its own
   std::int64_t firstExample = 0;  ///< position in the whole batch of the input's first example
+};
+
+/// Values under a name, on the CPU.
+struct NamedValues {
+  std::string name;
+  Tensor values;
 };
 
 /// All that `parallel/` knows of a network. A model of one's own writes `replicate`, `gradient` and `blocks`
@@ -85,6 +93,11 @@ class Model {
   /// InvalidArgument naming the block that differs.
   void copyStateFrom(Model& other, bool withUpdaterState = true);
 
+  /// What the strategy of a ParallelWrapper keeps beside the model (outer momentum, residuals), as of the
+  /// last merge. It is saved and loaded with the model, and the next wrapper with such a strategy goes on
+  /// from it. `fit` and `init` clear it.
+  std::vector<NamedValues>& strategyState() { return strategyState_; }
+
   const TrainingOptions& trainingOptions() const { return options_; }
   /// Made when it is first asked for. @throws InvalidArgument while the model has no parameters.
   Optimizer& optimizer();
@@ -99,6 +112,8 @@ class Model {
   /// @throws InvalidArgument for epochs < 0; NonFiniteScore naming the batch; whatever the iterator or a
   ///         listener throws.
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
+  /// As above, and ends like `stopFit` once `stop` is requested, also if that was before the call.
+  void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);
   void setListeners(Listeners listeners) { listeners_ = std::move(listeners); }
   /// Ends `fit()` after the step in progress. Thread-safe; without effect outside `fit()`.
   void stopFit();
@@ -112,6 +127,7 @@ class Model {
   Context* context_;
   std::unique_ptr<Optimizer> optimizer_;  // made when first asked for
   StateBlock counters_;
+  std::vector<NamedValues> strategyState_;
   Listeners listeners_;
   std::atomic<bool> stopRequested_{false};
   double lastScore_ = 0;

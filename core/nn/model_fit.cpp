@@ -151,8 +151,14 @@ class Fit final : public Trainer {
 }  // namespace
 
 void Model::fit(DataSetIterator& data, std::int64_t epochs) {
+  fit(data, epochs, {});
+}
+
+void Model::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) {
   require(epochs >= 0, "fit: epochs cannot be negative, got {}", epochs);
   stopRequested_ = false;
+  const std::stop_callback stopWhenAsked(stop, [this] { stopRequested_ = true; });
+  strategyState_.clear();
   Fit(*this, data, listeners_, stopRequested_).run(epochs);
 }
 

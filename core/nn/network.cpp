@@ -43,6 +43,7 @@ void Network::init() {
   context().synchronize();
   detail::drawValues(impl_->plan, impl_->seed);
   for (auto& state : optimizer().state()) setZero(state.values, context());
+  strategyState().clear();
   setCounters(0, 0);
 }
 

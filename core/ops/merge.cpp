@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-/// One replica, or the shadow, against the first replica.
+/// One replica, or the merged copy, against the first replica.
 void checkBlock(const Tensor& block, const Tensor& first, std::string_view name, std::string_view op) {
   const bool real = block.dtype() == DType::Float32 || block.dtype() == DType::Float64;
   if (block.defined() && real && block.dtype() == first.dtype() && block.layout() == Layout::RowMajor &&
@@ -43,11 +43,11 @@ void checkDevice(const Tensor& block, Device device, std::string_view op) {
 }
 
 /// @param parts  numbers that an element has: 1, or 2 for moments.
-void check(std::span<const Tensor> replicas, std::span<const double> weights, const Tensor& shadow,
+void check(std::span<const Tensor> replicas, std::span<const double> weights, const Tensor& mergedCopy,
            std::int64_t begin, std::int64_t end, int parts, std::string_view op) {
   require(!replicas.empty(), "{}: there are no replicas", op);
   for (const auto& replica : replicas) checkBlock(replica, replicas[0], "a replica", op);
-  if (shadow.defined()) checkBlock(shadow, replicas[0], "the shadow", op);
+  if (mergedCopy.defined()) checkBlock(mergedCopy, replicas[0], "the merged copy", op);
   checkWeights(weights, replicas.size(), op);
   const std::int64_t elements = replicas[0].elements();
   require(elements % parts == 0, "{}: {} elements are not means and variances", op, elements);
@@ -55,25 +55,20 @@ void check(std::span<const Tensor> replicas, std::span<const double> weights, co
           op, begin, end, elements / parts);
   const Device device = replicas[0].device();
   for (const auto& replica : replicas) checkDevice(replica, device, op);
-  if (shadow.defined()) checkDevice(shadow, device, op);
-}
-
-/// Work on the CPU needs no context.
-void requireCpu(const Tensor& tensor, std::string_view op) {
-  require(tensor.device().isCpu(), "{}: on {} it needs a context", op, tensor.device().toString());
+  if (mergedCopy.defined()) checkDevice(mergedCopy, device, op);
 }
 
 }  // namespace
 
-void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
                   std::int64_t begin, std::int64_t end, Context& context) {
-  check(replicas, weights, shadow, begin, end, 1, "weightedMean");
+  check(replicas, weights, mergedCopy, begin, end, 1, "weightedMean");
   if constexpr (kCudaBuilt) {
     Tensor none;
     if (!replicas[0].device().isCpu())
-      return cuda::weightedMean(replicas, weights, shadow, begin, end, none, context);
+      return cuda::weightedMean(replicas, weights, mergedCopy, begin, end, none, context);
   }
-  cpu::weightedMean(replicas, weights, shadow, begin, end, context);
+  cpu::weightedMean(replicas, weights, mergedCopy, begin, end, context);
 }
 
 double relativeDistance(std::span<const Spread> slices) {
@@ -86,13 +81,6 @@ double relativeDistance(std::span<const Spread> slices) {
 }
 
 Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
-                      std::int64_t end) {
-  check(replicas, weights, Tensor(), begin, end, 1, "weightedSpread");
-  requireCpu(replicas[0], "weightedSpread");
-  return cpu::weightedSpread(replicas, weights, begin, end);
-}
-
-Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
                       std::int64_t end, Context& context) {
   check(replicas, weights, Tensor(), begin, end, 1, "weightedSpread");
   if constexpr (kCudaBuilt)
@@ -100,23 +88,23 @@ Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> 
   return cpu::weightedSpread(replicas, weights, begin, end);
 }
 
-void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
                   std::int64_t begin, std::int64_t end, Tensor& distances, Context& context) {
-  check(replicas, weights, shadow, begin, end, 1, "weightedMean");
+  check(replicas, weights, mergedCopy, begin, end, 1, "weightedMean");
   detail::expectTensor("weightedMean", "distances", distances,
                        {.shape = {static_cast<std::int64_t>(replicas.size()) + 1},
                         .dtype = DType::Float64,
                         .device = replicas[0].device()});
   if constexpr (kCudaBuilt)
     if (!replicas[0].device().isCpu())
-      return cuda::weightedMean(replicas, weights, shadow, begin, end, distances, context);
+      return cuda::weightedMean(replicas, weights, mergedCopy, begin, end, distances, context);
   auto* const to = distances.data<double>();
   for (std::size_t w = 0; w < replicas.size(); ++w) {
     const Spread own = cpu::distanceOf(replicas[w], replicas, weights, begin, end);
     to[w] = own.distance;
     to[replicas.size()] = own.norm;
   }
-  cpu::weightedMean(replicas, weights, shadow, begin, end, context);
+  cpu::weightedMean(replicas, weights, mergedCopy, begin, end, context);
 }
 
 Spread spreadOf(std::span<const double> distances, std::span<const double> weights) {
@@ -129,28 +117,13 @@ Spread spreadOf(std::span<const double> distances, std::span<const double> weigh
   return spread;
 }
 
-Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
-                       std::int64_t end, Tensor& out) {
-  check(vectors, weights, out, begin, end, 1, "addWeightedMean");
-  requireCpu(out, "addWeightedMean");
-  return cpu::addWeightedMean(vectors, weights, begin, end, out);
-}
-
-Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
-                       std::int64_t end, Tensor& out, Context& context) {
-  check(vectors, weights, out, begin, end, 1, "addWeightedMean");
-  if constexpr (kCudaBuilt)
-    if (!out.device().isCpu()) return cuda::addWeightedMean(vectors, weights, begin, end, out, context);
-  return cpu::addWeightedMean(vectors, weights, begin, end, out);
-}
-
-void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
                      std::int64_t begin, std::int64_t end, Context& context) {
-  check(replicas, weights, shadow, begin, end, 2, "weightedMoments");
+  check(replicas, weights, mergedCopy, begin, end, 2, "weightedMoments");
   if constexpr (kCudaBuilt)
     if (!replicas[0].device().isCpu())
-      return cuda::weightedMoments(replicas, weights, shadow, begin, end, context);
-  cpu::weightedMoments(replicas, weights, shadow, begin, end, context);
+      return cuda::weightedMoments(replicas, weights, mergedCopy, begin, end, context);
+  cpu::weightedMoments(replicas, weights, mergedCopy, begin, end, context);
 }
 
 }  // namespace muster

@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "examples/support/number_text.h"
-#include "muster/parallel/strategies/threshold_rule.h"
+#include "muster/parallel/strategies/shared_gradients.h"
 
 namespace convergence {
 namespace {
@@ -101,7 +101,7 @@ std::string seedsNote(const Comparison& comparison) {
 
 /// What shared gradients are trained with: the library's defaults.
 std::string sharedNote() {
-  const muster::SharedGradientsOptions options;
+  const muster::SharedGradients options;
   const auto& threshold = std::get<muster::AdaptiveThreshold>(options.thresholdAlgorithm);
   return fmt::format(
       "Shared gradients: {}, density {} to {}, resynchronised every {} iterations and at the end of each "

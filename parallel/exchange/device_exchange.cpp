@@ -1,7 +1,6 @@
 #include "muster/parallel/exchange/device_exchange.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "muster/core/base/error.h"
@@ -10,62 +9,79 @@
 namespace muster {
 namespace {
 
+constexpr std::size_t kMostMoments = 32;  // replicas whose means and variances one GPU merges
+
 int partsOf(MergeRule rule) {
   return rule == MergeRule::Moments ? 2 : 1;  // means and variances
 }
 
-std::int64_t lengthOf(Slice slice) {
-  return slice.end - slice.begin;
-}
-
-/// The most that one group gets of a block.
-std::int64_t largestSliceBytes(const SharedBlock& block, const MergePlan& plan) {
-  const Tensor& values = block.replicas.front();
-  const int parts = partsOf(block.rule);
-  std::int64_t most = 0;
-  for (int g = 0; g < static_cast<int>(plan.groups().size()); ++g)
-    most = std::max(most, lengthOf(plan.owned(g, values.elements() / parts)));
-  return most * parts * static_cast<std::int64_t>(sizeOf(values.dtype()));
-}
-
-/// Elements at a place in memory that somebody else owns.
+/// A view of elements in a buffer of bytes.
 Tensor viewAt(const Tensor& bytes, std::int64_t offset, std::int64_t elements, DType type) {
   auto* const place = static_cast<std::byte*>(bytes.raw()) + offset * static_cast<std::int64_t>(sizeOf(type));
   return Tensor::view(place, {elements}, type, bytes.device());
 }
 
-/// As a vector of elements.
-Tensor flat(const Tensor& block, std::int64_t begin, std::int64_t elements) {
-  return block.slice(begin, {elements});
+Tensor part(const Tensor& block, Slice slice) {
+  return block.slice(slice.begin, {slice.length()});
+}
+
+/// Elements of a block's slice in part `p`: means come first, then variances.
+Slice inPart(Slice slice, int p, std::int64_t elements) {
+  return {p * elements + slice.begin, p * elements + slice.end};
+}
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
 }
 
 }  // namespace
 
-DeviceExchange::Group::Group(const DeviceGroup& where, std::size_t groups, std::int64_t inboxBytes)
+DeviceExchange::Group::Group(const DeviceGroup& where, std::size_t groups, std::int64_t sumBytes,
+                             std::int64_t inboxBytes)
     : workers(where.workers.begin(), where.workers.end()),
       context(std::make_unique<Context>(where.device, ContextOptions{.layers = false})),
       merged(*context),
-      distances(Tensor::empty({static_cast<std::int64_t>(std::max(workers.size(), groups)) + 1},
-                              DType::Float64, where.device)) {
+      distances(
+          Tensor::empty({static_cast<std::int64_t>(workers.size()) + 1}, DType::Float64, where.device)) {
   if (groups == 1) return;
-  for (std::size_t from = 0; from < groups; ++from)
-    inboxes.push_back(Tensor::empty({inboxBytes}, DType::UInt8, where.device));
+  sums = Tensor::empty({sumBytes}, DType::UInt8, where.device);
+  inbox = Tensor::empty({inboxBytes}, DType::UInt8, where.device);
 }
 
-DeviceExchange::DeviceExchange(const std::vector<std::vector<StateBlock*>>& states, bool averageUpdaters,
+DeviceExchange::DeviceExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
                                MergePlan plan, std::optional<Route> failing)
     : failing_(failing),
       plan_(std::move(plan)),
-      blocks_(sharedBlocks(states, averageUpdaters, plan_.groupOf())),
-      groupWeights_(plan_.groups().size()),
+      blocks_(sharedBlocks(states, updaterState, plan_.groupOf())),
       sends_(plan_.groups().size()) {
-  for (const auto& block : blocks_) inboxBytes_ = std::max(inboxBytes_, largestSliceBytes(block, plan_));
-  for (const auto& group : plan_.groups()) groups_.emplace_back(group, plan_.groups().size(), inboxBytes_);
-  for (const int g : plan_.groupOf()) arrivals_.emplace_back(*groups_[static_cast<std::size_t>(g)].context);
+  const auto groups = plan_.groups().size();
+  std::size_t mostWorkers = 0;
+  for (const auto& group : plan_.groups()) mostWorkers = std::max(mostWorkers, group.workers.size());
+  sumsTravel_ = groups > 1 && mostWorkers > 1;
+  std::int64_t longest = 0, inboxBytes = 0;
+  for (const auto& block : blocks_) {
+    const bool moments = block.rule == MergeRule::Moments;
+    require(!moments || groups == 1 || states.size() <= kMostMoments,
+            "exchange: block {} holds means and variances, of which at most {} replicas are merged over "
+            "several devices",
+            block.name, kMostMoments);
+    const std::int64_t elements = block.replicas.front().elements() / partsOf(block.rule);
+    longest = std::max(longest, elements);
+    for (int g = 0; g < static_cast<int>(groups); ++g) {
+      const auto bytes = static_cast<std::size_t>(plan_.owned(g, elements).length()) * sizeof(double);
+      const std::size_t senders = moments ? 2 * states.size() : groups;
+      inboxBytes = std::max(inboxBytes, static_cast<std::int64_t>(bytes * senders));
+      stagingBytes_ = std::max(stagingBytes_, bytes * (moments ? 2 * mostWorkers : 1));
+    }
+  }
+  const std::int64_t sumBytes = sumsTravel_ ? longest * static_cast<std::int64_t>(sizeof(double)) : 0;
+  for (const auto& group : plan_.groups()) groups_.emplace_back(group, groups, sumBytes, inboxBytes);
+  for (const int g : plan_.groupOf()) arrivals_.emplace_back(*groups_[at(g)].context);
   if (participants() == 1)
     for (const auto& block : blocks_)
-      staged_.push_back(block.shadow.defined() && block.rule != MergeRule::Keep
-                            ? Tensor::zeros(block.shadow.shape(), block.shadow.dtype(), block.shadow.device())
+      staged_.push_back(block.hasMergedCopy() && block.rule != MergeRule::Keep
+                            ? Tensor::zeros(block.mergedCopy().shape(), block.mergedCopy().dtype(),
+                                            block.mergedCopy().device())
                             : Tensor());
   aborted_ = true;
   restart();
@@ -79,12 +95,11 @@ void DeviceExchange::restart() {
 
 void DeviceExchange::connect() {
   transport_ = {};
-  if (groups_.size() > 1) {
-    std::vector<Context*> contexts;
-    for (const auto& group : groups_) contexts.push_back(group.context.get());
-    transport_ = makeTransport(plan_.route(), contexts, static_cast<std::size_t>(inboxBytes_), failing_);
-    plan_.setRoute(transport_.route);
-  }
+  if (groups_.size() == 1) return;
+  std::vector<Context*> contexts;
+  for (const auto& group : groups_) contexts.push_back(group.context.get());
+  transport_ = makeTransport(plan_.route(), contexts, stagingBytes_, failing_);
+  plan_.setRoute(transport_.route);
 }
 
 void DeviceExchange::abort() noexcept {
@@ -101,7 +116,7 @@ void DeviceExchange::abort() noexcept {
 }
 
 void DeviceExchange::arrive(int participant, Context& context) {
-  arrivals_[static_cast<std::size_t>(participant)].record(context);
+  arrivals_[at(participant)].record(context);
 }
 
 void DeviceExchange::begin(int participant) {
@@ -118,14 +133,13 @@ void DeviceExchange::end(int participant) {
 }
 
 void DeviceExchange::follow(int participant, Context& context) {
-  const int group = plan_.groupOf()[static_cast<std::size_t>(participant)];
-  groups_[static_cast<std::size_t>(group)].merged.waitOn(context);
+  groups_[at(plan_.groupOf()[at(participant)])].merged.waitOn(context);
 }
 
 void DeviceExchange::wait() {
   for (const auto& arrival : arrivals_) arrival.wait();
   for (const auto& group : groups_) group.merged.wait();
-  // What was enqueued behind the last `end` by a merge that failed has no event.
+  // No event follows what a failed merge has enqueued after the last `end`.
   if (!whole_)
     for (const auto& group : groups_) group.context->synchronize();
 }
@@ -134,205 +148,200 @@ bool DeviceExchange::stage(Context& context) {
   for (std::size_t b = 0; b < staged_.size(); ++b) {
     if (!staged_[b].defined()) continue;
     Tensor replica = blocks_[b].replicas.front();
-    if (blocks_[b].rule == MergeRule::Reset) setZero(replica, context);
+    if (blocks_[b].rule == MergeRule::Reset) muster::setZero(replica, context);
     copy(replica, staged_[b], context);
   }
   return !staged_.empty();
 }
 
 void DeviceExchange::takeStaged() {
-  for (std::size_t b = 0; b < staged_.size(); ++b) {
-    if (!staged_[b].defined()) continue;
-    std::swap(blocks_[b].shadow, staged_[b]);
-    blocks_[b].shadows.front() = blocks_[b].shadow;
+  for (std::size_t b = 0; b < staged_.size(); ++b)
+    if (staged_[b].defined()) std::swap(blocks_[b].mergedCopies.front(), staged_[b]);
+}
+
+void DeviceExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,
+                           Context&, Spread* spread) {
+  if (participant != 0 || block.rule == MergeRule::Keep) return;
+  if (block.rule == MergeRule::Reset) {
+    setZero(block.replicas);
+    setZero(block.mergedCopies);
+  } else if (groups_.size() == 1) {
+    mergeOnOneDevice(block, weights, spread);
+  } else {
+    mergeAcrossDevices(block, weights, spread);
   }
 }
 
-std::int64_t DeviceExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,
-                                   Context&, Spread* spread) {
-  if (spread) *spread = {};
-  if (participant == 0) {
-    if (block.rule == MergeRule::Reset) {
-      setZeroEverywhere(block.replicas);
-      if (block.shadow.defined()) setZeroEverywhere(block.shadows);
-    } else if (block.rule != MergeRule::Keep) {
-      setWeights(weights);
-      reduce(block.replicas, block.rule, block.shadows, spread);
-      if (groups_.size() > 1) copyToOthers(block);
-    }
-  }
-  return bytesToMerge(block, static_cast<std::size_t>(participant), weights);
+void DeviceExchange::mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
+                          Slice slice, std::span<const Tensor> into, Context&) {
+  if (participant == 0) meanAcross(tensors, weights, slice, into);
 }
 
-std::int64_t DeviceExchange::addEncoded(int participant, const SharedBlock& block,
-                                        std::span<const ThresholdMessage* const> messages,
-                                        std::span<const double> weights, Context&) {
+void DeviceExchange::eachShare(int participant, Slice slice, Context&,
+                               const std::function<void(const Share&)>& use) {
+  if (participant != 0) return;
+  for (auto& group : groups_) use({*group.context, group.workers, slice});
+}
+
+void DeviceExchange::mergeOnOneDevice(const SharedBlock& block, std::span<const double> weights,
+                                      Spread* spread) {
+  auto& group = groups_.front();
+  Tensor mergedCopy = block.hasMergedCopy() ? block.mergedCopy() : Tensor();
+  const std::int64_t elements = block.replicas.front().elements() / partsOf(block.rule);
+  if (block.rule == MergeRule::Moments)
+    return weightedMoments(block.replicas, weights, mergedCopy, 0, elements, *group.context);
+  if (!spread) return weightedMean(block.replicas, weights, mergedCopy, 0, elements, *group.context);
+  weightedMean(block.replicas, weights, mergedCopy, 0, elements, group.distances, *group.context);
+  group.context->synchronize();
+  *spread = spreadOf(copyTo(group.distances, Device::cpu()).span<double>(), weights);
+}
+
+void DeviceExchange::mergeAcrossDevices(const SharedBlock& block, std::span<const double> weights,
+                                        Spread* spread) {
+  const std::span<const Tensor> into = block.hasMergedCopy() ? block.mergedCopies : block.replicas;
+  if (block.rule == MergeRule::Moments)
+    momentsAcross(block.replicas, weights, into);
+  else
+    meanAcross(block.replicas, weights, {0, block.replicas.front().elements()}, into);
+  if (spread) *spread = spreadAbout(into, block.replicas, weights);
+  copyToAll(block, into);
+}
+
+void DeviceExchange::meanAcross(std::span<const Tensor> tensors, std::span<const double> weights, Slice slice,
+                                std::span<const Tensor> into) {
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-  for (auto& group : groups_) {
-    if (participant != 0) break;
-    Tensor shadow = block.shadows[group.workers.front()];
-    for (std::size_t w = 0; w < messages.size(); ++w)
-      if (weights[w] > 0)
-        addDecoded(*messages[w], static_cast<float>(weights[w] / total), 0, shadow.elements(), shadow,
-                   *group.context);
-    copyFromShadow(block, group);
-  }
-  const auto own = static_cast<std::size_t>(participant);
-  return weights[own] > 0 ? messages[own]->bytes() : 0;
-}
-
-std::int64_t DeviceExchange::addDense(int participant, const SharedBlock& block,
-                                      std::span<const Tensor> vectors, std::span<const double> weights,
-                                      Context&, Spread& spread) {
-  spread = {};
-  if (participant == 0) {
-    const bool several = groups_.size() > 1;
-    setWeights(weights);
-    if (several) reduce(vectors, MergeRule::Average, {}, nullptr);
-    for (auto& group : groups_) {
-      const std::size_t first = group.workers.front();
-      Tensor shadow = block.shadows[first];
-      // Of several devices each has the mean already.
-      const auto added = several ? vectors.subspan(first, 1) : vectors;
-      const auto shares = several ? std::span<const double>(kWhole) : weights;
-      const Spread own = addWeightedMean(added, shares, 0, shadow.elements(), shadow, *group.context);
-      if (&group == &groups_.front()) spread = own;
-      copyFromShadow(block, group);
-    }
-    setZeroEverywhere(vectors);
-  }
-  const auto own = static_cast<std::size_t>(participant);
-  return weights[own] > 0 ? static_cast<std::int64_t>(vectors[own].bytes()) : 0;
-}
-
-void DeviceExchange::setWeights(std::span<const double> weights) {
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    auto& group = groups_[g];
-    group.weights.clear();
-    for (const std::size_t w : group.workers) group.weights.push_back(weights[w]);
-    groupWeights_[g] = std::accumulate(group.weights.begin(), group.weights.end(), 0.0);
-  }
-}
-
-void DeviceExchange::reduce(std::span<const Tensor> tensors, MergeRule rule, std::span<const Tensor> shadows,
-                            Spread* spread) {
+  const std::int64_t length = slice.length();
   const bool alone = groups_.size() == 1;
-  const double total = std::accumulate(groupWeights_.begin(), groupWeights_.end(), 0.0);
-  const std::int64_t elements = tensors.front().elements() / partsOf(rule);
-  for (std::size_t g = 0; g < groups_.size(); ++g) {
-    auto& group = groups_[g];
-    if (!alone && (group.workers.size() == 1 || groupWeights_[g] == 0)) continue;
-    group.replicas.clear();
-    for (const std::size_t w : group.workers) group.replicas.push_back(tensors[w]);
-    const Tensor shadow = alone && !shadows.empty() ? shadows[group.workers.front()] : Tensor();
-    const Spread own = apply(rule, group, group.weights, shadow, elements, spread != nullptr);
-    if (!spread) continue;
-    spread->distance += groupWeights_[g] / total * own.distance;
-    if (alone) spread->norm += own.norm;
-  }
-  if (!alone) reduceAcross(tensors, rule, spread);
-}
-
-// The distance of replicas from the mean of all is that from their device's mean and that of this one from
-// the mean of all: weighted sums of squares about a mean add up so.
-void DeviceExchange::reduceAcross(std::span<const Tensor> tensors, MergeRule rule, Spread* spread) {
-  const int parts = partsOf(rule);
-  const std::int64_t elements = tensors.front().elements() / parts;
-  const auto eachOwnSlice = [&](auto use) {
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      const Slice slice = plan_.owned(static_cast<int>(g), elements);
-      if (lengthOf(slice) > 0) use(g, groups_[g], slice);
+  if (sumsTravel_ || alone)
+    for (auto& group : groups_) {
+      terms_.clear();
+      for (const std::size_t w : group.workers)
+        if (weights[w] > 0) terms_.push_back({weights[w] / total, part(tensors[w], slice)});
+      linearCombination(
+          terms_,
+          alone ? part(into[group.workers.front()], slice) : viewAt(group.sums, 0, length, DType::Float64), 0,
+          length, *group.context);
     }
+  if (alone) return;
+  const DType type = sumsTravel_ ? DType::Float64 : tensors.front().dtype();
+  const auto sent = [&](const Group& group, Slice own) {
+    return sumsTravel_
+               ? viewAt(group.sums, own.begin, own.length(), type)
+               : part(tensors[group.workers.front()], {slice.begin + own.begin, slice.begin + own.end});
   };
-  const auto copyOwn = [&](bool out) {
-    eachOwnSlice([&](std::size_t g, Group& group, Slice slice) {
-      const Tensor& replica = tensors[group.workers.front()];
-      for (int p = 0; p < parts; ++p) {
-        Tensor inReplica = flat(replica, p * elements + slice.begin, lengthOf(slice));
-        Tensor inInbox = viewAt(group.inboxes[g], p * lengthOf(slice), lengthOf(slice), replica.dtype());
-        copy(out ? inReplica : inInbox, out ? inInbox : inReplica, *group.context);
-      }
-    });
-  };
-  copyOwn(true);
-  exchangeSlices(tensors, parts, true);
-  eachOwnSlice([&](std::size_t, Group& group, Slice slice) {
-    group.replicas.clear();
-    for (const auto& inbox : group.inboxes)
-      group.replicas.push_back(viewAt(inbox, 0, parts * lengthOf(slice), tensors.front().dtype()));
-    const Spread own = apply(rule, group, groupWeights_, Tensor(), lengthOf(slice), spread != nullptr);
-    if (!spread) return;
-    spread->distance += own.distance;
-    spread->norm += own.norm;
-  });
-  exchangeSlices(tensors, parts, false);
-  copyOwn(false);
-}
-
-void DeviceExchange::exchangeSlices(std::span<const Tensor> tensors, int parts, bool scatter) {
-  const std::int64_t elements = tensors.front().elements() / parts;
-  const DType type = tensors.front().dtype();
   for (int round = 0; round < plan_.rounds(); ++round) {
     transfers_.clear();
-    scatter ? plan_.scatter(round, elements, sends_) : plan_.gather(round, elements, sends_);
-    for (const auto& [from, to, slice] : sends_) {
-      const std::int64_t length = lengthOf(slice);
-      if (length == 0) continue;
-      const auto& sender = groups_[static_cast<std::size_t>(from)];
-      const auto& receiver = groups_[static_cast<std::size_t>(to)];
-      const Tensor& inbox = (scatter ? receiver : sender).inboxes[static_cast<std::size_t>(from)];
-      const Tensor& replica = tensors[(scatter ? sender : receiver).workers.front()];
-      for (int p = 0; p < parts; ++p) {
-        const Tensor inReplica = flat(replica, p * elements + slice.begin, length);
-        const Tensor inInbox = viewAt(inbox, p * length, length, type);
-        transfers_.push_back({from, to, scatter ? inReplica : inInbox, scatter ? inInbox : inReplica});
-      }
+    plan_.scatter(round, length, sends_);
+    for (const auto& [from, to, own] : sends_)
+      if (own.length() > 0)
+        transfers_.push_back({from, to, sent(groups_[at(from)], own),
+                              viewAt(groups_[at(to)].inbox, from * own.length(), own.length(), type)});
+    transport_.copies->run(transfers_);
+  }
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    const Slice own = plan_.owned(static_cast<int>(g), length);
+    if (own.length() == 0) continue;
+    terms_.clear();
+    for (std::size_t h = 0; h < groups_.size(); ++h) {
+      double weight = 0;
+      for (const std::size_t w : groups_[h].workers) weight += weights[w];
+      if (weight == 0) continue;
+      const auto from = static_cast<std::int64_t>(h) * own.length();
+      terms_.push_back({sumsTravel_ ? 1 : weight / total,
+                        g == h ? sent(groups_[g], own) : viewAt(groups_[g].inbox, from, own.length(), type)});
     }
+    const Tensor result =
+        part(into[groups_[g].workers.front()], {slice.begin + own.begin, slice.begin + own.end});
+    linearCombination(terms_, result, 0, own.length(), *groups_[g].context);
+  }
+  gatherSlices(slice, 1, into);
+}
+
+void DeviceExchange::momentsAcross(std::span<const Tensor> tensors, std::span<const double> weights,
+                                   std::span<const Tensor> into) {
+  const std::int64_t elements = tensors.front().elements() / 2;
+  const DType type = tensors.front().dtype();
+  const auto inInbox = [&](const Group& group, std::size_t worker, int p, std::int64_t length,
+                           int parts = 1) {
+    const auto offset = (2 * static_cast<std::int64_t>(worker) + p) * length;
+    return viewAt(group.inbox, offset, parts * length, type);
+  };
+  for (int round = 0; round < plan_.rounds(); ++round) {
+    transfers_.clear();
+    plan_.scatter(round, elements, sends_);
+    for (const auto& [from, to, slice] : sends_)
+      for (const std::size_t w : groups_[at(from)].workers)
+        for (int p = 0; p < 2 && slice.length() > 0; ++p)
+          transfers_.push_back({from, to, part(tensors[w], inPart(slice, p, elements)),
+                                inInbox(groups_[at(to)], w, p, slice.length())});
+    transport_.copies->run(transfers_);
+  }
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    auto& group = groups_[g];
+    const Slice slice = plan_.owned(static_cast<int>(g), elements);
+    if (slice.length() == 0) continue;
+    for (const std::size_t w : group.workers)
+      for (int p = 0; p < 2; ++p) {
+        Tensor own = inInbox(group, w, p, slice.length());
+        copy(part(tensors[w], inPart(slice, p, elements)), own, *group.context);
+      }
+    group.replicas.clear();
+    for (std::size_t w = 0; w < tensors.size(); ++w)
+      group.replicas.push_back(inInbox(group, w, 0, slice.length(), 2));
+    Tensor none;
+    weightedMoments(group.replicas, weights, none, 0, slice.length(), *group.context);
+    for (int p = 0; p < 2; ++p) {
+      Tensor result = part(into[group.workers.front()], inPart(slice, p, elements));
+      copy(inInbox(group, 0, p, slice.length()), result, *group.context);
+    }
+  }
+  gatherSlices({0, elements}, 2, into);
+}
+
+void DeviceExchange::gatherSlices(Slice slice, int parts, std::span<const Tensor> into) {
+  for (int round = 0; round < plan_.rounds(); ++round) {
+    transfers_.clear();
+    plan_.gather(round, slice.length(), sends_);
+    for (const auto& [from, to, own] : sends_)
+      for (int p = 0; p < parts && own.length() > 0; ++p) {
+        const Slice where = inPart({slice.begin + own.begin, slice.begin + own.end}, p, slice.length());
+        transfers_.push_back({from, to, part(into[groups_[at(from)].workers.front()], where),
+                              part(into[groups_[at(to)].workers.front()], where)});
+      }
     transport_.copies->run(transfers_);
   }
 }
 
-Spread DeviceExchange::apply(MergeRule rule, Group& group, std::span<const double> weights, Tensor shadow,
-                             std::int64_t elements, bool measure) {
-  if (rule == MergeRule::Moments) {
-    weightedMoments(group.replicas, weights, shadow, 0, elements, *group.context);
-    return {};
-  }
-  if (!measure) {
-    weightedMean(group.replicas, weights, shadow, 0, elements, *group.context);
-    return {};
-  }
-  Tensor distances = group.distances.slice(0, {static_cast<std::int64_t>(weights.size()) + 1});
-  weightedMean(group.replicas, weights, shadow, 0, elements, distances, *group.context);
-  group.context->synchronize();
-  return spreadOf(copyTo(distances, Device::cpu()).span<double>(), weights);
+Spread DeviceExchange::spreadAbout(std::span<const Tensor> mean, std::span<const Tensor> replicas,
+                                   std::span<const double> weights) {
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  const std::int64_t elements = replicas.front().elements();
+  Spread spread;
+  for (auto& group : groups_)
+    for (const std::size_t w : group.workers)
+      if (weights[w] > 0)
+        spread.distance +=
+            weights[w] / total * squaredDistance(replicas[w], mean[w], 0, elements, *group.context);
+  spread.norm = squaredDistance(mean.front(), Tensor(), 0, elements, *groups_.front().context);
+  return spread;
 }
 
-void DeviceExchange::copyToOthers(const SharedBlock& block) {
+void DeviceExchange::copyToAll(const SharedBlock& block, std::span<const Tensor> merged) {
   for (auto& group : groups_) {
-    const Tensor& merged = block.replicas[group.workers.front()];
-    for (const std::size_t w : std::span(group.workers).subspan(1)) {
+    const Tensor& from = merged[group.workers.front()];
+    for (const std::size_t w : group.workers) {
       Tensor replica = block.replicas[w];
-      copy(merged, replica, *group.context);
+      if (replica.raw() != from.raw()) copy(from, replica, *group.context);
     }
-    if (!block.shadow.defined()) continue;
-    Tensor shadow = block.shadows[group.workers.front()];
-    copy(merged, shadow, *group.context);
   }
 }
 
-void DeviceExchange::copyFromShadow(const SharedBlock& block, Group& group) {
-  for (const std::size_t w : group.workers) {
-    Tensor replica = block.replicas[w];
-    copy(block.shadows[w], replica, *group.context);
-  }
-}
-
-void DeviceExchange::setZeroEverywhere(std::span<const Tensor> tensors) {
+void DeviceExchange::setZero(std::span<const Tensor> tensors) {
+  if (tensors.empty()) return;
   for (auto& group : groups_)
     for (const std::size_t w : group.workers) {
       Tensor tensor = tensors[w];
-      setZero(tensor, *group.context);
+      muster::setZero(tensor, *group.context);
     }
 }
 

@@ -5,12 +5,9 @@
 #include "muster/core/base/error.h"
 
 namespace muster {
-
-constexpr std::int64_t kSliceAlignment = 16;  // float32 in 64 bytes: no two participants share a cache line
-
 namespace {
 
-/// What cannot be merged is refused before anybody trains, not in the middle of a merge.
+/// Refuses before the training what a merge cannot take.
 void requireMergeable(const StateBlock& block) {
   if (block.kind != BlockKind::Gradients &&
       (block.merge == MergeRule::Keep || block.merge == MergeRule::Reset))
@@ -18,29 +15,57 @@ void requireMergeable(const StateBlock& block) {
   const DType type = block.values.dtype();
   if ((type != DType::Float32 && type != DType::Float64) || block.values.layout() != Layout::RowMajor)
     throw InvalidArgument(
-        fmt::format("exchange: block {} is {}; what is merged must be float32 or float64, and "
-                    "row-major",
+        fmt::format("exchange: block {} is {}; what is merged must be float32 or float64, and row-major",
                     block.name, block.values.toString()));
   require(block.merge != MergeRule::Moments || block.values.elements() % 2 == 0,
           "exchange: block {} is to be merged as means and variances, but has {} elements", block.name,
           block.values.elements());
 }
 
-/// One for each group of workers.
-void addShadows(SharedBlock& block, std::span<const int> groups) {
-  for (std::size_t w = 0; w < block.replicas.size(); ++w) {
-    const Tensor& replica = block.replicas[w];
+/// Tensors like these, one for each group of workers, of zeros.
+std::vector<Tensor> oneForEachGroup(std::span<const Tensor> replicas, std::span<const int> groups) {
+  std::vector<Tensor> copies;
+  for (std::size_t w = 0; w < replicas.size(); ++w) {
     const auto first = static_cast<std::size_t>(std::ranges::find(groups, groups[w]) - groups.begin());
-    block.shadows.push_back(first < w ? block.shadows[first]
-                                      : Tensor::zeros(replica.shape(), replica.dtype(), replica.device()));
+    copies.push_back(first < w
+                         ? copies[first]
+                         : Tensor::zeros(replicas[w].shape(), replicas[w].dtype(), replicas[w].device()));
   }
-  block.shadow = block.shadows.front();
+  return copies;
+}
+
+MergeRule ruleOf(const StateBlock& block, UpdaterState updaterState) {
+  if (block.kind == BlockKind::Gradients) return MergeRule::Average;
+  if (block.kind == BlockKind::UpdaterState && updaterState == UpdaterState::Keep) return MergeRule::Keep;
+  if (block.kind == BlockKind::UpdaterState && updaterState == UpdaterState::Reset) return MergeRule::Reset;
+  return block.merge;
+}
+
+/// The strategy's block in memory: of the parameters' size beside these, or numbers on the CPU.
+StrategyState allocate(const StrategyBlock& declared, const SharedBlock& parameters) {
+  StrategyState state{declared, {}};
+  const bool shared = declared.place == StrategyBlock::Place::MergedCopy;
+  const auto& beside = shared ? parameters.mergedCopies : parameters.replicas;
+  for (std::size_t w = 0; w < beside.size(); ++w) {
+    std::size_t first = w;  // the first worker whose block this is
+    if (shared && declared.numbers > 0) first = 0;
+    if (shared && declared.numbers == 0)
+      first =
+          static_cast<std::size_t>(std::ranges::find(beside, beside[w].raw(), &Tensor::raw) - beside.begin());
+    if (first < w)
+      state.values.push_back(state.values[first]);
+    else if (declared.numbers > 0)
+      state.values.push_back(Tensor::zeros({declared.numbers}, DType::Float64));
+    else
+      state.values.push_back(Tensor::zeros(beside[w].shape(), declared.dtype, beside[w].device()));
+  }
+  return state;
 }
 
 }  // namespace
 
 std::vector<SharedBlock> sharedBlocks(const std::vector<std::vector<StateBlock*>>& states,
-                                      bool averageUpdaters, std::span<const int> groups) {
+                                      UpdaterState updaterState, std::span<const int> groups) {
   require(!states.empty(), "exchange: there are no replicas");
   for (std::size_t w = 0; w < states.size(); ++w)
     require(states[w].size() == states.front().size(),
@@ -52,12 +77,10 @@ std::vector<SharedBlock> sharedBlocks(const std::vector<std::vector<StateBlock*>
     requireMergeable(first);
     SharedBlock shared{.name = first.name,
                        .kind = first.kind,
-                       .rule = first.merge,
+                       .rule = ruleOf(first, updaterState),
                        .replicas = {},
-                       .shadow = {},
-                       .shadows = {}};
-    if (first.kind == BlockKind::Gradients) shared.rule = MergeRule::Average;
-    if (first.kind == BlockKind::UpdaterState && !averageUpdaters) shared.rule = MergeRule::Keep;
+                       .mergedCopies = {},
+                       .segments = first.segments};
     for (std::size_t w = 0; w < states.size(); ++w) {
       const StateBlock& block = *states[w][b];
       require(block.name == first.name && block.values.shape() == first.values.shape(),
@@ -65,7 +88,7 @@ std::vector<SharedBlock> sharedBlocks(const std::vector<std::vector<StateBlock*>
               block.values.shape().toString(), w, first.name, first.values.shape().toString());
       shared.replicas.push_back(block.values);
     }
-    if (first.kind != BlockKind::Gradients) addShadows(shared, groups);
+    if (first.kind != BlockKind::Gradients) shared.mergedCopies = oneForEachGroup(shared.replicas, groups);
     blocks.push_back(std::move(shared));
   }
   return blocks;
@@ -78,28 +101,31 @@ std::int64_t bytesToMerge(const SharedBlock& block, std::size_t participant,
   return travels ? static_cast<std::int64_t>(block.replicas[participant].bytes()) : 0;
 }
 
-Slice sliceOf(std::int64_t elements, int participant, int participants) {
-  const std::int64_t units = (elements + kSliceAlignment - 1) / kSliceAlignment;
-  const auto boundary = [&](int p) { return std::min(elements, units * p / participants * kSliceAlignment); };
-  return {boundary(participant), boundary(participant + 1)};
-}
-
 const SharedBlock& Exchange::block(BlockKind kind) const {
   const auto all = blocks();
   const auto count = std::ranges::count(all, kind, &SharedBlock::kind);
-  require(count == 1, "the training mode wants a model with one block of {}, this one has {}",
+  require(count == 1, "the strategy needs a model with one block of {}, this one has {}",
           kind == BlockKind::Gradients ? "gradients" : "parameters", count);
   return *std::ranges::find(all, kind, &SharedBlock::kind);
 }
 
-std::int64_t Exchange::mergeState(int participant, std::span<const double> weights, Context& context,
-                                  Spread* spread) {
-  std::int64_t bytes = 0;
-  for (const auto& some : blocks())
-    if (some.kind != BlockKind::Gradients)
-      bytes +=
-          merge(participant, some, weights, context, some.kind == BlockKind::Parameters ? spread : nullptr);
-  return bytes;
+void Exchange::makeStrategyBlocks(std::span<const StrategyBlock> declared) {
+  std::vector<StrategyState> made;
+  for (const auto& one : declared) {
+    const auto sameName = [&](const StrategyState& other) { return other.declared.name == one.name; };
+    require(!one.name.empty() && std::ranges::none_of(made, sameName),
+            "strategy: each of its blocks needs a name of its own, got \"{}\" {}", one.name,
+            one.name.empty() ? "" : "twice");
+    made.push_back(allocate(one, block(BlockKind::Parameters)));
+  }
+  strategyBlocks_ = std::move(made);
+}
+
+const StrategyState& Exchange::strategyBlock(std::string_view name) const {
+  const auto found = std::ranges::find_if(
+      strategyBlocks_, [&](const StrategyState& state) { return state.declared.name == name; });
+  require(found != strategyBlocks_.end(), "strategy: it has declared no block \"{}\"", name);
+  return *found;
 }
 
 }  // namespace muster

@@ -2,33 +2,33 @@
 
 #include <vector>
 
+#include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/exchange/exchange.h"
 
 namespace muster {
 
 /// Replicas in the memory of one host. Each participant reduces its own slice of a block, reading all
-/// replicas in worker order, so the bits do not depend on who is faster, and the work is shared.
+/// replicas in worker order, so the bits do not depend on timing, and the work is shared.
 class HostExchange final : public Exchange {
  public:
   /// @param states  [worker] the blocks of each replica that are reduced or merged, alike in number, names
-  /// and
-  ///                sizes.
-  /// @param averageUpdaters  false: the updater's state stays each worker's own.
-  HostExchange(const std::vector<std::vector<StateBlock*>>& states, bool averageUpdaters);
+  ///                and sizes.
+  /// @param updaterState  what a merge does with the updater's blocks.
+  HostExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState);
 
-  int participants() const override { return participants_; }
+  int participants() const override { return static_cast<int>(all_.size()); }
   std::span<const SharedBlock> blocks() const override { return blocks_; }
-  std::int64_t merge(int participant, const SharedBlock& block, std::span<const double> weights,
-                     Context& context, Spread* spread = nullptr) override;
-  std::int64_t addEncoded(int participant, const SharedBlock& block,
-                          std::span<const ThresholdMessage* const> messages, std::span<const double> weights,
-                          Context& context) override;
-  std::int64_t addDense(int participant, const SharedBlock& block, std::span<const Tensor> vectors,
-                        std::span<const double> weights, Context& context, Spread& spread) override;
+  void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context& context,
+             Spread* spread) override;
+  void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights, Slice slice,
+            std::span<const Tensor> into, Context& context) override;
+  void eachShare(int participant, Slice slice, Context& context,
+                 const std::function<void(const Share&)>& use) override;
 
  private:
-  int participants_;
   std::vector<SharedBlock> blocks_;
+  std::vector<std::size_t> all_;          // the workers
+  std::vector<std::vector<Term>> terms_;  // [worker] of the mean at hand; used by its participant
 };
 
 }  // namespace muster

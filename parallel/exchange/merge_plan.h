@@ -20,7 +20,7 @@ struct DeviceGroup {
 /// @param devices  [worker]
 std::vector<DeviceGroup> groupByDevice(std::span<const Device> devices);
 
-/// One group's first replica sends another group a slice.
+/// One group sends another a slice.
 struct Send {
   int from = 0, to = 0;
   Slice slice;
@@ -28,15 +28,15 @@ struct Send {
 
 /// Who sends what to whom, in which order, to merge replicas that lie on several devices:
 ///
-/// 1. on each device the replicas become their mean, in worker order;
-/// 2. `scatter`: each group reduces a slice of the block, and gets that slice of all others' first replicas;
-/// 3. each reduces its slice, in the order of the groups;
+/// 1. each device adds up its weighted replicas in float64, in worker order; a replica alone stays as it is;
+/// 2. `scatter`: each group reduces a slice of the block, and receives that slice of all others' sums;
+/// 3. each adds up its slice in float64, in the order of the groups, and rounds it once;
 /// 4. `gather`: each sends its reduced slice to all others;
-/// 5. on each device the first replica is copied to the others and to the shadow.
+/// 5. each device copies the result to its replicas and to its merged copy.
 ///
-/// A device sends and receives 2 (G-1)/G of the block, as in a ring. Unlike in a ring every sum is formed in
-/// one place and in the order of the groups, so its bits depend neither on the route nor on timing. With one
-/// group, there is step 1 alone.
+/// A device sends and receives 2 (G-1)/G of the block, as in a ring (and twice that in step 2 if workers
+/// share a device). Unlike in a ring every sum is formed in one place and in the order of the groups, so its
+/// bits depend neither on the route nor on timing. With one group, one kernel does it all.
 class MergePlan {
  public:
   /// @param route  by which numbers get from device to device; of no meaning with one group.

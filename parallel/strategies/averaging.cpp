@@ -1,44 +1,62 @@
 #include "muster/parallel/strategies/averaging.h"
 
+#include <vector>
+
 #include "muster/core/base/error.h"
 
 namespace muster {
+namespace {
 
-PeriodicAveraging::PeriodicAveraging(std::int64_t frequency, std::int64_t synchronousUntil,
-                                     bool measureDivergence)
-    : frequency_(frequency), synchronousUntil_(synchronousUntil), measureDivergence_(measureDivergence) {
+constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
+
+class AveragingStrategy final : public Strategy {
+ public:
+  explicit AveragingStrategy(const Averaging& options) : options_(options) {}
+
+  std::string describe() const override {
+    const auto frequency = options_.frequency;
+    const auto every =
+        frequency == 1 ? std::string("every iteration") : fmt::format("every {} iterations", frequency);
+    if (options_.synchronousUntil == 0 || frequency == 1) return "averaging " + every;
+    return fmt::format("averaging every iteration up to iteration {}, then {}", options_.synchronousUntil,
+                       every);
+  }
+  UpdaterState updaterState() const override { return options_.updaterState; }
+  void begin(const Exchange& exchange) override {
+    if (options_.measureDivergence) exchange.block(BlockKind::Parameters);  // throws if there is none
+    spreads_.resize(static_cast<std::size_t>(exchange.participants()));
+  }
+  RoundPlan plan(const TrainingProgress& progress) override {
+    return {.iterations = progress.iteration < options_.synchronousUntil ? 1 : options_.frequency};
+  }
+  bool stage(Exchange& exchange, Context& context) override {
+    return !options_.measureDivergence && exchange.stage(context);
+  }
+  void land(int, const Round& round, Verbs& verbs) override {
+    auto& spread = spreads_[static_cast<std::size_t>(verbs.participant())];
+    verbs.mergeState(round.weights, options_.measureDivergence ? &spread : nullptr);
+  }
+  double divergence() const override { return relativeDistance(spreads_); }
+
+ private:
+  const Averaging options_;
+  std::vector<Spread> spreads_;  // [worker] of its slice of the parameters
+};
+
+}  // namespace
+
+void Averaging::validate() const {
   require(frequency >= 1, "averagingFrequency must be at least 1, got {}", frequency);
+  require(frequency <= kMostIterations, "averagingFrequency must be at most {}, got {}", kMostIterations,
+          frequency);
   require(synchronousUntil >= 0, "synchronousUntil cannot be negative, got {}", synchronousUntil);
+  require(updaterState == UpdaterState::Average || updaterState == UpdaterState::Keep ||
+              updaterState == UpdaterState::Reset,
+          "updaterState: there is no choice {}", static_cast<int>(updaterState));
 }
 
-void PeriodicAveraging::begin(const Exchange& exchange) {
-  if (measureDivergence_) exchange.block(BlockKind::Parameters);  // throws where there is none
-  spreads_.resize(exchange.participants());
-}
-
-std::int64_t PeriodicAveraging::iterationsUntilMeeting(const MeetingInfo& info) {
-  return info.iteration < synchronousUntil_ ? 1 : frequency_;
-}
-
-bool PeriodicAveraging::stage(Exchange& exchange, Context& context) {
-  return !measureDivergence_ && exchange.stage(context);
-}
-
-std::int64_t PeriodicAveraging::meet(int participant, const Round& round, Exchange& exchange,
-                                     Context& context) {
-  return exchange.mergeState(participant, round.weights, context,
-                             measureDivergence_ ? &spreads_[participant] : nullptr);
-}
-
-double PeriodicAveraging::divergence() const {
-  return relativeDistance(spreads_);
-}
-
-std::string PeriodicAveraging::describe() const {
-  const auto every =
-      frequency_ == 1 ? std::string("every iteration") : fmt::format("every {} iterations", frequency_);
-  if (synchronousUntil_ == 0 || frequency_ == 1) return "averaging " + every;
-  return fmt::format("averaging every iteration up to iteration {}, then {}", synchronousUntil_, every);
+std::unique_ptr<Strategy> Averaging::make() const {
+  return std::make_unique<AveragingStrategy>(*this);
 }
 
 }  // namespace muster

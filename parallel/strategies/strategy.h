@@ -1,70 +1,142 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "muster/parallel/exchange/exchange.h"
+#include "muster/core/nn/listener.h"
+#include "muster/parallel/exchange/verbs.h"
 
 namespace muster {
 
-/// What a strategy may decide by: counters and merged scores, the same in every run.
-struct MeetingInfo {
+/// What a strategy may decide by: the same in every run, whatever the timing.
+struct TrainingProgress {
+  int workers = 1;
   std::int64_t epoch = 0;
-  std::int64_t iteration = 0;  ///< finished
-  std::int64_t meetings = 0;   ///< held in this `fit()`
-  double score = 0;            ///< mean since the meeting before
+  std::int64_t iteration = 0;    ///< finished, over the life of the model
+  std::int64_t rounds = 0;       ///< finished in this `fit()`
+  double score = 0;              ///< mean over the last round; 0 before the first
+  double firstScore = 0;         ///< of the first round of this `fit()`
+  double learningRate = 0;       ///< of the next step, by the schedule of the model's updater
+  double firstLearningRate = 0;  ///< of the first step of this `fit()`
 };
 
-/// What everybody has brought to a meeting.
+/// A set of fragments, which a strategy numbers from 0 to at most 63.
+struct FragmentSet {
+  std::uint64_t bits = 0;
+
+  static constexpr FragmentSet none() { return {}; }
+  static constexpr FragmentSet of(int fragment) { return {std::uint64_t{1} << fragment}; }
+  /// The first `count`.
+  static constexpr FragmentSet all(int count = 64) {
+    return {count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1};
+  }
+  constexpr bool contains(int fragment) const { return (bits >> fragment & 1) != 0; }
+  constexpr bool empty() const { return bits == 0; }
+  constexpr FragmentSet operator&(FragmentSet other) const { return {bits & other.bits}; }
+  constexpr FragmentSet operator|(FragmentSet other) const { return {bits | other.bits}; }
+  constexpr FragmentSet operator~() const { return {~bits}; }
+};
+
+/// The next round and what happens at its end.
+struct RoundPlan {
+  std::int64_t iterations = 1;  ///< local iterations of each worker until then, at least 1
+  FragmentSet launch = FragmentSet::all();
+  FragmentSet land = FragmentSet::all();
+};
+
+/// A round at its end.
 struct Round {
-  /// [worker] loss normaliser since the last meeting; all 0 only where the strategy was `pending`.
+  /// [worker] loss normaliser since the last round; all 0 if no worker has trained since:
+  /// then fragments in flight land, or the strategy was `pending`.
   std::span<const double> weights;
   std::int64_t iteration = 0;  ///< finished
   bool last = false;           ///< of its epoch, or the run stops after it
 };
 
-/// What a worker does with a batch between meetings.
+/// What a worker does with a batch.
 enum class LocalWork {
-  Step,     ///< a whole step; the exchange's shadow holds the state of the last meeting
-  Gradient  ///< the gradient alone; the meeting ends with every replica updating itself by what was reduced
+  Step,     ///< a whole step
+  Gradient  ///< the gradient alone; the round ends with every replica updating itself by what was merged
 };
 
-/// Decides when replicas meet, for what, and by which rule it is joined. Moving the numbers is the
-/// exchange's affair.
+/// When replicas learn from each other, and by which rule. A program of one's own derives from it, gives it
+/// to the builder in an option struct (see StrategyOptions), and it runs unchanged on CPU replicas and on
+/// GPUs.
+///
+/// It decides by TrainingProgress alone, and computes by Verbs alone, so that a run gives the same bits every time.
+///
+/// A round ends at two barriers, between which every worker calls `launch` and `land` on its own thread. For
+/// each fragment, in order: it lands if it is in flight and the plan says so; it is launched if the plan says
+/// so; and it lands at once if both say so. At the end of an epoch and at a stop everything in flight lands.
+/// A failure discards what is in flight.
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// A training begins: replicas and shadow hold the user's model. Makes what the strategy needs beside them.
-  /// @throws InvalidArgument for a model that it cannot train.
-  virtual void begin(const Exchange&) {}
-  virtual LocalWork localWork() const { return LocalWork::Step; }
-  /// Local iterations of each worker until the next meeting, at least 1; 1 where local work is a gradient.
-  /// Asked by one thread, before the first meeting of an epoch and after each.
-  virtual std::int64_t iterationsUntilMeeting(const MeetingInfo& info) = 0;
-  /// Prepares what a participant that has trained brings to the meeting, on its own thread; waits for nobody.
-  /// @param weight  its loss normaliser since the last meeting; with 0, and others above, it will not count.
-  virtual void contribute(int /*participant*/, double /*weight*/, Exchange&, Context&) {}
-  /// One participant trains alone, and is about to go on before the scores of its round are read: prepares
-  /// the meeting, which then is the exchange's `takeStaged` alone, without `contribute` and `meet`. On its
-  /// own thread. @return false where the strategy needs these two; nothing was done then.
-  virtual bool stage(Exchange&, Context&) { return false; }
-  /// One participant's part in a meeting, on its own thread, while all others do theirs. Scores are finite.
-  /// @return the bytes that this participant would have to send to the others, each counted once.
-  virtual std::int64_t meet(int participant, const Round& round, Exchange& exchange, Context& context) = 0;
-  /// Where local work is a gradient, a participant's part between the reduction and its update: nothing can
-  /// stop the others from here on, so state may be merged. @return as `meet`.
-  virtual std::int64_t settle(int /*participant*/, const Round&, Exchange&, Context&) { return 0; }
-  /// Whether something is left to be exchanged at the end of an epoch or at a stop, though nobody has trained
-  /// since the last meeting. Asked while everybody waits.
-  virtual bool pending() const { return false; }
-  /// How far the replicas were from their mean before the last meeting joined them, where it was measured:
-  /// sqrt(sum_w weights[w] |x_w - m|^2 / sum_w weights[w]) / |m|. Asked when everybody has met.
-  virtual double divergence() const { return 0; }
-  /// Whether the same run gives the same bits, however threads are scheduled.
-  virtual bool reproducible() const { return true; }
   /// For the line that tells the plan, as in "averaging every 3 iterations".
   virtual std::string describe() const = 0;
+
+  // What it needs, asked once before the first training.
+
+  virtual LocalWork localWork() const { return LocalWork::Step; }
+  /// State of its own.
+  virtual std::vector<StrategyBlock> blocks(int /*workers*/) const { return {}; }
+  /// Which of `blocks()`, of Place::MergedCopy, the parameters of the user's model are filled from. "": the
+  /// merged copy.
+  virtual std::string_view modelSource() const { return {}; }
+  /// What a merge of all state does with the updater's.
+  virtual UpdaterState updaterState() const { return UpdaterState::Average; }
+
+  // A training.
+
+  /// A `fit()` begins: replicas, merged copies and the strategy's blocks hold what it starts from.
+  /// @throws InvalidArgument for a model that it cannot train.
+  virtual void begin(const Exchange&) {}
+  /// Fragments that it launches and lands, numbered from 0; 1 to 64. Asked after `begin`.
+  virtual int fragments() const { return 1; }
+  /// The next round. Asked by one thread, before the first round and after each.
+  virtual RoundPlan plan(const TrainingProgress& progress) = 0;
+  /// Prepares what a participant that has trained contributes, on its own thread; waits for no other.
+  /// @param weight  its loss normaliser since the last round; with 0, and others above, it does not count.
+  virtual void contribute(double /*weight*/, Verbs&) {}
+  /// One participant trains alone, and continues before the scores of its round are read: stages the merge
+  /// (Exchange::stage), instead of `contribute`, `launch` and `land`. @return false if these are needed;
+  /// nothing was done then.
+  virtual bool stage(Exchange&, Context&) { return false; }
+  /// Takes from the replicas what fragment number `fragment` needs of them. All scores are finite.
+  virtual void launch(int /*fragment*/, const Round&, Verbs&) {}
+  /// Applies what was launched.
+  virtual void land(int /*fragment*/, const Round&, Verbs&) {}
+  /// If local work is a gradient: called after the merge, when all replicas will update themselves whatever
+  /// fails, so state may be merged.
+  virtual void afterReduction(const Round&, Verbs&) {}
+  /// Whether something is left to be merged at the end of an epoch or at a stop, though no worker has trained
+  /// since the last round, beside what is in flight. Asked while all workers wait.
+  virtual bool pending() const { return false; }
+
+  // The last round, for listeners. Asked after it.
+
+  virtual MergeKind kind() const { return MergeKind::State; }
+  /// How far the replicas were from their mean, where it was measured:
+  /// sqrt(sum_w weights[w] |x_w - m|^2 / sum_w weights[w]) / |m|.
+  virtual double divergence() const { return 0; }
+};
+
+/// What the builder takes: a plain struct of options.
+///
+///     struct MyRule {
+///       double rate = 1;
+///       void validate() const;                   // throws InvalidArgument naming the option and its value
+///       std::unique_ptr<Strategy> make() const;  // called with valid options
+///     };
+template <typename T>
+concept StrategyOptions = std::copy_constructible<T> && requires(const T& options) {
+  options.validate();
+  { options.make() } -> std::convertible_to<std::unique_ptr<Strategy>>;
 };
 
 }  // namespace muster

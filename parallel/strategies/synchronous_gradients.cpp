@@ -3,27 +3,35 @@
 #include "muster/core/base/error.h"
 
 namespace muster {
+namespace {
 
-void SynchronousGradients::begin(const Exchange& exchange) {
-  const Tensor& parameters = exchange.block(BlockKind::Parameters).replicas[0];
-  const Tensor& gradients = exchange.block(BlockKind::Gradients).replicas[0];
-  require(parameters.shape() == gradients.shape() && parameters.dtype() == gradients.dtype(),
-          "synchronous gradients: the model's gradients are {}, its parameters {}", gradients.toString(),
-          parameters.toString());
-}
+class SynchronousGradientsStrategy final : public Strategy {
+ public:
+  std::string describe() const override { return "averaging gradients every iteration"; }
+  LocalWork localWork() const override { return LocalWork::Gradient; }
+  /// @throws InvalidArgument unless there are gradients for the parameters.
+  void begin(const Exchange& exchange) override {
+    const Tensor& parameters = exchange.block(BlockKind::Parameters).replicas[0];
+    const Tensor& gradients = exchange.block(BlockKind::Gradients).replicas[0];
+    require(parameters.shape() == gradients.shape() && parameters.dtype() == gradients.dtype(),
+            "synchronous gradients: the model's gradients are {}, its parameters {}", gradients.toString(),
+            parameters.toString());
+  }
+  RoundPlan plan(const TrainingProgress&) override { return {}; }
+  void land(int, const Round& round, Verbs& verbs) override {
+    verbs.merge(verbs.block(BlockKind::Gradients), round.weights);
+  }
+  void afterReduction(const Round& round, Verbs& verbs) override {
+    for (const auto& block : verbs.blocks())
+      if (block.kind == BlockKind::Statistics) verbs.merge(block, round.weights);
+  }
+  MergeKind kind() const override { return MergeKind::Gradients; }
+};
 
-std::int64_t SynchronousGradients::meet(int participant, const Round& round, Exchange& exchange,
-                                        Context& context) {
-  return exchange.merge(participant, exchange.block(BlockKind::Gradients), round.weights, context);
-}
+}  // namespace
 
-std::int64_t SynchronousGradients::settle(int participant, const Round& round, Exchange& exchange,
-                                          Context& context) {
-  std::int64_t bytes = 0;
-  for (const auto& block : exchange.blocks())
-    if (block.kind == BlockKind::Statistics)
-      bytes += exchange.merge(participant, block, round.weights, context);
-  return bytes;
+std::unique_ptr<Strategy> SynchronousGradients::make() const {
+  return std::make_unique<SynchronousGradientsStrategy>();
 }
 
 }  // namespace muster

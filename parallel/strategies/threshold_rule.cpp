@@ -12,8 +12,6 @@ namespace {
 // Beyond these a threshold sends everything or nothing, and its powers would leave float32.
 constexpr double kLeast = 1e-30, kMost = 1e30;
 
-constexpr double kMostClipping = 1e6;
-
 template <typename... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
@@ -35,7 +33,7 @@ void requireDecay(double decay) {
 
 }  // namespace
 
-void SharedGradientsOptions::validate() const {
+void validate(const ThresholdAlgorithm& algorithm) {
   std::visit(Overloaded{[](const FixedThreshold& t) { requireThreshold(t.threshold, "threshold"); },
                         [](const AdaptiveThreshold& t) {
                           requireThreshold(t.initial, "initial");
@@ -51,17 +49,10 @@ void SharedGradientsOptions::validate() const {
                           requireDensity(t.density, "density");
                           requireDecay(t.decay);
                         }},
-             thresholdAlgorithm);
-  require(residualClipping == 0 || (residualClipping >= 1 && residualClipping <= kMostClipping),
-          "residualClipping must be 0 (off) or between 1 and {} thresholds, got {}", kMostClipping,
-          residualClipping);
-  require(residualClippingFrequency >= 1, "residualClippingFrequency must be at least 1, got {}",
-          residualClippingFrequency);
-  require(resynchronizationFrequency >= 0, "resynchronizationFrequency cannot be negative, got {}",
-          resynchronizationFrequency);
+             algorithm);
 }
 
-std::string SharedGradientsOptions::describe() const {
+std::string describe(const ThresholdAlgorithm& algorithm) {
   return std::visit(
       Overloaded{
           [](const FixedThreshold& t) { return fmt::format("threshold {}", t.threshold); },
@@ -69,7 +60,7 @@ std::string SharedGradientsOptions::describe() const {
           [](const TargetDensityThreshold& t) {
             return fmt::format("threshold for a density of {}", t.density);
           }},
-      thresholdAlgorithm);
+      algorithm);
 }
 
 ThresholdRule::ThresholdRule(const ThresholdAlgorithm& algorithm) {

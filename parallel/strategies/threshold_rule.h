@@ -31,29 +31,17 @@ struct TargetDensityThreshold {
 
 using ThresholdAlgorithm = std::variant<FixedThreshold, AdaptiveThreshold, TargetDensityThreshold>;
 
-/// What TrainingMode::SharedGradients can be told.
-struct SharedGradientsOptions {
-  ThresholdAlgorithm thresholdAlgorithm = AdaptiveThreshold{};
-  /// Every `residualClippingFrequency` messages a residual is clamped to plus or minus this many thresholds.
-  /// 0: never, so that nothing is lost.
-  double residualClipping = 0;
-  /// Messages between clippings; nothing without `residualClipping`.
-  std::int64_t residualClippingFrequency = 5;
-  /// Iterations between resynchronisations. 0: at the end of each epoch only. Where the threshold is small
-  /// beside the updates, residuals grow until the next one.
-  std::int64_t resynchronizationFrequency = 100;
-
-  /// @throws InvalidArgument naming the option and its value.
-  void validate() const;
-  /// As in "adaptive threshold from 0.0001".
-  std::string describe() const;
-};
+/// @throws InvalidArgument naming the option of the algorithm that is out of range.
+void validate(const ThresholdAlgorithm& algorithm);
+/// As in "adaptive threshold from 0.0001".
+std::string describe(const ThresholdAlgorithm& algorithm);
 
 /// A sender's threshold, message by message.
 class ThresholdRule {
  public:
   explicit ThresholdRule(const ThresholdAlgorithm& algorithm);
-  float threshold() const { return static_cast<float>(threshold_); }
+  double threshold() const { return threshold_; }
+  void setThreshold(double threshold) { threshold_ = threshold; }
   /// @param density  share of the elements that the message with this threshold held.
   void adapt(double density);
 

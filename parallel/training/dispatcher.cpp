@@ -10,17 +10,17 @@ bool dealBatches(FitRun& run, WatchedIterator& data, int workers, BatchStamp& st
   const std::int64_t firstIteration = stamp.iteration;
   while (!run.stopping()) {
     activity.set(Activity::Kind::WaitingForRoom);
-    const auto batch = run.freeBatches().pop();
+    const auto batch = run.queues.free().pop();
     if (!batch) return false;
     // A stop while the iterator was at work: what it gave is not trained.
     if (run.stopping() || !data.next(**batch) || run.stopping()) {
-      run.freeBatches().push(*batch);
+      run.queues.free().push(*batch);
       break;
     }
     (*batch)->stamp = stamp;
     stamp.firstExample += (*batch)->examples();
     activity.set(Activity::Kind::WaitingForRoom);
-    if (!run.queue(static_cast<int>(stamp.sequence % workers)).push(*batch)) return false;
+    if (!run.queues.of(static_cast<int>(stamp.sequence % workers)).push(*batch)) return false;
     ++stamp.sequence;
     stamp.iteration = firstIteration + stamp.sequence / workers;
   }
@@ -30,14 +30,14 @@ bool dealBatches(FitRun& run, WatchedIterator& data, int workers, BatchStamp& st
 
 bool endEpoch(FitRun& run, int workers) {
   for (int w = 0; w < workers; ++w)
-    if (!run.queue(w).push(nullptr)) return false;
+    if (!run.queues.of(w).push(nullptr)) return false;
   return true;
 }
 
 }  // namespace
 
 void dispatch(FitRun& run, DataSetIterator& iterator, int workers, std::int64_t epochs, Activity& activity) {
-  BatchStamp stamp{.epoch = run.firstEpoch(), .iteration = run.firstIteration()};
+  BatchStamp stamp{.epoch = run.rounds.firstEpoch(), .iteration = run.rounds.firstIteration()};
   WatchedIterator data(iterator, activity);
   try {
     for (std::int64_t e = 0; e < epochs && !run.stopping(); ++e, ++stamp.epoch) {

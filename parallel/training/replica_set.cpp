@@ -6,6 +6,7 @@
 #include "muster/core/base/log.h"
 #include "muster/parallel/exchange/device_exchange.h"
 #include "muster/parallel/exchange/host_exchange.h"
+#include "muster/parallel/training/strategy_state.h"
 
 namespace muster {
 namespace {
@@ -36,7 +37,7 @@ std::optional<MergePlan> planMerges(const std::vector<Placement>& placements, in
   return MergePlan(std::move(groups), route);
 }
 
-/// What meetings may be about: all but counters, which a meeting gives to each.
+/// What can be merged: all but counters, which every replica is given after a round.
 std::vector<StateBlock*> sharedState(Model& model) {
   auto state = model.state();
   std::erase_if(state, [](const StateBlock* b) { return b->kind == BlockKind::Counters; });
@@ -46,10 +47,9 @@ std::vector<StateBlock*> sharedState(Model& model) {
 }  // namespace
 
 ReplicaSet::ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
-                       bool averageUpdaters, LocalWork localWork, const detail::Internals& internals)
+                       const Strategy& strategy, const detail::Internals& internals)
     : model_(model),
-      averageUpdaters_(averageUpdaters),
-      localWork_(localWork),
+      strategy_(strategy),
       failingRoute_(internals.failingRoute),
       mergePlan_(planMerges(placements, internals.pretendedDevices)) {
   for (std::size_t w = 0; w < placements.size(); ++w)
@@ -76,10 +76,13 @@ void ReplicaSet::make() {
   requireCopies(threads_, model_, &Model::state);
   std::vector<std::vector<StateBlock*>> states;
   for (auto* thread : threads_) states.push_back(sharedState(thread->replica()));
+  std::unique_ptr<Exchange> exchange;
   if (mergePlan_)
-    exchange_ = std::make_unique<DeviceExchange>(states, averageUpdaters_, *mergePlan_, failingRoute_);
+    exchange = std::make_unique<DeviceExchange>(states, strategy_.updaterState(), *mergePlan_, failingRoute_);
   else
-    exchange_ = std::make_unique<HostExchange>(states, averageUpdaters_);
+    exchange = std::make_unique<HostExchange>(states, strategy_.updaterState());
+  exchange->makeStrategyBlocks(strategy_.blocks(static_cast<int>(threads_.size())));
+  exchange_ = std::move(exchange);
 }
 
 std::vector<Tensor> ReplicaSet::sharedValues() {
@@ -88,34 +91,58 @@ std::vector<Tensor> ReplicaSet::sharedValues() {
   return values;
 }
 
-void ReplicaSet::spread() {
-  exchange_->wait();  // for what a fit that failed has left under way
+void ReplicaSet::load() {
+  exchange_->wait();  // for what a failed fit has left in progress
+  model_.context().synchronize();
+  if (trained_ && isUnchanged()) {
+    for (auto* thread : threads_) thread->replica().setCounters(model_.iteration(), model_.epoch());
+    return;
+  }
+  loadReplicas();
+  for (const auto& worker : workers_) worker->setWhole();
+  loadMergedCopies();
+  loadStrategyState(*exchange_, model_, /*stale=*/trained_);
+  exchange_->restart();
+}
+
+void ReplicaSet::loadReplicas() {
   // Asked for here, once: a model is used by one thread at a time, and may make its blocks when it is asked.
   const auto values = sharedValues();
-  model_.context().synchronize();
   const auto iteration = model_.iteration(), epoch = model_.epoch();
   const auto blocks = exchange_->blocks();
   // Each on its own thread: its memory is touched where it is used.
   runOnAll(threads_, "could not take the model's state", [&](ReplicaThread& thread) {
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       if (blocks[b].kind == BlockKind::Gradients) continue;
-      if (trained_ && blocks[b].rule == MergeRule::Keep) continue;
       Tensor target = blocks[b].replicas[static_cast<std::size_t>(thread.index())];
       copy(values.at(b), target, thread.context());
     }
     thread.replica().setCounters(iteration, epoch);
   });
-  for (const auto& worker : workers_) worker->setWhole();
-  for (std::size_t b = 0; b < blocks.size(); ++b)
-    for (std::size_t w = 0; w < blocks[b].shadows.size(); ++w) {
-      Tensor shadow = blocks[b].shadows[w];
-      const auto before = std::span(blocks[b].shadows).first(w);
-      if (std::ranges::find(before, shadow.raw(), &Tensor::raw) == before.end()) copy(values.at(b), shadow);
-    }
-  exchange_->restart();
 }
 
-bool ReplicaSet::fill() {
+void ReplicaSet::loadMergedCopies() {
+  const auto values = sharedValues();
+  const auto blocks = exchange_->blocks();
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    const auto& copies = blocks[b].mergedCopies;
+    for (std::size_t w = 0; w < copies.size(); ++w) {
+      Tensor target = copies[w];
+      const auto before = std::span(copies).first(w);
+      if (std::ranges::find(before, target.raw(), &Tensor::raw) == before.end()) copy(values.at(b), target);
+    }
+  }
+}
+
+bool ReplicaSet::isUnchanged() {
+  const auto merged = mergedValues();
+  const auto values = sharedValues();
+  for (std::size_t b = 0; b < merged.size(); ++b)
+    if (merged[b].defined() && !sameBytes(merged[b], values.at(b))) return false;
+  return !merged.empty();
+}
+
+bool ReplicaSet::fill(bool afterFailure) {
   exchange_->wait();
   if (!exchange_->whole()) return false;
   model_.context().synchronize();
@@ -124,32 +151,43 @@ bool ReplicaSet::fill() {
   const auto merged = mergedValues();
   if (merged.empty()) return false;
   auto values = sharedValues();
-  for (std::size_t b = 0; b < merged.size(); ++b)
-    if (merged[b].defined()) copy(merged[b], values.at(b));
+  try {
+    prepareSavedState(*exchange_, model_, afterFailure);
+    for (std::size_t b = 0; b < merged.size(); ++b)
+      if (merged[b].defined()) copy(merged[b], values.at(b));
+    saveStrategyState(*exchange_, model_);
+  } catch (...) {
+    model_.strategyState().clear();
+    throw;
+  }
   return true;
 }
 
 std::vector<Tensor> ReplicaSet::mergedValues() const {
   const auto whole = std::ranges::find_if(workers_, [](const auto& worker) { return worker->whole(); });
-  const bool ofReplica = localWork_ == LocalWork::Gradient;
+  const bool ofReplica = strategy_.localWork() == LocalWork::Gradient;
   if (ofReplica && whole == workers_.end()) return {};
   std::vector<Tensor> values;
   for (const auto& block : exchange_->blocks()) {
-    // Forward passes move a replica's statistics between meetings: as merged, they lie in the shadow.
+    // Forward passes change a replica's statistics between merges: their merged copy is the one to take.
     const bool updated = block.kind == BlockKind::Parameters || block.kind == BlockKind::UpdaterState;
-    values.push_back(ofReplica && updated ? block.replicas[whole - workers_.begin()] : block.shadow);
+    const bool source = block.kind == BlockKind::Parameters && !strategy_.modelSource().empty();
+    values.push_back(ofReplica && updated ? block.replicas[static_cast<std::size_t>(whole - workers_.begin())]
+                     : source             ? exchange_->strategyBlock(strategy_.modelSource()).values.front()
+                     : block.hasMergedCopy() ? block.mergedCopy()
+                                             : Tensor());
   }
   return values;
 }
 
 void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {
-  // The mean goes to all that it is made from, and the workers' own is not to change.
+  // A merge writes its result to all that it reads, and the workers' own blocks are not to change.
   SharedBlock copies{.name = block.name,
                      .kind = block.kind,
                      .rule = MergeRule::Average,
                      .replicas = {},
-                     .shadow = block.shadow,
-                     .shadows = block.shadows};
+                     .mergedCopies = block.mergedCopies,
+                     .segments = block.segments};
   std::vector<double> weights;
   double total = 0;
   for (std::size_t w = 0; w < workers_.size(); ++w) {
@@ -159,7 +197,7 @@ void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {
   }
   if (total == 0) return;
   for (int w = 0; w < exchange_->participants(); ++w) {
-    exchange_->merge(w, copies, weights, model_.context());
+    exchange_->merge(w, copies, weights, model_.context(), nullptr);
     exchange_->end(w);
   }
   exchange_->wait();

@@ -9,18 +9,18 @@
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/exchange/merge_plan.h"
+#include "muster/parallel/strategies/strategy.h"
 #include "muster/parallel/training/worker.h"
 
 namespace muster {
 
-/// The workers of a wrapper and their replicas, and the traffic between these and the user's model. Used by
+/// The workers of a wrapper and their replicas, and the copies between these and the user's model. Used by
 /// the thread that calls `fit()`, but for `times`.
 class ReplicaSet {
  public:
-  /// Starts the workers; `model` must outlive them.
-  /// @param localWork  with a gradient the replicas hold the merged state themselves, else the shadow does.
+  /// Starts the workers; `model` and `strategy` must outlive them.
   ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
-             bool averageUpdaters, LocalWork localWork, const detail::Internals& internals = {});
+             const Strategy& strategy, const detail::Internals& internals = {});
 
   std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }  // [worker]
   std::span<ReplicaThread* const> threads() const { return threads_; }           // [worker]
@@ -38,29 +38,33 @@ class ReplicaSet {
   void make();
   Exchange& exchange() { return *exchange_; }
 
-  /// Copies the user's model to the replicas and the shadow; blocks that workers keep stay as they are once
-  /// these have trained.
-  void spread();
-  /// Copies what was merged last to the user's model. What workers keep for themselves is there the mean,
-  /// weighted by the examples each has trained since `resetTimes`.
-  /// @return false where nobody holds it: every replica failed in its update, or a merge was broken off on
-  ///         its way between devices. The model is then as before.
-  /// @throws DeviceFailure where a device is lost.
-  bool fill();
-  /// After a training: whether what workers keep is theirs from now on (or is to come from the user's model
+  /// Before a training: replicas, merged copies and the strategy's blocks take the state of the user's model.
+  /// If the model is as the last training left it, they stay as they are, and the training goes on.
+  void load();
+  /// Copies what was merged last to the user's model. Of blocks that workers keep the model gets the mean,
+  /// weighted by the examples each worker has trained since `resetTimes`.
+  /// @param afterFailure  each replica's blocks of the strategy are not saved: they are ahead of the merge.
+  /// @return false if no such state exists: every replica failed in its update, or a merge was broken off.
+  ///         The model is then as before.
+  /// @throws DeviceFailure if a device is lost.
+  bool fill(bool afterFailure);
+  /// After a training: whether the replicas' state is good to go on from (or comes from the user's model
   /// again).
   void setTrained(bool trained) { trained_ = trained; }
 
  private:
   /// The user's model's part of the blocks that are shared, in the exchange's order.
   std::vector<Tensor> sharedValues();
-  /// Where the merged value of each block lies, in the exchange's order; empty where nobody holds it.
+  /// Where the merged value of each block is, in the exchange's order; empty if no such state exists.
   std::vector<Tensor> mergedValues() const;
+  /// Whether the user's model holds what `fill` has left there.
+  bool isUnchanged();
+  void loadReplicas();
+  void loadMergedCopies();
   void takeMeanOfKept(const SharedBlock& block);
 
   Model& model_;
-  const bool averageUpdaters_;
-  const LocalWork localWork_;
+  const Strategy& strategy_;
   const std::optional<Route> failingRoute_;   // for tests
   const std::optional<MergePlan> mergePlan_;  // of workers on GPUs
   std::unique_ptr<Exchange> exchange_;        // none until the replicas are made

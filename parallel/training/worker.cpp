@@ -46,10 +46,10 @@ void Worker::resetTimes() {
 void Worker::train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exchange,
                    WorkerListeners& listeners) {
   thread_.addTo(tasks, Activity::Kind::WaitingForData, [this, &run, epochs, &exchange, &listeners] {
-    current_ = {.epoch = run.firstEpoch()};
+    current_ = {.epoch = run.rounds.firstEpoch()};
     begun_.reset();  // of a run that failed
     staged_ = false;
-    const Peer peer(*this, run.peers(), exchange.participants() == 1);
+    const Peer peer(*this, run.peers, exchange.participants() == 1);
     try {
       trainEpochs(run, epochs, exchange, listeners);
     } catch (...) {
@@ -74,13 +74,14 @@ void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, W
     const Participant me{thread_.index(), exchange, thread_.context(), times_, thread_.activity()};
     for (Verdict verdict = Verdict::Continue; verdict != Verdict::EpochOver;) {
       if (!runRound(run, me, listeners)) return;
-      if (staged_) continue;  // its meeting is held while the next round's first step runs
-      if (contribution_.batches > 0) run.contribute(me, contribution_.weight);
-      verdict = run.meet(me, contribution_,
-                         [&](const FitRun::Meeting& meeting) { return settle(meeting, listeners); });
+      if (staged_) continue;  // it is merged while the next round's first step runs
+      if (contribution_.batches > 0) run.rounds.contribute(me, contribution_.weight);
+      verdict = run.rounds.end(me, contribution_,
+                               [&](const RoundResult& round) { return update(round, listeners); });
       if (verdict == Verdict::Aborted) return;
       const bool over = verdict == Verdict::EpochOver;
-      thread_.replica().setCounters(run.meeting().iteration, run.meeting().epoch + (over ? 1 : 0));
+      thread_.replica().setCounters(run.rounds.result().iteration,
+                                    run.rounds.result().epoch + (over ? 1 : 0));
       if (verdict == Verdict::Stop) return;
       contribution_ = {.epochIterations = contribution_.epochIterations, .ended = contribution_.ended};
     }
@@ -88,26 +89,27 @@ void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, W
 }
 
 bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& listeners) {
-  for (std::int64_t done = 0; done < run.quota() && !contribution_.ended && !run.stopping(); ++done) {
+  for (std::int64_t done = 0; done < run.rounds.iterations() && !contribution_.ended && !run.stopping();
+       ++done) {
     const auto batch = nextBatch(run, me, listeners);
     if (!batch) return false;
     if (*batch == nullptr) {
       contribution_.ended = true;
-      run.peers().leave(thread_.index());
+      run.peers.leave(thread_.index());
       break;
     }
     // A stop while it waited: no other batch is begun.
     if (!run.stopping()) work(**batch, run, me, listeners);
-    if (!run.freeBatches().push(*batch)) return false;
+    if (!run.queues.free().push(*batch)) return false;
   }
   const bool goesOn = begun_ && !staged_ && !contribution_.ended && !run.stopping();
-  if (goesOn && run.stage(me)) {
+  if (goesOn && run.rounds.stage(me)) {
     staged_ = true;
     return true;
   }
   finishBegun(run, me, listeners);  // a merge is of steps that are done and known to be good
   if (run.stopping()) {
-    run.peers().leave(thread_.index());  // others may have begun a step before the stop
+    run.peers.leave(thread_.index());  // others may have begun a step before the stop
     giveBackBatches(run);
   }
   return true;
@@ -115,25 +117,25 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
 
 std::optional<Batch*> Worker::nextBatch(FitRun& run, const Participant& me, WorkerListeners& listeners) {
   if (staged_) {  // it goes on only where there is something to go on with
-    const auto batch = run.queue(thread_.index()).tryPop();
+    const auto batch = run.queues.of(thread_.index()).tryPop();
     if (batch && *batch) return batch;
     finishBegun(run, me, listeners);
     if (batch) return batch;
   }
   thread_.activity().set(Activity::Kind::WaitingForData);
   const auto begin = Clock::now();
-  const auto batch = run.queue(thread_.index()).pop();
+  const auto batch = run.queues.of(thread_.index()).pop();
   times_.own.waitingForData += Clock::now() - begin;
   return batch;
 }
 
 void Worker::giveBackBatches(FitRun& run) {
-  while (const auto batch = run.queue(thread_.index()).tryPop())
-    if (*batch) run.freeBatches().push(*batch);
+  while (const auto batch = run.queues.of(thread_.index()).tryPop())
+    if (*batch) run.queues.free().push(*batch);
 }
 
 void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners) {
-  const bool gradientAlone = run.localWork() == LocalWork::Gradient;
+  const bool gradientAlone = run.rounds.localWork() == LocalWork::Gradient;
   current_ = batch.stamp;
   thread_.activity().set(Activity::Kind::Computing, batch.stamp.sequence);
   waitedInStep_ = std::chrono::nanoseconds(0);
@@ -173,7 +175,7 @@ void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
   contribution_.examples += currentExamples_;
   ++contribution_.batches;
   ++contribution_.epochIterations;
-  if (run.localWork() != LocalWork::Gradient) tell(listeners, currentScore_);
+  if (run.rounds.localWork() != LocalWork::Gradient) tell(listeners, currentScore_);
   current_ = latest;
 }
 
@@ -184,15 +186,15 @@ void Worker::finishBegun(FitRun& run, const Participant& me, WorkerListeners& li
   if (!std::exchange(staged_, false)) return;
   const BatchStamp latest = std::exchange(current_, stamp);
   contribution_.staged = true;
-  run.meet(me, contribution_, [](const FitRun::Meeting&) { return 0.0; });
+  run.rounds.end(me, contribution_, [](const RoundResult&) { return 0.0; });
   contribution_ = {.epochIterations = contribution_.epochIterations};
   current_ = latest;
 }
 
-double Worker::settle(const FitRun::Meeting& meeting, WorkerListeners& listeners) {
+double Worker::update(const RoundResult& round, WorkerListeners& listeners) {
   const bool trained = contribution_.batches > 0;
-  current_.epoch = meeting.epoch;  // as they are already, unless it is idle
-  current_.iteration = meeting.iteration - 1;
+  current_.epoch = round.epoch;  // as they are already, unless it is idle
+  current_.iteration = round.iteration - 1;
   thread_.activity().set(Activity::Kind::Computing, current_.sequence);
   const auto begin = Clock::now();
   whole_ = false;

@@ -34,14 +34,15 @@ class Worker {
   bool whole() const { return whole_; }
   /// The replica was given a whole state. While no task runs.
   void setWhole() { whole_ = true; }
-  /// Since the last `resetTimes`, as of the last meeting. Thread-safe.
+  /// Since the last `resetTimes`, as of the end of the last round. Thread-safe.
   WorkerTimes times() const { return times_.published(); }
   /// While no task runs.
   void resetTimes();
 
  private:
   void trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners);
-  /// Steps until the quota is done, the epoch ends or the run stops. @return false if the run was aborted.
+  /// Steps until the round's iterations are done, the epoch ends or the run stops. @return false if the run
+  /// was aborted.
   bool runRound(FitRun& run, const Participant& me, WorkerListeners& listeners);
   /// @return nothing if the run was aborted.
   std::optional<Batch*> nextBatch(FitRun& run, const Participant& me, WorkerListeners& listeners);
@@ -50,10 +51,10 @@ class Worker {
   void work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners);
   /// Waits for the step that was begun last, and counts it.
   void finishStep(FitRun& run, WorkerListeners& listeners);
-  /// The same, if one was begun, and then holds the meeting of its round where that was staged.
+  /// The same, if one was begun, and then ends its round if that was staged.
   void finishBegun(FitRun& run, const Participant& me, WorkerListeners& listeners);
-  /// The update that follows a meeting about gradients. @return the penalty.
-  double settle(const FitRun::Meeting& meeting, WorkerListeners& listeners);
+  /// The update that follows a merge of gradients. @return the penalty.
+  double update(const RoundResult& round, WorkerListeners& listeners);
   void tell(WorkerListeners& listeners, double score);
   /// After a stop: a reader that waits for a free batch must not wait for ever.
   void giveBackBatches(FitRun& run);
@@ -70,7 +71,7 @@ class Worker {
     std::int64_t examples;
   };
   std::optional<Step> begun_;                 // likewise: its score is not read yet
-  bool staged_ = false;                       // likewise: it ends a round, whose meeting is still to come
+  bool staged_ = false;                       // likewise: it ends a round, which is still to be merged
   double currentScore_ = 0;                   // likewise: its score, and its examples
   std::int64_t currentExamples_ = 0;          // likewise
   std::chrono::nanoseconds waitedInStep_{0};  // likewise: for other workers, since the step began

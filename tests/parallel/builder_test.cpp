@@ -92,8 +92,8 @@ TEST_CASE("the defaults, and what was asked for") {
   ToyModel model;
   const auto defaults = ParallelWrapper::Builder(model).build();
   CHECK(defaults.options().workers == 1);
-  CHECK(defaults.options().averagingFrequency == 1);
-  CHECK(defaults.options().averageUpdaters);
+  CHECK(defaults.options().strategy.as<Averaging>()->frequency == 1);
+  CHECK(defaults.options().strategy.as<Averaging>()->updaterState == UpdaterState::Average);
   CHECK(defaults.options().prefetchBuffer == 16);
   CHECK_FALSE(defaults.options().reportScoreAfterAveraging);
   CHECK(defaults.options().devices == std::vector<Device>{Device::cpu()});
@@ -110,8 +110,8 @@ TEST_CASE("the defaults, and what was asked for") {
                            .pinThreads(false)
                            .build();
   CHECK(wrapper.options().workers == 2);
-  CHECK(wrapper.options().averagingFrequency == 3);
-  CHECK_FALSE(wrapper.options().averageUpdaters);
+  CHECK(wrapper.options().strategy.as<Averaging>()->frequency == 3);
+  CHECK(wrapper.options().strategy.as<Averaging>()->updaterState == UpdaterState::Keep);
   CHECK(wrapper.options().prefetchBuffer == 24);
   CHECK(wrapper.options().reportScoreAfterAveraging);
   CHECK(wrapper.options().threadsPerWorker == 2);

@@ -9,6 +9,7 @@
 
 #include "muster/core/base/random.h"
 #include "muster/parallel/exchange/host_exchange.h"
+#include "muster/parallel/exchange/verbs.h"
 #include "tests/support/devices.h"
 
 using namespace muster;
@@ -65,9 +66,9 @@ struct Replicas {
   std::vector<std::vector<StateBlock*>> states;
 };
 
-/// A meeting, as workers hold it: every one in a thread of its own. @return the spread of the parameters.
-Spread meet(Exchange& exchange, const std::vector<double>& weights, bool measure = false,
-            Device device = Device::cpu()) {
+/// A merge of all blocks, each participant in a thread of its own. @return the spread of the parameters.
+Spread mergeAll(Exchange& exchange, const std::vector<double>& weights, bool measure = false,
+                Device device = Device::cpu()) {
   std::vector<Spread> spreads(weights.size());
   const auto everybody = [&](auto part) {
     std::vector<std::jthread> threads;
@@ -113,7 +114,8 @@ bool sameBits(const Replicas& a, const Replicas& b) {
 
 }  // namespace
 
-TEST_CASE("1 to 8 workers on 1 to 4 devices: all replicas and shadows get the value that the host forms") {
+TEST_CASE(
+    "1 to 8 workers on 1 to 4 devices: all replicas and merged copies get the value that the host forms") {
   for (const Route route : {Route::Peers, Route::Host})
     for (int workers = 1; workers <= 8; ++workers)
       for (int devices = 1; devices <= 4; ++devices)
@@ -123,11 +125,11 @@ TEST_CASE("1 to 8 workers on 1 to 4 devices: all replicas and shadows get the va
           CAPTURE(elements);
           const auto weights = weightsOf(workers);
           Replicas replicas(workers, elements), expected(workers, elements);
-          DeviceExchange exchange(replicas.states, true, planOf(workers, devices, route));
-          HostExchange host(expected.states, true);
-          meet(exchange, weights);
-          meet(host, weights);
-          bool close = true, same = true, shadows = true;
+          DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(workers, devices, route));
+          HostExchange host(expected.states, UpdaterState::Average);
+          mergeAll(exchange, weights);
+          mergeAll(host, weights);
+          bool close = true, same = true, copies = true;
           for (std::size_t b = 0; b < replicas.blocks(); ++b)
             for (std::int64_t i = 0; i < elements; ++i)
               for (int w = 0; w < workers; ++w) {
@@ -136,12 +138,12 @@ TEST_CASE("1 to 8 workers on 1 to 4 devices: all replicas and shadows get the va
                 const auto& block = exchange.blocks()[b];
                 if (block.rule == MergeRule::Keep) continue;
                 same = same && got == replicas.at(0, b, i);
-                if (block.shadow.defined())
-                  shadows = shadows && block.shadows[static_cast<std::size_t>(w)].data<float>()[i] == got;
+                if (block.hasMergedCopy())
+                  copies = copies && block.mergedCopies[static_cast<std::size_t>(w)].data<float>()[i] == got;
               }
           CHECK(close);
           CHECK(same);
-          CHECK(shadows);
+          CHECK(copies);
           // Where no device has two replicas, or there is one device alone, the order is that of the workers.
           if (devices == 1 || workers <= devices) CHECK(sameBits(replicas, expected));
         }
@@ -150,12 +152,12 @@ TEST_CASE("1 to 8 workers on 1 to 4 devices: all replicas and shadows get the va
 TEST_CASE("the bits depend on neither the route nor the run") {
   for (const auto& [workers, devices] : {std::pair{5, 2}, {8, 3}, {4, 4}}) {
     Replicas peers(workers, 1000), host(workers, 1000), again(workers, 1000);
-    DeviceExchange byPeers(peers.states, true, planOf(workers, devices, Route::Peers));
-    DeviceExchange byHost(host.states, true, planOf(workers, devices, Route::Host));
-    DeviceExchange repeated(again.states, true, planOf(workers, devices, Route::Peers));
-    meet(byPeers, weightsOf(workers));
-    meet(byHost, weightsOf(workers));
-    meet(repeated, weightsOf(workers));
+    DeviceExchange byPeers(peers.states, UpdaterState::Average, planOf(workers, devices, Route::Peers));
+    DeviceExchange byHost(host.states, UpdaterState::Average, planOf(workers, devices, Route::Host));
+    DeviceExchange repeated(again.states, UpdaterState::Average, planOf(workers, devices, Route::Peers));
+    mergeAll(byPeers, weightsOf(workers));
+    mergeAll(byHost, weightsOf(workers));
+    mergeAll(repeated, weightsOf(workers));
     CHECK(sameBits(peers, host));
     CHECK(sameBits(peers, again));
   }
@@ -163,10 +165,10 @@ TEST_CASE("the bits depend on neither the route nor the run") {
 
 TEST_CASE("float64 blocks are merged as they are") {
   Replicas replicas(5, 98, DType::Float64), expected(5, 98, DType::Float64);
-  DeviceExchange exchange(replicas.states, true, planOf(5, 3, Route::Peers));
-  HostExchange host(expected.states, true);
-  meet(exchange, weightsOf(5));
-  meet(host, weightsOf(5));
+  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(5, 3, Route::Peers));
+  HostExchange host(expected.states, UpdaterState::Average);
+  mergeAll(exchange, weightsOf(5));
+  mergeAll(host, weightsOf(5));
   bool close = true;
   for (std::size_t b = 0; b < replicas.blocks(); ++b)
     for (std::int64_t i = 0; i < 98; ++i)
@@ -183,10 +185,10 @@ TEST_CASE("a device all of whose workers weigh nothing receives the mean of the 
       auto& values = replicas.owned[static_cast<std::size_t>(w)][b].values;
       std::ranges::fill(values.span<float>(), std::nanf(""));
     }
-  DeviceExchange exchange(replicas.states, true, planOf(4, 2, Route::Host));
-  HostExchange host(expected.states, true);
-  meet(exchange, {3, 0, 1, 0});
-  meet(host, {3, 0, 1, 0});
+  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(4, 2, Route::Host));
+  HostExchange host(expected.states, UpdaterState::Average);
+  mergeAll(exchange, {3, 0, 1, 0});
+  mergeAll(host, {3, 0, 1, 0});
   CHECK(sameBits(replicas, expected));
 }
 
@@ -194,8 +196,8 @@ TEST_CASE("one contributor is copied to all, bit for bit") {
   Replicas replicas(6, 50);
   const auto before = replicas.owned[4][0].values.span<float>();
   const std::vector<float> wanted(before.begin(), before.end());
-  DeviceExchange exchange(replicas.states, true, planOf(6, 4, Route::Peers));
-  meet(exchange, {0, 0, 0, 0, 2, 0});
+  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(6, 4, Route::Peers));
+  mergeAll(exchange, {0, 0, 0, 0, 2, 0});
   for (std::size_t w = 0; w < 6; ++w)
     CHECK(std::ranges::equal(replicas.owned[w][0].values.span<float>(), wanted));
 }
@@ -205,30 +207,30 @@ TEST_CASE("the spread is that of all replicas from the mean of all, on however m
     CAPTURE(workers);
     CAPTURE(devices);
     Replicas replicas(workers, 1000), expected(workers, 1000);
-    DeviceExchange exchange(replicas.states, true, planOf(workers, devices, Route::Peers));
-    HostExchange host(expected.states, true);
-    const auto spread = meet(exchange, weightsOf(workers), true);
-    const auto wanted = meet(host, weightsOf(workers), true);
+    DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(workers, devices, Route::Peers));
+    HostExchange host(expected.states, UpdaterState::Average);
+    const auto spread = mergeAll(exchange, weightsOf(workers), true);
+    const auto wanted = mergeAll(host, weightsOf(workers), true);
     CHECK(spread.distance == doctest::Approx(wanted.distance).epsilon(1e-6));
     CHECK(spread.norm == doctest::Approx(wanted.norm).epsilon(1e-6));
     if (workers > 1) CHECK(spread.distance > 0);
   }
 }
 
-TEST_CASE("what was staged becomes the shadow once it is taken, whatever the replica does meanwhile") {
+TEST_CASE("what was staged becomes the merged copy once it is taken, whatever the replica does meanwhile") {
   Replicas replicas(1, 34);
-  DeviceExchange exchange(replicas.states, true, planOf(1, 1, Route::Host));
+  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(1, 1, Route::Host));
   Context context;
   const auto fill = [&](float value) {
     for (auto& block : replicas.owned[0]) std::ranges::fill(block.values.span<float>(), value);
   };
-  const auto shadowsHold = [&](float value) {
+  const auto copiesHold = [&](float value) {
     bool hold = true;
     for (const auto& block : exchange.blocks()) {
-      if (!block.shadow.defined() || block.rule == MergeRule::Keep) continue;
+      if (!block.hasMergedCopy() || block.rule == MergeRule::Keep) continue;
       const float wanted = block.rule == MergeRule::Reset ? 0 : value;
-      for (const auto& shadow : {block.shadow, block.shadows[0]})
-        hold = hold && std::ranges::all_of(shadow.span<float>(), [&](float x) { return x == wanted; });
+      hold =
+          hold && std::ranges::all_of(block.mergedCopy().span<float>(), [&](float x) { return x == wanted; });
     }
     return hold;
   };
@@ -238,25 +240,25 @@ TEST_CASE("what was staged becomes the shadow once it is taken, whatever the rep
     for (const auto& block : exchange.blocks())
       CHECK(block.replicas[0].data<float>()[33] == (block.rule == MergeRule::Reset ? 0 : value));
     fill(-1);
-    CHECK(shadowsHold(value - 1));
+    CHECK(copiesHold(value - 1));
     exchange.takeStaged();
-    CHECK(shadowsHold(value));
+    CHECK(copiesHold(value));
   }
-  fill(7);  // a meeting that was not staged
-  meet(exchange, {1});
-  CHECK(shadowsHold(7));
+  fill(7);  // a merge that was not staged
+  mergeAll(exchange, {1});
+  CHECK(copiesHold(7));
 }
 
 TEST_CASE("several participants have nothing to stage, nor has the host") {
   Replicas two(2, 10), one(1, 10);
   Context context;
-  CHECK_FALSE(DeviceExchange(two.states, true, planOf(2, 1, Route::Host)).stage(context));
-  CHECK_FALSE(HostExchange(one.states, true).stage(context));
+  CHECK_FALSE(DeviceExchange(two.states, UpdaterState::Average, planOf(2, 1, Route::Host)).stage(context));
+  CHECK_FALSE(HostExchange(one.states, UpdaterState::Average).stage(context));
 }
 
-TEST_CASE("whole between meetings, not in the middle of one") {
+TEST_CASE("whole between merges, not in the middle of one") {
   Replicas replicas(2, 10);
-  DeviceExchange exchange(replicas.states, true, planOf(2, 2, Route::Peers));
+  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(2, 2, Route::Peers));
   CHECK(exchange.whole());
   exchange.begin(1);
   CHECK(exchange.whole());  // the first participant enqueues
@@ -278,12 +280,16 @@ TEST_CASE("whole between meetings, not in the middle of one") {
 
 TEST_CASE("a participant says the bytes that it would send, as on the host") {
   Replicas replicas(3, 20), expected(3, 20);
-  DeviceExchange exchange(replicas.states, false, planOf(3, 2, Route::Peers));
-  HostExchange host(expected.states, false);
+  DeviceExchange exchange(replicas.states, UpdaterState::Keep, planOf(3, 2, Route::Peers));
+  HostExchange host(expected.states, UpdaterState::Keep);
   Context context;
   const std::vector<double> weights{1, 0, 2};
-  for (int p = 0; p < 3; ++p)
-    CHECK(exchange.mergeState(p, weights, context) == host.mergeState(p, weights, context));
+  for (int p = 0; p < 3; ++p) {
+    Verbs onDevices(exchange, p, context), onHost(host, p, context);
+    onDevices.mergeState(weights);
+    onHost.mergeState(weights);
+    CHECK(onDevices.bytes() == onHost.bytes());
+  }
 }
 
 TEST_CASE("replicas on one GPU are merged to what the host forms") {
@@ -295,14 +301,14 @@ TEST_CASE("replicas on one GPU are merged to what the host forms") {
     for (auto& blocks : there.owned)
       for (auto& block : blocks) block.values = copyTo(block.values, Device::cuda(0));
     DeviceExchange exchange(
-        there.states, true,
+        there.states, UpdaterState::Average,
         MergePlan(groupByDevice(std::vector(static_cast<std::size_t>(workers), Device::cuda(0))),
                   Route::Host));
-    HostExchange host(expected.states, true);
-    // Spreads, and a second meeting on what the first has made.
-    for (int meeting = 0; meeting < 2; ++meeting) {
-      const auto spread = meet(exchange, weightsOf(workers), true, Device::cuda(0));
-      const auto wanted = meet(host, weightsOf(workers), true);
+    HostExchange host(expected.states, UpdaterState::Average);
+    // Spreads, and a second merge of what the first has made.
+    for (int merge = 0; merge < 2; ++merge) {
+      const auto spread = mergeAll(exchange, weightsOf(workers), true, Device::cuda(0));
+      const auto wanted = mergeAll(host, weightsOf(workers), true);
       CHECK(spread.distance == doctest::Approx(wanted.distance).epsilon(1e-6));
       CHECK(spread.norm == doctest::Approx(wanted.norm).epsilon(1e-6));
     }

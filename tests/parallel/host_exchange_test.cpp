@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/exchange/verbs.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -56,7 +57,7 @@ void mergeAll(HostExchange& exchange, const std::vector<double>& weights) {
   for (int p = 0; p < exchange.participants(); ++p)
     threads.emplace_back([&, p] {
       Context context;
-      for (const auto& block : exchange.blocks()) exchange.merge(p, block, weights, context);
+      for (const auto& block : exchange.blocks()) exchange.merge(p, block, weights, context, nullptr);
     });
 }
 
@@ -68,7 +69,7 @@ TEST_CASE("every element of every block is merged, by whatever number of partici
       CAPTURE(workers);
       CAPTURE(elements);
       Replicas replicas(workers, elements);
-      HostExchange exchange(replicas.states, true);
+      HostExchange exchange(replicas.states, UpdaterState::Average);
       CHECK(exchange.participants() == workers);
       // Weights 1, 2, .. W: the mean of w is sum w (w + 1) / sum (w + 1) = 2 (W - 1) / 3.
       std::vector<double> weights;
@@ -81,7 +82,7 @@ TEST_CASE("every element of every block is merged, by whatever number of partici
           const double expected = mean + static_cast<double>(i % 1000);
           good = good && std::abs(replicas.values(w, 0)[i] - expected) <= 1e-7 * (1 + expected);
           same = same && replicas.values(w, 0)[i] == replicas.values(0, 0)[i] &&
-                 exchange.blocks()[0].shadow.data<float>()[i] == replicas.values(0, 0)[i] &&
+                 exchange.blocks()[0].mergedCopy().data<float>()[i] == replicas.values(0, 0)[i] &&
                  replicas.values(w, 2)[i] == replicas.values(0, 0)[i] &&
                  replicas.values(w, 4)[i] == replicas.values(0, 0)[i];
           untouched = untouched && replicas.values(w, 1)[i] == static_cast<float>(w + i % 1000);
@@ -96,7 +97,7 @@ TEST_CASE("every element of every block is merged, by whatever number of partici
 
 TEST_CASE("averageUpdaters(false) leaves the updater's state to each worker") {
   Replicas replicas(3, 20);
-  HostExchange exchange(replicas.states, false);
+  HostExchange exchange(replicas.states, UpdaterState::Keep);
   mergeAll(exchange, {1, 1, 1});
   for (int w = 0; w < 3; ++w) {
     CHECK(replicas.values(w, 0)[5] == 6);  // (5 + 6 + 7) / 3
@@ -119,7 +120,7 @@ TEST_CASE("statistics: both halves are merged, whatever the slices") {
       }
       states[w].push_back(&block);
     }
-    HostExchange exchange(states, true);
+    HostExchange exchange(states, UpdaterState::Average);
     mergeAll(exchange, {1, 1, 1});
     for (std::size_t w = 0; w < 3; ++w)
       for (std::int64_t i = 0; i < half; ++i) {
@@ -143,7 +144,7 @@ TEST_CASE("blocks of float64: averaged and reset, whatever the slices") {
       }
       for (auto& block : owned[w]) states[w].push_back(&block);
     }
-    HostExchange exchange(states, true);
+    HostExchange exchange(states, UpdaterState::Average);
     mergeAll(exchange, {1, 2, 1});
     for (std::size_t w = 0; w < 3; ++w) {
       CHECK(
@@ -154,34 +155,40 @@ TEST_CASE("blocks of float64: averaged and reset, whatever the slices") {
 }
 
 TEST_CASE("replicas that are not alike are refused, naming the block") {
-  CHECK(thrown<InvalidArgument>([] { HostExchange({}, true); }) == "exchange: there are no replicas");
+  CHECK(thrown<InvalidArgument>([] { HostExchange({}, UpdaterState::Average); }) ==
+        "exchange: there are no replicas");
   Replicas small(1, 4), large(1, 5);
   CHECK(thrown<InvalidArgument>([&] {
-          HostExchange({small.states[0], large.states[0]}, true);
+          HostExchange({small.states[0], large.states[0]}, UpdaterState::Average);
         }) == "exchange: block parameters [5] of worker 1 differs from block parameters [4] of worker 0");
   auto fewer = large.states[0];
   fewer.pop_back();
   CHECK(thrown<InvalidArgument>([&] {
-          HostExchange({large.states[0], fewer}, true);
+          HostExchange({large.states[0], fewer}, UpdaterState::Average);
         }) == "exchange: worker 1 has 4 state blocks, worker 0 has 5");
 }
 
-TEST_CASE("gradients have no shadow; bytes are those of a contributor's replica, none where none travel") {
+TEST_CASE(
+    "gradients have no merged copy; bytes are those of a contributor's replica, none where none travel") {
   Replicas replicas(2, 100);
-  HostExchange exchange(replicas.states, true);
-  CHECK_FALSE(exchange.blocks()[4].shadow.defined());
+  HostExchange exchange(replicas.states, UpdaterState::Average);
+  CHECK_FALSE(exchange.blocks()[4].hasMergedCopy());
   Context context;
   const std::vector<double> weights = {1, 0};
   const auto bytes = [&](int participant, std::size_t block) {
-    return exchange.merge(participant, exchange.blocks()[block], weights, context);
+    Verbs verbs(exchange, participant, context);
+    verbs.merge(exchange.blocks()[block], weights);
+    return verbs.bytes();
   };
   CHECK(bytes(0, 0) == 400);
   CHECK(bytes(1, 0) == 0);  // it contributes nothing
   CHECK(bytes(0, 1) == 0);  // each keeps its own
   CHECK(bytes(0, 3) == 0);  // zero needs no message
   Replicas alone(1, 100);
-  HostExchange single(alone.states, true);
-  CHECK(single.merge(0, single.blocks()[0], std::vector<double>{1}, context) == 0);
+  HostExchange single(alone.states, UpdaterState::Average);
+  Verbs verbs(single, 0, context);
+  verbs.merge(single.blocks()[0], std::vector<double>{1});
+  CHECK(verbs.bytes() == 0);
 }
 
 TEST_CASE("the spread of all slices together is the replicas' distance from their mean") {
@@ -189,7 +196,7 @@ TEST_CASE("the spread of all slices together is the replicas' distance from thei
   // / 4.
   constexpr std::int64_t kElements = 100;
   Replicas replicas(3, kElements);
-  HostExchange exchange(replicas.states, true);
+  HostExchange exchange(replicas.states, UpdaterState::Average);
   const std::vector<double> weights = {1, 1, 2};
   double distance = 0, norm = 0, expectedNorm = 0;
   Context context;
@@ -207,7 +214,7 @@ TEST_CASE("the spread of all slices together is the replicas' distance from thei
 TEST_CASE("what cannot be merged is refused before a merge") {
   const auto refusal = [](DType type, std::int64_t elements, MergeRule rule) {
     auto block = StateBlock::zeros("counts", BlockKind::Statistics, rule, tableOf(elements), type);
-    return thrown<InvalidArgument>([&] { HostExchange({{&block}}, true); });
+    return thrown<InvalidArgument>([&] { HostExchange({{&block}}, UpdaterState::Average); });
   };
   CHECK(refusal(DType::Int64, 4, MergeRule::Average) ==
         "exchange: block counts is int64 [4] on cpu; what is merged must be float32 or float64, and "
@@ -215,16 +222,16 @@ TEST_CASE("what cannot be merged is refused before a merge") {
   CHECK(refusal(DType::Float32, 3, MergeRule::Moments) ==
         "exchange: block counts is to be merged as means and variances, but has 3 elements");
   auto kept = StateBlock::zeros("counts", BlockKind::Statistics, MergeRule::Keep, tableOf(3), DType::Int64);
-  CHECK(HostExchange({{&kept}}, true).blocks().size() == 1);
+  CHECK(HostExchange({{&kept}}, UpdaterState::Average).blocks().size() == 1);
 }
 
 TEST_CASE("a block of a kind is there once, or that is said") {
   Replicas replicas(2, 20);
-  const HostExchange exchange(replicas.states, true);
+  const HostExchange exchange(replicas.states, UpdaterState::Average);
   CHECK(exchange.block(BlockKind::Parameters).name == "parameters");
   CHECK(thrown<InvalidArgument>([] {
           Replicas some(2, 20);
           for (auto& states : some.states) states.erase(states.begin());
-          HostExchange(some.states, true).block(BlockKind::Parameters);
-        }) == "the training mode wants a model with one block of parameters, this one has 0");
+          HostExchange(some.states, UpdaterState::Average).block(BlockKind::Parameters);
+        }) == "the strategy needs a model with one block of parameters, this one has 0");
 }

@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::int64_t kWidth = 37;
 
-ParallelWrapper::Builder shared(Model& model, int workers, SharedGradientsOptions options = {}) {
+ParallelWrapper::Builder shared(Model& model, int workers, SharedGradients options = {}) {
   return toyWrapper(model, workers).trainingMode(TrainingMode::SharedGradients).sharedGradients(options);
 }
 
-SharedGradientsOptions fixed(double threshold) {
+SharedGradients fixed(double threshold) {
   return {.thresholdAlgorithm = FixedThreshold{.threshold = threshold}, .resynchronizationFrequency = 0};
 }
 
@@ -260,7 +260,7 @@ TEST_CASE("options that cannot be, and options of other modes, are refused") {
   CHECK(refusal(shared(model, 2, fixed(-1))) ==
         "thresholdAlgorithm: threshold must lie between 1e-30 and 1e+30, got -1");
   CHECK(refusal(shared(model, 2).averagingFrequency(2)) ==
-        "averagingFrequency(2): with shared gradients workers meet every iteration, so it must be 1");
+        "averagingFrequency(2): with shared gradients workers are merged every iteration, so it must be 1");
   CHECK(refusal(toyWrapper(model, 2).sharedGradients({})) ==
         "sharedGradients: these options need TrainingMode::SharedGradients");
   CHECK(shared(model, 2).build().plan() ==

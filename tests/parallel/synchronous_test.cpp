@@ -312,14 +312,16 @@ TEST_CASE("what makes no sense with synchronous gradients is refused") {
     });
   };
   CHECK(refusal([](auto& b) { b.averagingFrequency(3); }) ==
-        "averagingFrequency(3): with synchronous gradients workers meet every iteration, so it must be 1");
+        "averagingFrequency(3): with synchronous gradients workers are merged every iteration, so it must be "
+        "1");
   CHECK(refusal([](auto& b) { b.synchronousUntil(3); }) ==
-        "synchronousUntil(3): with synchronous gradients workers meet every iteration for ever, so it has no "
+        "synchronousUntil(3): with synchronous gradients workers are merged every iteration for ever, so it "
+        "has no "
         "meaning");
   CHECK(refusal([](auto& b) { b.averageUpdaters(false); }) ==
         "averageUpdaters(false): with synchronous gradients the updaters' states are equal anyway");
   CHECK(refusal([](auto& b) { b.measureDivergence(true); }) ==
-        "measureDivergence(true): with synchronous gradients workers meet every iteration, and their "
+        "measureDivergence(true): with synchronous gradients workers are merged every iteration, and their "
         "parameters "
         "stay equal, bit for bit");
   CHECK(

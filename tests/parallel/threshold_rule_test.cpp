@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/strategies/shared_gradients.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -49,7 +50,7 @@ TEST_CASE("a threshold never leaves what float32 can hold") {
 }
 
 TEST_CASE("options out of range are refused by name") {
-  const auto refusal = [](SharedGradientsOptions options) {
+  const auto refusal = [](SharedGradients options) {
     return thrown<InvalidArgument>([&] { options.validate(); });
   };
   CHECK(refusal({.thresholdAlgorithm = FixedThreshold{.threshold = -0.5}}) ==

@@ -15,7 +15,7 @@
 
 // Note [A merge in blocks]
 // A block of each replica is added to float64 sums that stay in the first-level cache, then the means go out
-// to all replicas and the shadow while the block is still cached: memory sees each line read once and written
+// to all replicas and the merged copy while the block is still cached: memory sees each line read once and written
 // once, for any number of replicas.
 
 namespace muster::cpu {
@@ -54,7 +54,7 @@ template <typename T>
   for (; i < n; ++i) to[i] = from[i];
 }
 
-/// As `copyBlock`, past the caches: nobody reads the shadow before a fit ends, and a line that is written
+/// As `copyBlock`, past the caches: nobody reads the merged copy before a fit ends, and a line that is written
 /// whole need not be read first.
 template <typename T>
 [[gnu::always_inline]] inline void streamBlock(T* __restrict to, const T* __restrict from, std::int64_t n) {
@@ -97,7 +97,7 @@ struct Contributors {
 };
 
 template <typename T>
-void meanOfBlock(std::span<const Tensor> replicas, const Contributors& contributors, const Tensor& shadow,
+void meanOfBlock(std::span<const Tensor> replicas, const Contributors& contributors, const Tensor& mergedCopy,
                  std::int64_t begin, std::int64_t n) {
   alignas(64) double sums[kBlock];
   alignas(64) T means[kBlock];
@@ -111,10 +111,10 @@ void meanOfBlock(std::span<const Tensor> replicas, const Contributors& contribut
   const T* result = means;
   for (std::size_t replica = 0; replica < replicas.size(); ++replica)
     dispatch<copyBlock<T>>(block(replica), result, n);
-  if (shadow.defined()) dispatch<streamBlock<T>>(shadow.data<T>() + begin, result, n);
+  if (mergedCopy.defined()) dispatch<streamBlock<T>>(mergedCopy.data<T>() + begin, result, n);
 }
 
-void copyToOthers(std::span<const Tensor> replicas, std::size_t source, const Tensor& shadow,
+void copyToOthers(std::span<const Tensor> replicas, std::size_t source, const Tensor& mergedCopy,
                   std::int64_t begin, std::int64_t end) {
   const std::size_t size = sizeOf(replicas[source].dtype());
   const auto place = [&](const Tensor& t) {
@@ -124,7 +124,7 @@ void copyToOthers(std::span<const Tensor> replicas, std::size_t source, const Te
   const std::byte* from = place(replicas[source]);
   for (std::size_t replica = 0; replica < replicas.size(); ++replica)
     if (replica != source) std::memcpy(place(replicas[replica]), from, bytes);
-  if (shadow.defined()) std::memcpy(place(shadow), from, bytes);
+  if (mergedCopy.defined()) std::memcpy(place(mergedCopy), from, bytes);
 }
 
 // Note [Moments about a shift]
@@ -152,27 +152,27 @@ std::pair<T, T> momentsOfElement(std::span<const Tensor> replicas, const Contrib
 }
 
 template <typename T>
-void storeEverywhere(std::span<const Tensor> replicas, const Tensor& shadow, std::int64_t i, T value) {
+void storeEverywhere(std::span<const Tensor> replicas, const Tensor& mergedCopy, std::int64_t i, T value) {
   for (const auto& replica : replicas) replica.data<T>()[i] = value;
-  if (shadow.defined()) shadow.data<T>()[i] = value;
+  if (mergedCopy.defined()) mergedCopy.data<T>()[i] = value;
 }
 
 template <typename T>
-void mean(std::span<const Tensor> replicas, const Contributors& contributors, const Tensor& shadow,
+void mean(std::span<const Tensor> replicas, const Contributors& contributors, const Tensor& mergedCopy,
           std::int64_t begin, std::int64_t end) {
   for (std::int64_t at = begin; at < end; at += kBlock)
-    meanOfBlock<T>(replicas, contributors, shadow, at, std::min(kBlock, end - at));
+    meanOfBlock<T>(replicas, contributors, mergedCopy, at, std::min(kBlock, end - at));
   finishStreaming();
 }
 
 template <typename T>
-void moments(std::span<const Tensor> replicas, const Contributors& contributors, const Tensor& shadow,
+void moments(std::span<const Tensor> replicas, const Contributors& contributors, const Tensor& mergedCopy,
              std::int64_t begin, std::int64_t end) {
   const std::int64_t half = replicas[0].elements() / 2;
   for (std::int64_t i = begin; i < end; ++i) {
     const auto [mean, variance] = momentsOfElement<T>(replicas, contributors, i, half + i);
-    storeEverywhere(replicas, shadow, i, mean);
-    storeEverywhere(replicas, shadow, half + i, variance);
+    storeEverywhere(replicas, mergedCopy, i, mean);
+    storeEverywhere(replicas, mergedCopy, half + i, variance);
   }
 }
 
@@ -212,31 +212,6 @@ Spread distanceFromMean(const Tensor& replica, std::span<const Tensor> replicas,
   return spread;
 }
 
-template <typename T>
-Spread addMean(std::span<const Tensor> vectors, const Contributors& contributors, std::int64_t begin,
-               std::int64_t end, Tensor& out) {
-  Spread spread;
-  T* const to = out.data<T>();
-  std::array<double, kBlock> means{};
-  for (std::int64_t at = begin; at < end; at += kBlock) {
-    const std::int64_t n = std::min(kBlock, end - at);
-    means.fill(0);
-    for (std::size_t v = contributors.first; v <= contributors.last; ++v) {
-      if (contributors.weights[v] == 0) continue;
-      const double share = contributors.share(v);
-      const T* const x = vectors[v].data<T>() + at;
-      for (std::int64_t i = 0; i < n; ++i) means[i] += share * static_cast<double>(x[i]);
-    }
-    for (std::int64_t i = 0; i < n; ++i) {
-      const double before = to[at + i];
-      spread.distance += means[i] * means[i];
-      spread.norm += before * before;
-      to[at + i] = static_cast<T>(before + means[i]);
-    }
-  }
-  return spread;
-}
-
 }  // namespace
 
 Spread distanceOf(const Tensor& replica, std::span<const Tensor> replicas, std::span<const double> weights,
@@ -245,13 +220,6 @@ Spread distanceOf(const Tensor& replica, std::span<const Tensor> replicas, std::
   const auto distance =
       replica.dtype() == DType::Float64 ? distanceFromMean<double> : distanceFromMean<float>;
   return distance(replica, replicas, contributors, begin, end);
-}
-
-Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
-                       std::int64_t end, Tensor& out) {
-  const Contributors contributors(weights);
-  const auto add = out.dtype() == DType::Float64 ? addMean<double> : addMean<float>;
-  return add(vectors, contributors, begin, end, out);
 }
 
 Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
@@ -268,27 +236,27 @@ Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> 
   return spread;
 }
 
-void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
                   std::int64_t begin, std::int64_t end, Context& context) {
   const Contributors contributors(weights);
   const auto meanOf = replicas[0].dtype() == DType::Float64 ? mean<double> : mean<float>;
   parallelFor(context, end - begin, kGrain, [&](std::int64_t from, std::int64_t to) {
     if (contributors.count == 1)
-      return copyToOthers(replicas, contributors.first, shadow, begin + from, begin + to);
-    meanOf(replicas, contributors, shadow, begin + from, begin + to);
+      return copyToOthers(replicas, contributors.first, mergedCopy, begin + from, begin + to);
+    meanOf(replicas, contributors, mergedCopy, begin + from, begin + to);
   });
 }
 
-void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
                      std::int64_t begin, std::int64_t end, Context&) {
   const Contributors contributors(weights);
   const std::int64_t half = replicas[0].elements() / 2;
   if (contributors.count == 1) {
-    copyToOthers(replicas, contributors.first, shadow, begin, end);
-    return copyToOthers(replicas, contributors.first, shadow, half + begin, half + end);
+    copyToOthers(replicas, contributors.first, mergedCopy, begin, end);
+    return copyToOthers(replicas, contributors.first, mergedCopy, half + begin, half + end);
   }
   const auto momentsOf = replicas[0].dtype() == DType::Float64 ? moments<double> : moments<float>;
-  momentsOf(replicas, contributors, shadow, begin, end);
+  momentsOf(replicas, contributors, mergedCopy, begin, end);
 }
 
 }  // namespace muster::cpu

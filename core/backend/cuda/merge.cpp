@@ -39,17 +39,17 @@ T* dataOf(const Tensor& tensor) {
   return tensor.defined() ? tensor.data<T>() : nullptr;
 }
 
-void mean(std::span<const Tensor> replicas, std::span<const double> weights, const Tensor& shadow,
+void mean(std::span<const Tensor> replicas, std::span<const double> weights, const Tensor& mergedCopy,
           std::int64_t begin, std::int64_t end, bool write, double* distances, State& state) {
   MUSTER_CUDA_CHECK(withType(replicas[0], [&](auto type) {
     using T = decltype(type);
-    return launchMean(tableOf<T>(replicas, weights), dataOf<T>(shadow), begin, end, write, distances,
+    return launchMean(tableOf<T>(replicas, weights), dataOf<T>(mergedCopy), begin, end, write, distances,
                       state.scratch(), state.counters(), state.stream());
   }));
 }
 
 /// Copies elements [begin, end) of the one contributor to all others, bit for bit.
-void copyToOthers(std::span<const Tensor> replicas, std::size_t source, const Tensor& shadow,
+void copyToOthers(std::span<const Tensor> replicas, std::size_t source, const Tensor& mergedCopy,
                   std::int64_t begin, std::int64_t end, State& state) {
   const std::size_t size = sizeOf(replicas[source].dtype());
   const auto place = [&](const Tensor& tensor) {
@@ -63,7 +63,7 @@ void copyToOthers(std::span<const Tensor> replicas, std::size_t source, const Te
   if (begin == end) return;
   for (std::size_t w = 0; w < replicas.size(); ++w)
     if (w != source) copyTo(replicas[w]);
-  if (shadow.defined()) copyTo(shadow);
+  if (mergedCopy.defined()) copyTo(mergedCopy);
 }
 
 /// The one replica that has a weight, or as many as there are replicas where several have.
@@ -75,44 +75,31 @@ std::size_t onlyContributor(std::span<const double> weights) {
 
 }  // namespace
 
-void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
                   std::int64_t begin, std::int64_t end, Tensor& distances, Context& context) {
   State& state = stateOf(context);
   const std::size_t only = onlyContributor(weights);
   const bool several = only == replicas.size();
   if (several || distances.defined())
-    mean(replicas, weights, shadow, begin, end, several, dataOf<double>(distances), state);
-  if (!several) copyToOthers(replicas, only, shadow, begin, end, state);
+    mean(replicas, weights, mergedCopy, begin, end, several, dataOf<double>(distances), state);
+  if (!several) copyToOthers(replicas, only, mergedCopy, begin, end, state);
 }
 
-void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& shadow,
+void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
                      std::int64_t begin, std::int64_t end, Context& context) {
   State& state = stateOf(context);
   const std::int64_t half = replicas[0].elements() / 2;
   if (const std::size_t only = onlyContributor(weights); only != replicas.size()) {
-    copyToOthers(replicas, only, shadow, begin, end, state);
-    return copyToOthers(replicas, only, shadow, half + begin, half + end, state);
+    copyToOthers(replicas, only, mergedCopy, begin, end, state);
+    return copyToOthers(replicas, only, mergedCopy, half + begin, half + end, state);
   }
   int origin = 0;
   while (weights[static_cast<std::size_t>(origin)] == 0) ++origin;
   MUSTER_CUDA_CHECK(withType(replicas[0], [&](auto type) {
     using T = decltype(type);
-    return launchMoments(tableOf<T>(replicas, weights), dataOf<T>(shadow), begin, end, half, origin,
+    return launchMoments(tableOf<T>(replicas, weights), dataOf<T>(mergedCopy), begin, end, half, origin,
                          state.stream());
   }));
-}
-
-Spread addWeightedMean(std::span<const Tensor> vectors, std::span<const double> weights, std::int64_t begin,
-                       std::int64_t end, Tensor& out, Context& context) {
-  State& state = stateOf(context);
-  auto* const result = reinterpret_cast<double*>(state.deviceResult());
-  MUSTER_CUDA_CHECK(withType(out, [&](auto type) {
-    using T = decltype(type);
-    return launchAddMean(tableOf<T>(vectors, weights), out.data<T>(), begin, end, result, state.scratch(),
-                         state.counters(), state.stream());
-  }));
-  const auto* const read = reinterpret_cast<const double*>(state.readResult(2 * sizeof(double)));
-  return {.distance = read[0], .norm = read[1]};
 }
 
 Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,

@@ -9,7 +9,7 @@ namespace {
 
 // Note [Access in groups]
 // A thread takes 16 bytes of each replica at once, a group, which is one access where all replicas and the
-// shadow are aligned for it. Where they are not, and for the elements behind the last whole group, it takes
+// mergedCopy are aligned for it. Where they are not, and for the elements behind the last whole group, it takes
 // the same elements one by one: who adds up what for the distances, and in which order, is the same. A thread
 // has about 128 bytes on their way before it looks at any. With two blocks of 256 threads on each of its 132
 // multiprocessors, an H100 then has 64 KB a multiprocessor under way, more than twice what memory of 3.35
@@ -104,7 +104,7 @@ __device__ Group<T> meanOf(const ReplicaTable<T>& replicas, const Group<T> (&val
 /// @param aligned  all may be accessed in groups.
 template <bool kMeasured, int W, typename T>
 __global__ void __launch_bounds__(kBlockThreads, residentBlocks(kMeasured))
-    meanKernel(const __grid_constant__ ReplicaTable<T> replicas, T* shadow, std::int64_t elements,
+    meanKernel(const __grid_constant__ ReplicaTable<T> replicas, T* mergedCopy, std::int64_t elements,
                bool aligned, bool write, double* distances, double* scratch, std::uint32_t* counter) {
   constexpr int kElements = Group<T>::kElements, kAtOnce = groupsAtOnce(W);
   double sums[W + 1] = {};
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kBlockThreads, residentBlocks(kMeasured))
       if (kMeasured && !write) continue;
 #pragma unroll
       for (int w = 0; w < W; ++w) *reinterpret_cast<Group<T>*>(replicas.at[w] + at) = mean;
-      if (shadow) *reinterpret_cast<Group<T>*>(shadow + at) = mean;
+      if (mergedCopy) *reinterpret_cast<Group<T>*>(mergedCopy + at) = mean;
     }
   }
   for (; group < groups; group += step) {
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(kBlockThreads, residentBlocks(kMeasured))
     if (kMeasured && !write) continue;
 #pragma unroll
     for (int w = 0; w < W; ++w) storeSome(replicas.at[w] + at, mean, left);
-    if (shadow) storeSome(shadow + at, mean, left);
+    if (mergedCopy) storeSome(mergedCopy + at, mean, left);
   }
   if constexpr (kMeasured) {
     if (!sumOverGrid(sums, scratch, counter) || threadIdx.x != 0) return;
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kBlockThreads, residentBlocks(kMeasured))
 /// Any number of replicas, read again from the cache for the distances, one replica's at a time.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads)
-    meanOfManyKernel(const __grid_constant__ ReplicaTable<T> replicas, T* shadow, std::int64_t elements,
+    meanOfManyKernel(const __grid_constant__ ReplicaTable<T> replicas, T* mergedCopy, std::int64_t elements,
                      bool aligned) {
   constexpr int kElements = Group<T>::kElements, kAtOnce = 8;
   const std::int64_t groups = (elements + kElements - 1) / kElements;
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     const Group<T> rounded = whole ? meanBy([](const T* from) { return groupAt(from); })
                                    : meanBy([&](const T* from) { return loadSome(from, left); });
     for (int w = 0; w < replicas.count; ++w) store(replicas.at[w], rounded);
-    if (shadow) store(shadow, rounded);
+    if (mergedCopy) store(mergedCopy, rounded);
   }
 }
 
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(kBlockThreads)
 
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads)
-    momentsKernel(const __grid_constant__ ReplicaTable<T> replicas, T* shadow, std::int64_t begin,
+    momentsKernel(const __grid_constant__ ReplicaTable<T> replicas, T* mergedCopy, std::int64_t begin,
                   std::int64_t end, std::int64_t half, int originReplica) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
   for (std::int64_t i = begin + static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x; i < end;
@@ -226,48 +226,27 @@ __global__ void __launch_bounds__(kBlockThreads)
       replicas.at[w][i] = mean;
       replicas.at[w][half + i] = variance;
     }
-    if (shadow) {
-      shadow[i] = mean;
-      shadow[half + i] = variance;
+    if (mergedCopy) {
+      mergedCopy[i] = mean;
+      mergedCopy[half + i] = variance;
     }
   }
-}
-
-template <typename T>
-__global__ void __launch_bounds__(kBlockThreads)
-    addMeanKernel(const __grid_constant__ ReplicaTable<T> vectors, T* out, std::int64_t begin,
-                  std::int64_t end, double* result, double* scratch, std::uint32_t* counter) {
-  double sums[2] = {0, 0};
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
-  for (std::int64_t i = begin + static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x; i < end;
-       i += step) {
-    double mean = 0;
-    for (int v = 0; v < vectors.count; ++v)
-      if (vectors.share[v] != 0) mean += vectors.share[v] * vectors.at[v][i];
-    const double before = out[i];
-    sums[0] += mean * mean;
-    sums[1] += before * before;
-    out[i] = static_cast<T>(before + mean);
-  }
-  if (!sumOverGrid(sums, scratch, counter) || threadIdx.x != 0) return;
-  result[0] = sums[0];
-  result[1] = sums[1];
 }
 
 }  // namespace
 
 template <typename T>
-cudaError_t launchMean(ReplicaTable<T> replicas, T* shadow, std::int64_t begin, std::int64_t end, bool write,
+cudaError_t launchMean(ReplicaTable<T> replicas, T* mergedCopy, std::int64_t begin, std::int64_t end, bool write,
                        double* distances, double* scratch, std::uint32_t* counter, cudaStream_t stream) {
   const std::int64_t elements = end - begin;
   const int blocks = mergeBlocks(elements);
   const auto isAligned = [](const T* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; };
   for (int w = 0; w < replicas.count; ++w) replicas.at[w] += begin;
-  if (shadow) shadow += begin;
-  bool aligned = isAligned(shadow);  // as is a null pointer
+  if (mergedCopy) mergedCopy += begin;
+  bool aligned = isAligned(mergedCopy);  // as is a null pointer
   for (int w = 0; w < replicas.count; ++w) aligned = aligned && isAligned(replicas.at[w]);
   const auto launch = [&](auto kernel) {
-    kernel<<<blocks, kBlockThreads, 0, stream>>>(replicas, shadow, elements, aligned, write, distances,
+    kernel<<<blocks, kBlockThreads, 0, stream>>>(replicas, mergedCopy, elements, aligned, write, distances,
                                                  scratch, counter);
     return cudaGetLastError();
   };
@@ -294,23 +273,15 @@ cudaError_t launchMean(ReplicaTable<T> replicas, T* shadow, std::int64_t begin, 
                                                             scratch, counter);
     if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
   }
-  if (write) meanOfManyKernel<T><<<blocks, kBlockThreads, 0, stream>>>(replicas, shadow, elements, aligned);
+  if (write) meanOfManyKernel<T><<<blocks, kBlockThreads, 0, stream>>>(replicas, mergedCopy, elements, aligned);
   return cudaGetLastError();
 }
 
 template <typename T>
-cudaError_t launchMoments(const ReplicaTable<T>& replicas, T* shadow, std::int64_t begin, std::int64_t end,
+cudaError_t launchMoments(const ReplicaTable<T>& replicas, T* mergedCopy, std::int64_t begin, std::int64_t end,
                           std::int64_t half, int origin, cudaStream_t stream) {
   momentsKernel<T>
-      <<<mergeBlocks(end - begin), kBlockThreads, 0, stream>>>(replicas, shadow, begin, end, half, origin);
-  return cudaGetLastError();
-}
-
-template <typename T>
-cudaError_t launchAddMean(const ReplicaTable<T>& vectors, T* out, std::int64_t begin, std::int64_t end,
-                          double* result, double* scratch, std::uint32_t* counter, cudaStream_t stream) {
-  addMeanKernel<T><<<mergeBlocks(end - begin), kBlockThreads, 0, stream>>>(vectors, out, begin, end, result,
-                                                                           scratch, counter);
+      <<<mergeBlocks(end - begin), kBlockThreads, 0, stream>>>(replicas, mergedCopy, begin, end, half, origin);
   return cudaGetLastError();
 }
 
@@ -318,9 +289,7 @@ cudaError_t launchAddMean(const ReplicaTable<T>& vectors, T* out, std::int64_t b
   template cudaError_t launchMean(ReplicaTable<T>, T*, std::int64_t, std::int64_t, bool, double*, double*, \
                                   std::uint32_t*, cudaStream_t);                                           \
   template cudaError_t launchMoments(const ReplicaTable<T>&, T*, std::int64_t, std::int64_t, std::int64_t, \
-                                     int, cudaStream_t);                                                   \
-  template cudaError_t launchAddMean(const ReplicaTable<T>&, T*, std::int64_t, std::int64_t, double*,      \
-                                     double*, std::uint32_t*, cudaStream_t);
+                                     int, cudaStream_t);
 MUSTER_INSTANTIATE(float)
 MUSTER_INSTANTIATE(double)
 #undef MUSTER_INSTANTIATE

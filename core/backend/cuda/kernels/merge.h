@@ -16,12 +16,12 @@ struct ReplicaTable {
   int count;
 };
 
-/// Elements [begin, end) of all replicas become their mean, and of `shadow` where that is not null. Where
+/// Elements [begin, end) of all replicas become their mean, and of `mergedCopy` where that is not null. Where
 /// `distances` is not null it gets count + 1 numbers: the squared distance of each replica, as it was, from
 /// the mean, and the mean's squared norm. Where `write` is false, only those. `scratch` has
 /// mergeScratch(count) numbers.
 template <typename T>
-cudaError_t launchMean(ReplicaTable<T> replicas, T* shadow, std::int64_t begin, std::int64_t end, bool write,
+cudaError_t launchMean(ReplicaTable<T> replicas, T* mergedCopy, std::int64_t begin, std::int64_t end, bool write,
                        double* distances, double* scratch, std::uint32_t* counter, cudaStream_t stream);
 inline constexpr std::int64_t kMergeBlocks = 264;  // two for each multiprocessor of an H100
 constexpr std::int64_t mergeScratch(int replicas) {
@@ -31,12 +31,7 @@ constexpr std::int64_t mergeScratch(int replicas) {
 /// Moments about a shift, as on the CPU: means in [begin, end), variances `half` behind them. `origin` is the
 /// first replica with a share.
 template <typename T>
-cudaError_t launchMoments(const ReplicaTable<T>& replicas, T* shadow, std::int64_t begin, std::int64_t end,
+cudaError_t launchMoments(const ReplicaTable<T>& replicas, T* mergedCopy, std::int64_t begin, std::int64_t end,
                           std::int64_t half, int origin, cudaStream_t stream);
-
-/// out += mean over [begin, end); result = {sum of squares of what was added, of out before}.
-template <typename T>
-cudaError_t launchAddMean(const ReplicaTable<T>& vectors, T* out, std::int64_t begin, std::int64_t end,
-                          double* result, double* scratch, std::uint32_t* counter, cudaStream_t stream);
 
 }  // namespace muster::cuda

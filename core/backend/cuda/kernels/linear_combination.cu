@@ -1,0 +1,62 @@
+#include "muster/core/backend/cuda/kernels/linear_combination.h"
+
+#include <cuda_runtime.h>
+
+#include "muster/core/backend/cuda/kernels/reduce.cuh"
+
+namespace muster::cuda {
+namespace {
+
+__device__ double valueAt(const void* from, bool isDouble, std::int64_t i) {
+  return isDouble ? static_cast<const double*>(from)[i]
+                  : static_cast<double>(static_cast<const float*>(from)[i]);
+}
+
+/// Every thread of a warp takes the same branches; the accesses of a warp are neighbours.
+__global__ void __launch_bounds__(kBlockThreads)
+    linearCombinationKernel(const __grid_constant__ TermTable terms, void* out, bool outIsDouble,
+                            std::int64_t begin, std::int64_t end) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
+  for (std::int64_t i = begin + static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x; i < end;
+       i += step) {
+    double sum = terms.count > 0 ? -0.0 : 0.0;  // adding to -0.0 keeps the sign of a zero
+#pragma unroll 4
+    for (int t = 0; t < terms.count; ++t) sum += terms.factor[t] * valueAt(terms.at[t], terms.isDouble[t], i);
+    if (outIsDouble)
+      static_cast<double*>(out)[i] = sum;
+    else
+      static_cast<float*>(out)[i] = static_cast<float>(sum);
+  }
+}
+
+__global__ void __launch_bounds__(kBlockThreads)
+    squaredDistanceKernel(const void* a, bool aIsDouble, const void* b, bool bIsDouble, std::int64_t begin,
+                          std::int64_t end, double* result, PartialSums partial) {
+  double sums[1] = {0};
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
+  for (std::int64_t i = begin + static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x; i < end;
+       i += step) {
+    const double difference = valueAt(a, aIsDouble, i) - (b ? valueAt(b, bIsDouble, i) : 0.0);
+    sums[0] += difference * difference;
+  }
+  if (sumOverGrid(sums, partial.numbers, partial.counters) && threadIdx.x == 0) *result = sums[0];
+}
+
+}  // namespace
+
+cudaError_t launchLinearCombination(const TermTable& terms, void* out, bool outIsDouble, std::int64_t begin,
+                                    std::int64_t end, cudaStream_t stream) {
+  linearCombinationKernel<<<blocksFor(end - begin), kBlockThreads, 0, stream>>>(terms, out, outIsDouble,
+                                                                                begin, end);
+  return cudaGetLastError();
+}
+
+cudaError_t launchSquaredDistance(const void* a, bool aIsDouble, const void* b, bool bIsDouble,
+                                  std::int64_t begin, std::int64_t end, double* result,
+                                  const PartialSums& partial, cudaStream_t stream) {
+  squaredDistanceKernel<<<blocksFor(end - begin), kBlockThreads, 0, stream>>>(a, aIsDouble, b, bIsDouble,
+                                                                              begin, end, result, partial);
+  return cudaGetLastError();
+}
+
+}  // namespace muster::cuda

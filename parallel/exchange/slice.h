@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "muster/core/optim/state_block.h"
+
+namespace muster {
+
+/// Elements [begin, end) of a block.
+struct Slice {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t length() const { return end - begin; }
+};
+
+/// The slice of a block that one of the participants reduces: about as long as the others', and begun on a
+/// cache line of its own.
+Slice sliceOf(std::int64_t elements, int participant, int participants);
+/// The same of a slice.
+Slice sliceOf(Slice slice, int participant, int participants);
+
+/// A part of the parameters that is merged by itself: a list of segments, with the padding behind each.
+struct Fragment {
+  std::vector<Slice> slices;  // in the order of the block, adjacent ones joined
+
+  std::int64_t elements() const;
+  /// All elements.
+  static Fragment whole(std::int64_t elements) { return {{{0, elements}}}; }
+};
+
+/// Divides the segments among `count` fragments of about equal size: largest segment first, each to the
+/// fragment that is smallest so far. At most as many fragments as segments. @throws InvalidArgument unless
+/// count >= 1.
+std::vector<Fragment> fragmentsOf(const SegmentTable& segments, int count);
+
+}  // namespace muster

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "muster/core/tensor/tensor.h"
+
+namespace muster {
+
+/// What a merge does with the updater's state (momentum).
+enum class UpdaterState {
+  Average,  ///< it becomes the mean over the workers
+  Keep,     ///< each worker keeps its own
+  Reset     ///< zero after every merge
+};
+
+/// A state block of a strategy's own, as the strategy declares it. It is saved and resumed with the user's
+/// model (Model::strategyState), and begins anew if the user changes the model between two `fit()` calls.
+struct StrategyBlock {
+  enum class Place {
+    MergedCopy,  ///< one beside each merged copy, equal on all devices: outer momentum, a centre
+    Replica      ///< one a replica: what was sent, what was not
+  };
+  enum class Start { Zeros, Parameters };
+
+  std::string name;
+  Place place = Place::MergedCopy;
+  /// Elements on the CPU, float64, as for counters and thresholds. 0: as many as the parameters, beside them.
+  std::int64_t numbers = 0;
+  DType dtype = DType::Float32;  ///< Float32 or Float64; of parameters' size only
+  Start start = Start::Zeros;
+  bool saved = true;  ///< false: scratch memory, whose values matter within one merge only
+};
+
+/// Such a block in memory.
+struct StrategyState {
+  StrategyBlock declared;
+  std::vector<Tensor> values;  // [worker] of Place::MergedCopy one a device
+};
+
+}  // namespace muster

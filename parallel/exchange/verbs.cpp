@@ -1,0 +1,67 @@
+#include "muster/parallel/exchange/verbs.h"
+
+#include <algorithm>
+#include <array>
+
+#include "muster/core/base/error.h"
+#include "muster/core/ops/linear_combination.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kMostOperands = 8;
+
+/// Whether an earlier of these workers has the same tensor: a merged copy of one device is written once.
+bool seenBefore(std::span<const Tensor> tensors, std::span<const std::size_t> workers, std::size_t at) {
+  return std::ranges::any_of(workers.first(at),
+                             [&](std::size_t w) { return tensors[w].raw() == tensors[workers[at]].raw(); });
+}
+
+}  // namespace
+
+void Verbs::merge(const SharedBlock& block, std::span<const double> weights, Spread* spread) {
+  if (spread) *spread = {};
+  exchange_.merge(participant_, block, weights, context_, spread);
+  bytes_ += bytesToMerge(block, static_cast<std::size_t>(participant_), weights);
+}
+
+void Verbs::mergeState(std::span<const double> weights, Spread* spread) {
+  for (const auto& one : blocks())
+    if (one.kind != BlockKind::Gradients)
+      merge(one, weights, one.kind == BlockKind::Parameters ? spread : nullptr);
+}
+
+void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weights,
+                 std::span<const Tensor> into, const Fragment& fragment) {
+  for (const Slice slice : fragment.slices)
+    exchange_.mean(participant_, tensors, weights, slice, into, context_);
+  const auto own = static_cast<std::size_t>(participant_);
+  if (participants() > 1 && weights[own] > 0)
+    bytes_ += fragment.elements() * static_cast<std::int64_t>(sizeOf(tensors[own].dtype()));
+}
+
+void Verbs::combine(std::span<const Tensor> target, std::initializer_list<Operand> operands,
+                    const Fragment& fragment) {
+  require(operands.size() <= kMostOperands, "combine: {} operands are more than {}", operands.size(),
+          kMostOperands);
+  std::array<Term, kMostOperands> terms;
+  for (const Slice slice : fragment.slices)
+    exchange_.eachShare(participant_, slice, context_, [&](const Share& share) {
+      for (std::size_t i = 0; i < share.workers.size(); ++i) {
+        if (seenBefore(target, share.workers, i)) continue;
+        const std::size_t worker = share.workers[i];
+        std::size_t count = 0;
+        for (const Operand& operand : operands) terms[count++] = {operand.factor, operand.values[worker]};
+        linearCombination(std::span(terms).first(count), target[worker], share.slice.begin, share.slice.end,
+                          share.context);
+      }
+    });
+}
+
+void Verbs::writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,
+                      const Fragment& fragment) {
+  require(keep >= 0 && keep <= 1, "writeBack: keep must lie between 0 and 1, got {}", keep);
+  if (keep < 1) combine(replicas, {{keep, replicas}, {1 - keep, from}}, fragment);
+}
+
+}  // namespace muster

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+#include "muster/parallel/exchange/exchange.h"
+
+namespace muster {
+
+/// A factor and what it multiplies: replicas, merged copies or a strategy's block, [worker].
+struct Operand {
+  double factor = 1;
+  std::span<const Tensor> values;
+};
+
+/// What a strategy does with numbers: the exchange in the hands of one participant, at one merge. All
+/// participants make the same calls with the same arguments, each on its thread; each call does the
+/// participant's part. The calls of one participant take effect in their order, element by element, so a
+/// later call may use what an earlier one wrote.
+class Verbs {
+ public:
+  /// @param context  the participant's.
+  Verbs(Exchange& exchange, int participant, Context& context)
+      : exchange_(exchange), participant_(participant), context_(context) {}
+
+  int participant() const { return participant_; }
+  int participants() const { return exchange_.participants(); }
+  Context& context() const { return context_; }
+  std::span<const SharedBlock> blocks() const { return exchange_.blocks(); }
+  /// @throws InvalidArgument unless the model has just one block of this kind.
+  const SharedBlock& block(BlockKind kind) const { return exchange_.block(kind); }
+  /// A block that the strategy has declared. @throws InvalidArgument if there is none of this name.
+  std::span<const Tensor> own(std::string_view name) const { return exchange_.strategyBlock(name).values; }
+
+  /// Replaces `block` in all replicas and merged copies by its merged value under the block's rule, weighted:
+  /// one pass over the replicas. A merge of one contributor is a copy.
+  /// @param weights  [worker], >= 0, not all 0.
+  /// @param spread  unless null, receives how far the replicas were from their mean: this participant's share
+  ///                of the sums. Of a block of rule Average; on devices this waits for the result.
+  void merge(const SharedBlock& block, std::span<const double> weights, Spread* spread = nullptr);
+  /// Merges all state: every block but the gradients. @param spread  as of `merge`, of the parameters.
+  void mergeState(std::span<const double> weights, Spread* spread = nullptr);
+
+  /// Writes the weighted mean of the replicas' tensors into a block of Place::MergedCopy, in the block's
+  /// type, formed in float64 and rounded once.
+  /// @param tensors  [worker] of the size of `into`.  @param weights  as of `merge`.
+  void mean(std::span<const Tensor> tensors, std::span<const double> weights, std::span<const Tensor> into,
+            const Fragment& fragment);
+  /// target = sum of factor * values, element by element: in float64, in the order of the operands, rounded
+  /// once. Operands of factor 0 are skipped, and one operand of factor 1 is copied; without operands the
+  /// target becomes 0. Worker w's target is formed from worker w's operands; a merged copy is formed once a
+  /// device.
+  void combine(std::span<const Tensor> target, std::initializer_list<Operand> operands,
+               const Fragment& fragment);
+  /// Moves the replicas towards `from`: replica = keep * replica + (1 - keep) * from. With keep 0 they become
+  /// copies, with 1 they stay as they are.
+  void writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,
+                 const Fragment& fragment);
+  /// For work that only one strategy does: its shares of `elements` elements.
+  void eachShare(std::int64_t elements, const std::function<void(const Share&)>& use) {
+    exchange_.eachShare(participant_, {0, elements}, context_, use);
+  }
+
+  /// Counts bytes that this participant would send to the others over a network; `merge` and `mean` count by
+  /// themselves.
+  void countBytes(std::int64_t bytes) { bytes_ += bytes; }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  Exchange& exchange_;
+  const int participant_;
+  Context& context_;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <any>
+#include <concepts>
+#include <memory>
+#include <utility>
+
+#include "muster/parallel/strategies/strategy.h"
+
+namespace muster {
+
+/// The option struct of some strategy, whatever its type. A value.
+class AnyStrategy {
+ public:
+  template <StrategyOptions T>
+  requires(!std::same_as<T, AnyStrategy>) AnyStrategy(T options)
+      : options_(std::move(options)),
+        validate_([](const std::any& any) { std::any_cast<const T&>(any).validate(); }),
+        make_([](const std::any& any) -> std::unique_ptr<Strategy> {
+          return std::any_cast<const T&>(any).make();
+        }) {}
+
+  /// @throws InvalidArgument naming the option out of range.
+  void validate() const { validate_(options_); }
+  /// @throws InvalidArgument as `validate`.
+  std::unique_ptr<Strategy> make() const {
+    validate();
+    return make_(options_);
+  }
+  /// The options, if they are of this type; else null.
+  template <typename T>
+  const T* as() const {
+    return std::any_cast<T>(&options_);
+  }
+
+ private:
+  std::any options_;
+  void (*validate_)(const std::any&);
+  std::unique_ptr<Strategy> (*make_)(const std::any&);
+};
+
+}  // namespace muster

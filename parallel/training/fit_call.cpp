@@ -1,0 +1,154 @@
+#include "muster/parallel/training/fit_call.h"
+
+#include <algorithm>
+
+#include "muster/core/base/log.h"
+#include "muster/parallel/training/dispatcher.h"
+
+namespace muster {
+namespace {
+
+std::optional<std::int64_t> batchesPerEpoch(const DataSetIterator& data) {
+  try {
+    return data.batchesPerEpoch();
+  } catch (...) {
+    const auto cause = std::current_exception();
+    throw TrainingError(fmt::format("the data iterator failed to tell its size: {}", describe(cause)), -1,
+                        cause);
+  }
+}
+
+Rounds::Options roundsOf(const FitSetting& setting) {
+  const auto isMerged = [](const auto& listener) { return listener->scope() == ListenerScope::Merged; };
+  return {.strategy = setting.strategy,
+          .stop = setting.stop,
+          .learningRate = setting.model.trainingOptions().updater.learningRate(),
+          .coordinatorJoinsEveryRound = std::ranges::any_of(setting.listeners, isMerged),
+          .firstIteration = setting.model.iteration(),
+          .firstEpoch = setting.model.epoch(),
+          .patience = setting.patience};
+}
+
+}  // namespace
+
+FitCall::FitCall(const FitSetting& setting)
+    : setting_(setting),
+      run_(setting.trainer.workers(), setting.batches, roundsOf(setting),
+           setting.replicas.made() ? &setting.replicas.exchange() : nullptr) {}
+
+Listeners FitCall::listenersOf(ListenerScope scope) const {
+  Listeners some;
+  for (const auto& listener : setting_.listeners)
+    if (listener->scope() == scope) some.push_back(listener);
+  return some;
+}
+
+void FitCall::run(DataSetIterator& data, std::int64_t epochs) {
+  const Model& model = setting_.model;
+  const FitEvent start{setting_.trainer, model.epoch(), epochs, batchesPerEpoch(data)};
+  const EpochEvent firstEpoch{setting_.trainer, model.epoch(), model.iteration(), 0, 0};
+  if (tellAll("the start", [&](Listener& l) { l.onFitStart(start); }) && epochs > 0 &&
+      tellAll("the start of an epoch", [&](Listener& l) { l.onEpochStart(firstEpoch); }))
+    train(data, epochs);
+  if (run_.failure) setting_.replicas.setTrained(false);  // the replicas' state may be anything
+  fillAtEnd();
+  for (const auto& listener : setting_.listeners) try {  // each hears of the end, whatever the others do
+      tell(*listener, [&](Listener& l) { l.onFitEnd(setting_.trainer); });
+    } catch (...) {
+      run_.fail(-1, std::current_exception(), [] { return "a listener failed at the end"; });
+    }
+  run_.failure.rethrow();
+}
+
+void FitCall::train(DataSetIterator& data, std::int64_t epochs) {
+  WorkerListeners workerListeners{setting_.trainer, listenersOf(ListenerScope::Worker), {}};
+  Tasks tasks;
+  try {
+    for (const auto& worker : setting_.replicas.workers())
+      worker->train(tasks, run_, epochs, setting_.replicas.exchange(), workerListeners);
+    tasks.add(setting_.reader, [this, &data, epochs] {
+      dispatch(run_, data, setting_.trainer.workers(), epochs, setting_.reading);
+    });
+    tasks.start();
+    coordinate(epochs);
+  } catch (...) {
+    run_.fail(-1, std::current_exception(), [] { return "the workers could not be started"; });
+  }
+  tasks.wait();
+}
+
+void FitCall::coordinate(std::int64_t epochs) {
+  const std::int64_t lastEpoch = run_.rounds.firstEpoch() + epochs - 1;
+  bool more = true;
+  setting_.caller.set(Activity::Kind::WaitingForWorkers);
+  while (more && run_.rounds.await()) {
+    atRoundEnd_ = true;
+    try {
+      more = endRound(lastEpoch);
+    } catch (...) {
+      run_.fail(-1, std::current_exception(), [&] {
+        return fmt::format("a listener failed after iteration {}", run_.rounds.result().iteration);
+      });
+    }
+    atRoundEnd_ = false;
+    run_.rounds.resume();
+  }
+  run_.queues.close();  // after a stop, batches may be on their way that no worker takes
+}
+
+bool FitCall::endRound(std::int64_t lastEpoch) {
+  const RoundResult& round = run_.rounds.result();
+  if (round.merging) {
+    const MergeEvent event{.trainer = setting_.trainer,
+                           .kind = run_.rounds.kind(),
+                           .epoch = round.epoch,
+                           .iteration = round.iteration,
+                           .batchesInEpoch = round.batchesInEpoch,
+                           .examples = round.examples,
+                           .score = round.score,
+                           .mergeTime = run_.rounds.mergeTime(),
+                           .bytes = run_.rounds.bytes(),
+                           .divergence = run_.rounds.divergence()};
+    for (const auto& listener : setting_.listeners)
+      if (listener->scope() == ListenerScope::Merged) tell(*listener, [&](Listener& l) { l.onMerge(event); });
+  }
+  if (round.verdict != Verdict::EpochOver) return round.verdict != Verdict::Stop;
+  EpochEvent event{setting_.trainer, round.epoch, round.iteration, 0, round.examplesInEpoch};
+  if (round.weightInEpoch > 0) event.score = round.scoreSumInEpoch / round.weightInEpoch;
+  tellAll([&](Listener& l) { l.onEpochEnd(event); });
+  if (round.epoch == lastEpoch) return false;
+  const EpochEvent next{setting_.trainer, round.epoch + 1, round.iteration, 0, 0};
+  // After a stop the workers end one more round, but no epoch begins.
+  if (!setting_.stop) tellAll([&](Listener& l) { l.onEpochStart(next); });
+  return true;
+}
+
+void FitCall::fillModel() {
+  const auto rounds = run_.rounds.committedRounds();
+  if (filledRounds_ == rounds) return;
+  const RoundResult& round = run_.rounds.committed();
+  const bool failed = static_cast<bool>(run_.failure);
+  const bool filled = !run_.rounds.mergeFailed() && setting_.replicas.fill(/*afterFailure=*/failed);
+  filledRounds_ = rounds;
+  if (!filled) return;
+  setting_.model.setCounters(round.iteration, round.epoch + (round.verdict == Verdict::EpochOver ? 1 : 0));
+  if (round.merges > 0) setting_.model.setScore(round.score);
+}
+
+/// A lost device takes what was merged last with it, and is then mostly the reason for the failure.
+void FitCall::fillAtEnd() {
+  try {
+    fillModel();
+  } catch (...) {
+    const auto cause = std::current_exception();
+    setting_.replicas.setTrained(false);  // first: below, memory may run out
+    constexpr std::string_view what = "the model could not be filled with what was merged last";
+    if (run_.failure) try {
+        logWarning("{}, and keeps what it had before: {}", what, describe(cause));
+      } catch (...) {  // no memory for the line: it is lost, and listeners still hear of the end
+      }
+    run_.fail(-1, cause, [&] { return what; });
+  }
+}
+
+}  // namespace muster

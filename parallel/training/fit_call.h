@@ -1,0 +1,89 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <string_view>
+
+#include "muster/core/data/data_set_iterator.h"
+#include "muster/core/nn/listener.h"
+#include "muster/parallel/training/fit_run.h"
+#include "muster/parallel/training/replica_set.h"
+
+namespace muster {
+
+/// What a `fit()` finds in its wrapper.
+struct FitSetting {
+  Trainer& trainer;  // for listeners
+  Model& model;
+  ReplicaSet& replicas;
+  Strategy& strategy;
+  std::span<const std::unique_ptr<Batch>> batches;  // that circulate
+  const Listeners& listeners;
+  TaskThread& reader;
+  std::atomic<bool>& stop;
+  Activity& caller;   // what the thread that called `fit()` does
+  Activity& reading;  // what the reader does
+  std::chrono::nanoseconds patience;
+};
+
+/// One `fit()` call, once the replicas hold the model's state: tells the listeners, starts workers and
+/// reader, coordinates, and fills the user's model. Used by the thread that called `fit()`.
+class FitCall {
+ public:
+  explicit FitCall(const FitSetting& setting);
+
+  /// @throws TrainingError for the first failure, when all threads are idle again.
+  void run(DataSetIterator& data, std::int64_t epochs);
+
+  /// Whether all workers wait at the end of a round, for the listeners.
+  bool atRoundEnd() const { return atRoundEnd_; }
+  /// At the end of a round: the user's model takes what was merged last.
+  void fillModel();
+  /// At the end of a round: each worker calls `task(worker)` on its thread, which must not throw, and this
+  /// thread calls `meanwhile`. @return false if the training has failed meanwhile: neither was called.
+  template <typename Meanwhile>
+  bool runOnWorkers(std::function<void(int)> task, Meanwhile meanwhile) {
+    if (run_.failure || !run_.rounds.beginTask(std::move(task))) return false;
+    meanwhile();
+    run_.rounds.endTask();
+    return true;
+  }
+
+ private:
+  void train(DataSetIterator& data, std::int64_t epochs);
+  void coordinate(std::int64_t epochs);
+  /// @return whether another round follows.
+  bool endRound(std::int64_t lastEpoch);
+  void fillAtEnd();
+  Listeners listenersOf(ListenerScope scope) const;
+
+  /// One listener's call.
+  template <typename Call>
+  void tell(Listener& listener, Call call) {
+    setting_.caller.set(Activity::Kind::InListener);
+    call(listener);
+    setting_.caller.set(Activity::Kind::WaitingForWorkers);
+  }
+  template <typename Call>
+  void tellAll(Call call) {
+    for (const auto& listener : setting_.listeners) tell(*listener, call);
+  }
+  /// As `tellAll`; the first exception becomes the run's failure. @return false if there was one.
+  template <typename Call>
+  bool tellAll(std::string_view when, Call call) {
+    try {
+      tellAll(call);
+      return true;
+    } catch (...) {
+      run_.fail(-1, std::current_exception(), [&] { return fmt::format("a listener failed at {}", when); });
+      return false;
+    }
+  }
+
+  const FitSetting setting_;
+  FitRun run_;
+  bool atRoundEnd_ = false;
+  std::int64_t filledRounds_ = 0;  // rounds that the user's model reflects
+};
+
+}  // namespace muster

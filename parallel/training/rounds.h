@@ -1,0 +1,184 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "muster/core/optim/schedule.h"
+#include "muster/parallel/runtime/activity.h"
+#include "muster/parallel/runtime/barrier.h"
+#include "muster/parallel/runtime/peer_sums.h"
+#include "muster/parallel/runtime/time_sheet.h"
+#include "muster/parallel/strategies/strategy.h"
+
+namespace muster {
+
+/// What a worker brings to the end of a round.
+struct Contribution {
+  double scoreSum = 0;               ///< of the round's steps, each times its weight
+  double weight = 0;                 ///< loss normaliser of the round
+  std::int64_t batches = 0;          ///< in the round
+  std::int64_t examples = 0;         ///< likewise
+  std::int64_t epochIterations = 0;  ///< since the epoch began
+  bool ended = false;                ///< it has had its last batch of the epoch
+  bool staged = false;               ///< its merge was staged, and it has trained on since
+};
+
+/// A worker at the end of a round.
+struct Participant {
+  int worker = 0;
+  Exchange& exchange;
+  Context& context;
+  TimeSheet& times;
+  Activity& activity;
+};
+
+/// How a round ends for all workers.
+enum class Verdict { Continue, EpochOver, Stop, Aborted };
+
+/// A finished round.
+struct RoundResult {
+  Verdict verdict = Verdict::Continue;
+  bool trained = false;  ///< some worker has, in the round
+  bool merging = false;  ///< some worker has trained, or the strategy has something left to merge
+  bool joinedByCoordinator = false;
+  std::int64_t epoch = 0;
+  std::int64_t iteration = 0;  ///< finished
+  std::int64_t batchesInEpoch = 0, examplesInEpoch = 0;
+  double scoreSumInEpoch = 0, weightInEpoch = 0;
+  std::int64_t examples = 0;  ///< in the round
+  double weight = 0;          ///< likewise
+  double score = 0;           ///< likewise; if nothing was trained, that of the round before
+  std::int64_t merges = 0;    ///< in this run, this one included
+};
+
+/// The rounds of one `fit()`: all workers wait for each other at the end of each, merge, and go on together.
+///
+///     contribution -> [gathered: the last one plans] -> each merges its share
+///                  -> with gradients: [reduced] -> each updates its replica
+///                  -> [merged] -> listeners -> [resumed]
+class Rounds {
+ public:
+  struct Options {
+    Strategy& strategy;
+    std::atomic<bool>& stop;
+    const Schedule& learningRate;
+    bool coordinatorJoinsEveryRound = false;
+    std::int64_t firstIteration = 0, firstEpoch = 0;
+    std::chrono::nanoseconds patience{0};  ///< before a worker that waits for others sleeps; see Barrier
+  };
+  /// @param peers  all workers take part in it again when an epoch begins.
+  Rounds(int workers, const Options& options, PeerSums& peers);
+
+  bool stopAsked() const { return options_.stop; }
+  std::int64_t firstIteration() const { return options_.firstIteration; }
+  std::int64_t firstEpoch() const { return options_.firstEpoch; }
+  LocalWork localWork() const { return strategy_.localWork(); }
+
+  // For workers.
+
+  /// Iterations of the round. Between the ends of rounds only.
+  std::int64_t iterations() const { return plan_.iterations; }
+  /// Stages the merge of a worker that trains alone, so that it continues before its round's scores are read.
+  /// Its next `end` is with a contribution that says so, and its verdict is Continue.
+  /// @return false if the round has to end first.
+  bool stage(const Participant& who);
+  /// Prepares what a worker contributes, once it has trained.
+  void contribute(const Participant& who, double weight);
+  /// A worker's part in the end of a round: waits for the others, merges its share, waits again.
+  /// @param update  `double update(const RoundResult&)`: if local work is a gradient and the round merges,
+  ///                called after the merge; updates the worker's replica. @return the penalty, the same for
+  ///                all workers.
+  template <typename Update>
+  Verdict end(const Participant& who, const Contribution& contribution, Update update) {
+    if (!gather(who, contribution)) return Verdict::Aborted;
+    if (result_.merging) {
+      merge(who);
+      if (localWork() == LocalWork::Gradient) {
+        if (!awaitReduced(who)) return Verdict::Aborted;
+        addPenalty(update(result_));
+      }
+    }
+    return leave(who);
+  }
+
+  // For the coordinator, the thread that called `fit()`.
+
+  /// Waits for the end of the next round that needs it. @return false if the run was aborted.
+  bool await() { return merged_.arrive(); }
+  /// Lets the workers continue after such a round.
+  void resume() { resumed_.arrive(); }
+  /// While all workers wait at the end of such a round: has each call `task(worker)` on its thread, which
+  /// must not throw. @return false if the run was aborted: then no worker does.
+  bool beginTask(std::function<void(int)> task);
+  /// Once all workers have done it.
+  void endTask();
+
+  // Results: for the coordinator between `await` and `resume`, and for workers after `end`.
+
+  const RoundResult& result() const { return result_; }
+  /// The longest part in the merge.
+  std::chrono::nanoseconds mergeTime() const;
+  /// Bytes that a contributor had to send, on average.
+  std::int64_t bytes() const;
+  MergeKind kind() const { return strategy_.kind(); }
+  double divergence() const { return strategy_.divergence(); }
+
+  /// The last round whose result replicas or merged copies hold, and how many there were: an abort may come
+  /// between the reduction of gradients and the update. As `result`, or after all threads have ended.
+  const RoundResult& committed() const { return committed_ ? result_ : previous_; }
+  std::int64_t committedRounds() const { return committed_ ? rounds_ : rounds_ - 1; }
+  /// Whether the strategy has failed in the middle of a merge: merged copies hold parts of it. After all
+  /// threads have ended.
+  bool mergeFailed() const { return mergeFailed_; }
+
+  /// Wakes all who wait, now and later. Thread-safe.
+  void abort();
+
+ private:
+  // The parts of a round's end, in their order.
+  bool gather(const Participant& who, const Contribution& contribution);
+  void plan();
+  RoundResult nextResult();
+  void planMerge();
+  void planNextRound();
+  void merge(const Participant& who);
+  void callStrategy(Verbs& verbs);
+  bool awaitReduced(const Participant& who);
+  void addPenalty(double penalty);
+  Verdict leave(const Participant& who);
+  bool awaitResume(int worker);
+
+  Round round() const;
+
+  const Options options_;
+  Strategy& strategy_;
+  PeerSums& peers_;
+
+  Barrier gathered_, reduced_, mergedAlone_;  // the workers
+  Barrier merged_, resumed_;                  // the workers and the coordinator
+  std::vector<Contribution> contributions_;   // [worker] written by its worker before gathered_
+  // [worker] of its own, then added to its merge time
+  std::vector<std::chrono::nanoseconds> contributionTimes_;
+  std::vector<std::chrono::nanoseconds> mergeTimes_;  // [worker] written by its worker before merged_
+  std::vector<std::int64_t> bytes_;                   // [worker] likewise
+
+  // Written in gathered_, by the worker that arrives last.
+  std::vector<double> weights_;                      // [worker]
+  RoundResult result_, previous_;                    // but see addPenalty
+  RoundPlan plan_;                                   // of the round in progress
+  FragmentSet inFlight_;                             // launched and not landed
+  FragmentSet landFirst_, launch_, landAfterwards_;  // at this round's end
+  TrainingProgress progress_;
+  bool committed_ = true;  // also in reduced_
+  std::int64_t rounds_ = 0;
+  std::int64_t epoch_, epochFirstIteration_;
+
+  std::atomic<bool> penaltyAdded_{false};  // reset in gathered_
+  std::atomic<bool> mergeFailed_{false};
+  std::function<void(int)> task_;  // coordinator, while the workers wait at resumed_
+};
+
+}  // namespace muster

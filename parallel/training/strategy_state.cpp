@@ -1,0 +1,116 @@
+#include "muster/parallel/training/strategy_state.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "muster/core/base/log.h"
+#include "muster/core/ops/linear_combination.h"
+
+namespace muster {
+namespace {
+
+bool isOfReplicas(const StrategyState& state) {
+  return state.declared.place == StrategyBlock::Place::Replica;
+}
+
+/// What a file holds of a block: one tensor, or that of each worker after the other.
+Shape savedShape(const StrategyState& state) {
+  const Shape& shape = state.values.front().shape();
+  return isOfReplicas(state) ? shape.prepend(static_cast<std::int64_t>(state.values.size())) : shape;
+}
+
+/// The part of a saved tensor that is worker w's.
+Tensor savedPart(const StrategyState& state, const Tensor& saved, std::size_t w) {
+  const Tensor& own = state.values[w];
+  return isOfReplicas(state) ? saved.slice(static_cast<std::int64_t>(w) * own.elements(), own.shape())
+                             : saved;
+}
+
+const Tensor* findSaved(Model& model, const StrategyState& state) {
+  auto& all = model.strategyState();
+  const auto found = std::ranges::find(all, state.declared.name, &NamedValues::name);
+  if (found == all.end()) return nullptr;
+  if (found->values.shape() == savedShape(state) && found->values.dtype() == state.values.front().dtype())
+    return &found->values;
+  logInfo(
+      "the strategy's saved block \"{}\" is {}, so it was of another number of workers or another model; "
+      "it begins anew",
+      state.declared.name, found->values.toString());
+  return nullptr;
+}
+
+bool isSaved(const StrategyState& state, const Tensor& saved) {
+  for (std::size_t w = 0; w < state.values.size(); ++w)
+    if (!sameBytes(state.values[w], savedPart(state, saved, w))) return false;
+  return true;
+}
+
+/// The parameters in a block's type.
+Tensor parametersAs(DType type, const Tensor& parameters) {
+  const Tensor from = copyTo(parameters, Device::cpu());
+  Tensor to = Tensor::empty(from.shape(), type);
+  Context context;
+  linearCombination(std::array{Term{1, from}}, to, 0, to.elements(), context);
+  return to;
+}
+
+void start(const StrategyState& state, const Exchange& exchange) {
+  for (std::size_t w = 0; w < state.values.size(); ++w) {
+    Tensor values = state.values[w];
+    if (state.declared.start == StrategyBlock::Start::Parameters && state.declared.numbers == 0)
+      copy(parametersAs(values.dtype(), exchange.block(BlockKind::Parameters).mergedCopies[w]), values);
+    else
+      copy(Tensor::zeros(values.shape(), values.dtype()), values);
+  }
+}
+
+}  // namespace
+
+bool sameBytes(const Tensor& a, const Tensor& b) {
+  const Tensor x = copyTo(a, Device::cpu()), y = copyTo(b, Device::cpu());
+  return x.bytes() == y.bytes() && std::memcmp(x.raw(), y.raw(), x.bytes()) == 0;
+}
+
+void loadStrategyState(Exchange& exchange, Model& model, bool stale) {
+  for (const StrategyState& state : exchange.strategyBlocks()) {
+    const Tensor* const saved = findSaved(model, state);
+    if (saved == nullptr || (stale && isSaved(state, *saved))) {
+      start(state, exchange);
+      continue;
+    }
+    for (std::size_t w = 0; w < state.values.size(); ++w) {
+      Tensor values = state.values[w];
+      copy(savedPart(state, *saved, w), values);
+    }
+  }
+}
+
+void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure) {
+  auto& all = model.strategyState();
+  std::vector<NamedValues> room;
+  for (const StrategyState& state : exchange.strategyBlocks()) {
+    if (!state.declared.saved || (afterFailure && isOfReplicas(state))) continue;
+    const auto found = std::ranges::find_if(all, [&](const NamedValues& saved) {
+      return saved.name == state.declared.name && saved.values.shape() == savedShape(state) &&
+             saved.values.dtype() == state.values.front().dtype();
+    });
+    room.push_back(found != all.end()
+                       ? *found
+                       : NamedValues{state.declared.name,
+                                     Tensor::zeros(savedShape(state), state.values.front().dtype())});
+  }
+  all = std::move(room);
+}
+
+void saveStrategyState(const Exchange& exchange, Model& model) {
+  for (const NamedValues& saved : model.strategyState()) {
+    const StrategyState& state = exchange.strategyBlock(saved.name);
+    for (std::size_t w = 0; w < (isOfReplicas(state) ? state.values.size() : 1); ++w) {
+      Tensor part = savedPart(state, saved.values, w);
+      copy(state.values[w], part);
+    }
+  }
+}
+
+}  // namespace muster

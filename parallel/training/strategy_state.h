@@ -1,0 +1,23 @@
+#pragma once
+
+#include "muster/core/nn/model.h"
+#include "muster/parallel/exchange/exchange.h"
+
+namespace muster {
+
+/// Whether two tensors of one type and size, on whatever device, hold the same bits.
+bool sameBytes(const Tensor& a, const Tensor& b);
+
+/// Fills the strategy's blocks from what the user's model has saved of them, or as the strategy has declared
+/// that they start. While no worker runs, once the merged copies are filled.
+/// @param stale  the model was changed since they were saved: saved blocks that are still the same count for
+///               nothing.
+void loadStrategyState(Exchange& exchange, Model& model, bool stale);
+
+/// Gives the user's model room for the blocks that are to be saved. May throw; `saveStrategyState` allocates nothing.
+/// @param afterFailure  the blocks of each replica are left out.
+void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure);
+/// Copies these blocks there. While no worker runs.
+void saveStrategyState(const Exchange& exchange, Model& model);
+
+}  // namespace muster

@@ -1,0 +1,119 @@
+#include "muster/core/ops/linear_combination.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "muster/core/base/error.h"
+#include "tests/support/devices.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using muster::test::thrown;
+
+namespace {
+
+/// Element i is scale * (i % 101 - 50), which float32 holds exactly for the scales used here.
+Tensor ramp(std::int64_t elements, double scale, DType type) {
+  Tensor t = Tensor::empty({elements}, type);
+  for (std::int64_t i = 0; i < elements; ++i) {
+    const double value = scale * static_cast<double>(i % 101 - 50);
+    if (type == DType::Float64)
+      t.data<double>()[i] = value;
+    else
+      t.data<float>()[i] = static_cast<float>(value);
+  }
+  return t;
+}
+
+double valueAt(const Tensor& t, std::int64_t i) {
+  return t.dtype() == DType::Float64 ? t.data<double>()[i] : static_cast<double>(t.data<float>()[i]);
+}
+
+bool sameBits(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("sums known exactly, over element types, sizes and ranges", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  for (const DType out : {DType::Float32, DType::Float64})
+    for (const DType type : {DType::Float32, DType::Float64})
+      for (const std::int64_t n : {1, 7, 255, 256, 257, 40000}) {
+        CAPTURE(n);
+        const std::int64_t begin = n / 7, end = n - n / 5;
+        const Tensor target = copyTo(ramp(n, 1, out), Where::device());
+        const std::array terms{Term{2, copyTo(ramp(n, 0.5, type), Where::device())},
+                               Term{0, copyTo(ramp(n, std::nan(""), type), Where::device())},
+                               Term{-0.25, copyTo(ramp(n, 8, DType::Float32), Where::device())},
+                               Term{3, target}};
+        linearCombination(terms, target, begin, end, context);
+        context.synchronize();
+        const Tensor got = copyTo(target, Device::cpu());
+        bool good = true;
+        for (std::int64_t i = 0; i < n; ++i) {
+          const double x = static_cast<double>(i % 101 - 50);
+          good = good && valueAt(got, i) == (i >= begin && i < end ? x - 2 * x + 3 * x : x);
+        }
+        CHECK(good);
+      }
+}
+
+TEST_CASE_TEMPLATE("one term of factor 1 is a copy, bit for bit; no term leaves zeros", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  const Tensor source =
+      Tensor::of({-0.0f, 1e-45f, 3e38f, std::numeric_limits<float>::infinity(), 0.1f, std::nanf("")}, {6});
+  const Tensor target = copyTo(Tensor::of({1, 2, 3, 4, 5, 6}, {6}), Where::device());
+  linearCombination(std::array{Term{1, copyTo(source, Where::device())}}, target, 0, 6, context);
+  context.synchronize();
+  CHECK(sameBits(copyTo(target, Device::cpu()), source));
+  linearCombination({}, target, 0, 6, context);
+  context.synchronize();
+  CHECK(sameBits(copyTo(target, Device::cpu()), Tensor::zeros({6})));
+}
+
+TEST_CASE("the sum is rounded once") {
+  // 2^24 + 1 is no float32: rounded after each term the sum would stay 2^24.
+  Context context;
+  const Tensor out = Tensor::zeros({1});
+  const std::array terms{Term{1, Tensor::of({16777216}, {1})}, Term{1, Tensor::of({1}, {1})},
+                         Term{1, Tensor::of({1}, {1})}};
+  linearCombination(terms, out, 0, 1, context);
+  CHECK(out.data<float>()[0] == 16777218);
+}
+
+TEST_CASE_TEMPLATE("squared distances known exactly", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  const std::int64_t n = 10100;  // a hundred ramps
+  const Tensor a = copyTo(ramp(n, 1, DType::Float32), Where::device());
+  const Tensor b = copyTo(ramp(n, 0.5, DType::Float64), Where::device());
+  const double squares = 2 * 42925;  // of 1 to 50, on both sides of 0
+  CHECK(squaredDistance(a, Tensor(), 0, n, context) == 100 * squares);
+  CHECK(squaredDistance(a, b, 0, n, context) == 100 * squares / 4);
+  CHECK(squaredDistance(a, Tensor(), 50, 52, context) == 1);
+  CHECK(squaredDistance(a, Tensor(), 50, 50, context) == 0);
+}
+
+TEST_CASE("what does not fit is refused") {
+  Context context;
+  const Tensor out = Tensor::zeros({4});
+  const auto refusal = [&](const Term& term, std::int64_t end = 4) {
+    return thrown<InvalidArgument>([&] { linearCombination(std::array{term}, out, 0, end, context); });
+  };
+  CHECK(refusal({1, Tensor::zeros({3})}) ==
+        "linearCombination: expected float32 or float64, row-major, with 4 elements on cpu, got float32 [3] "
+        "on cpu");
+  CHECK(refusal({1, Tensor::zeros({4}, DType::Int64)}) ==
+        "linearCombination: expected float32 or float64, row-major, with 4 elements on cpu, got int64 [4] on "
+        "cpu");
+  CHECK(refusal({std::nan(""), out}) == "linearCombination: a factor is nan");
+  CHECK(refusal({1, out}, 5) == "linearCombination: [0, 5) does not lie in 4 elements");
+}

@@ -1,0 +1,100 @@
+#include "muster/parallel/strategies/averaging.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using muster::test::thrown;
+
+namespace {
+
+/// Writes down what it is asked to merge.
+class RecordingExchange final : public Exchange {
+ public:
+  RecordingExchange() : blocks_(3) {
+    blocks_[0].name = "parameters";
+    blocks_[1].name = "velocity";
+    blocks_[1].kind = BlockKind::UpdaterState;
+    blocks_[2].name = "gradients";
+    blocks_[2].kind = BlockKind::Gradients;
+    for (auto& block : blocks_) block.replicas.assign(3, Tensor::zeros({25}));
+  }
+  int participants() const override { return 3; }
+  std::span<const SharedBlock> blocks() const override { return blocks_; }
+  void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context&,
+             Spread* spread) override {
+    if (spread) *spread = {.distance = 1.0 + participant, .norm = 8};
+    merged += fmt::format("{} {} {};", participant, block.name, weights[2]);
+  }
+  void mean(int, std::span<const Tensor>, std::span<const double>, Slice, std::span<const Tensor>,
+            Context&) override {}
+  void eachShare(int, Slice, Context&, const std::function<void(const Share&)>&) override {}
+  std::string merged;
+
+ private:
+  std::vector<SharedBlock> blocks_;
+};
+
+std::int64_t roundAt(const Averaging& options, std::int64_t iteration) {
+  return options.make()->plan({.iteration = iteration}).iterations;
+}
+
+std::string refusal(const Averaging& options) {
+  return thrown<InvalidArgument>([&] { options.validate(); });
+}
+
+}  // namespace
+
+TEST_CASE("a round is always as long as the frequency") {
+  CHECK(roundAt({.frequency = 3}, 0) == 3);
+  CHECK(roundAt({.frequency = 3}, 17) == 3);
+  CHECK(Averaging{.frequency = 3}.make()->describe() == "averaging every 3 iterations");
+  CHECK(Averaging{}.make()->describe() == "averaging every iteration");
+}
+
+TEST_CASE("each option out of range is refused by name, with its value") {
+  CHECK(refusal({.frequency = 0}) == "averagingFrequency must be at least 1, got 0");
+  CHECK(refusal({.synchronousUntil = -1}) == "synchronousUntil cannot be negative, got -1");
+  CHECK(refusal({.updaterState = static_cast<UpdaterState>(7)}) == "updaterState: there is no choice 7");
+}
+
+TEST_CASE("each block but the gradients is merged, with the weights as they are") {
+  const auto strategy = Averaging{}.make();
+  RecordingExchange exchange;
+  strategy->begin(exchange);
+  Context context;
+  Verbs verbs(exchange, 2, context);
+  const std::vector<double> weights = {1, 0, 2.5};
+  strategy->land(0, {.weights = weights}, verbs);
+  CHECK(exchange.merged == "2 parameters 2.5;2 velocity 2.5;");
+  CHECK(verbs.bytes() == 200);
+}
+
+TEST_CASE("post-local: every iteration until one, then at the frequency") {
+  const Averaging options{.frequency = 8, .synchronousUntil = 100};
+  CHECK(roundAt(options, 0) == 1);
+  CHECK(roundAt(options, 99) == 1);
+  CHECK(roundAt(options, 100) == 8);
+  CHECK(options.make()->describe() ==
+        "averaging every iteration up to iteration 100, then every 8 iterations");
+  CHECK(Averaging{.synchronousUntil = 100}.make()->describe() == "averaging every iteration");
+}
+
+TEST_CASE("the divergence is measured if asked for, over all slices of the parameters") {
+  RecordingExchange exchange;
+  Context context;
+  const std::vector<double> weights = {1, 0, 2.5};
+  const auto measured = [&](bool measure) {
+    const auto strategy = Averaging{.measureDivergence = measure}.make();
+    strategy->begin(exchange);
+    for (int participant = 0; participant < 3; ++participant) {
+      Verbs verbs(exchange, participant, context);
+      strategy->land(0, {.weights = weights}, verbs);
+    }
+    return strategy->divergence();
+  };
+  CHECK(measured(true) == 0.5);  // sqrt((1 + 2 + 3) / (3 * 8))
+  CHECK(measured(false) == 0);
+}

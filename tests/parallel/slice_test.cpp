@@ -1,0 +1,55 @@
+#include "muster/parallel/exchange/slice.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+
+namespace {
+
+SegmentTable tableOf(std::initializer_list<std::int64_t> lengths) {
+  SegmentTable table;
+  for (const std::int64_t length : lengths)
+    table.add({.name = fmt::format("s{}", table.segments.size()), .shape = {length}});
+  return table;
+}
+
+std::string toText(const Fragment& fragment) {
+  std::string text;
+  for (const Slice slice : fragment.slices) text += fmt::format("[{}, {})", slice.begin, slice.end);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("slices of all participants cover every element once, and begin on cache lines") {
+  for (const std::int64_t elements : {0, 1, 15, 16, 17, 1000})
+    for (const int participants : {1, 2, 3, 7}) {
+      std::int64_t end = 64;
+      for (int p = 0; p < participants; ++p) {
+        const Slice slice = sliceOf(Slice{64, 64 + elements}, p, participants);
+        CHECK(slice.begin == end);
+        CHECK(slice.length() >= 0);
+        if (slice.length() > 0) CHECK(slice.begin % 16 == 0);
+        end = slice.end;
+      }
+      CHECK(end == 64 + elements);
+    }
+}
+
+TEST_CASE("fragments hold each segment once, padding included, and are of about equal size") {
+  // Segments begin at 0, 112, 128, 224 (padded to 16 elements); the block ends at 240.
+  const auto table = tableOf({100, 10, 90, 16});
+  const auto two = fragmentsOf(table, 2);
+  REQUIRE(two.size() == 2);
+  CHECK(toText(two[0]) == "[0, 112)[224, 240)");
+  CHECK(toText(two[1]) == "[112, 224)");
+  CHECK(two[0].elements() == 128);
+  CHECK(two[1].elements() == 112);
+  CHECK(toText(fragmentsOf(table, 1).at(0)) == "[0, 240)");
+  CHECK(fragmentsOf(table, 9).size() == 4);
+  CHECK(test::thrown<InvalidArgument>([&] { fragmentsOf(table, 0); }) ==
+        "fragments: there must be at least 1, got 0");
+}
