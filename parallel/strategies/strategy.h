@@ -68,7 +68,8 @@ enum class LocalWork {
 /// to the builder in an option struct (see StrategyOptions), and it runs unchanged on CPU replicas and on
 /// GPUs.
 ///
-/// It decides by TrainingProgress alone, and computes by Verbs alone, so that a run gives the same bits every time.
+/// It decides by TrainingProgress alone, and computes by Verbs alone, so that a run gives the same bits every
+/// time.
 ///
 /// A round ends at two barriers, between which every worker calls `launch` and `land` on its own thread. For
 /// each fragment, in order: it lands if it is in flight and the plan says so; it is launched if the plan says

@@ -14,7 +14,8 @@ bool sameBytes(const Tensor& a, const Tensor& b);
 ///               nothing.
 void loadStrategyState(Exchange& exchange, Model& model, bool stale);
 
-/// Gives the user's model room for the blocks that are to be saved. May throw; `saveStrategyState` allocates nothing.
+/// Gives the user's model room for the blocks that are to be saved. May throw; `saveStrategyState` allocates
+/// nothing.
 /// @param afterFailure  the blocks of each replica are left out.
 void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure);
 /// Copies these blocks there. While no worker runs.
