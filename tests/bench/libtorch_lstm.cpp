@@ -3,15 +3,15 @@
 // median time of each.
 #include <fmt/format.h>
 #include <torch/torch.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <string_view>
 #include <vector>
+
+#include "tests/bench/libtorch_setup.h"
 
 namespace {
 
@@ -46,19 +46,6 @@ void measure(std::string_view name) {
     auto y = std::get<0>(layer->forward(x));
     y.backward(gradY);
   });
-}
-
-/// Sets what libtorch's libraries read when they are loaded, as libtorch_convnet does, and starts anew.
-void restartTuned(char** argv) {
-  if (std::getenv("LIBTORCH_LSTM_RESTARTED") != nullptr) return;
-  setenv("LIBTORCH_LSTM_RESTARTED", "1", 1);
-  setenv("MALLOC_MMAP_THRESHOLD_", "4294967296", 0);
-  setenv("MALLOC_TRIM_THRESHOLD_", "4294967296", 0);
-  if (__builtin_cpu_supports("avx512f"))
-    setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
-  else if (__builtin_cpu_supports("avx2"))
-    setenv("OPENBLAS_CORETYPE", "Haswell", 0);
-  execv("/proc/self/exe", argv);
 }
 
 }  // namespace

@@ -20,10 +20,12 @@ inline void restartTuned(char** argv) {
   setenv("LIBTORCH_BENCH_RESTARTED", "1", 1);
   setenv("MALLOC_MMAP_THRESHOLD_", "4294967296", 0);
   setenv("MALLOC_TRIM_THRESHOLD_", "4294967296", 0);
+#if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f"))
     setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
   else if (__builtin_cpu_supports("avx2"))
     setenv("OPENBLAS_CORETYPE", "Haswell", 0);
+#endif
   execv("/proc/self/exe", argv);
   throw std::system_error(errno, std::generic_category(), "cannot restart");
 }
