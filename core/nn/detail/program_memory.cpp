@@ -52,13 +52,17 @@ Tensor placeActivations(ProgramGraph& graph, bool training, Device device) {
 
 /// A node that uses the side stream keeps its output's gradient to the end of the backward pass. Nodes may,
 /// in the order of that pass, until these gradients take too much memory: large ones fill a device anyway.
+/// Not a first layer: it has no gradient of its input to compute meanwhile, and on the compute stream its
+/// weights' gradient overlaps with that of the layer after it.
 void chooseSideStream(ProgramGraph& graph, Context& context) {
   constexpr std::size_t kMostBytes = std::size_t{32} << 20;
   std::size_t kept = 0;
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     ProgramNode& node = graph.nodes[i];
     const std::size_t bytes = bytesOf(graph.values[node.output]);
-    node.usesSideStream = node.program->readsGradientLate() && kept + bytes <= kMostBytes;
+    const bool hasTwoGradients = std::ranges::any_of(
+        node.inputs, [&](const ProgramInput& input) { return graph.values[input.value].learned; });
+    node.usesSideStream = hasTwoGradients && node.program->readsGradientLate() && kept + bytes <= kMostBytes;
     if (node.usesSideStream) kept += bytes;
   }
   if (kept > 0) context.prepareSideStream();

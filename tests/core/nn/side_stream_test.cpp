@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/core/nn/detail/program_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
 
@@ -62,6 +63,22 @@ TEST_CASE("a gradient that is read on the side stream is unchanged at the end of
     const auto& [gradient, then] = seen[i];
     CHECK(std::memcmp(gradient.raw(), then.raw(), then.bytes()) == 0);
   }
+}
+
+TEST_CASE("a first layer computes its weights' gradient on the compute stream") {
+  Context context;
+  detail::ProgramGraph graph{.inputs = 1, .values = {{.shape = {2, 3}}}, .outputs = {3}};
+  for (std::size_t i = 0; i < 3; ++i) {
+    graph.values.push_back({.shape = {2, 3}, .learned = true});
+    graph.nodes.push_back({.program = std::make_unique<LateProgram>(context),
+                           .inputs = {{.value = i}},
+                           .output = i + 1,
+                           .runsBackward = true});
+  }
+  detail::placeValues(graph, /*training=*/true, context);
+  CHECK_FALSE(graph.nodes[0].usesSideStream);
+  CHECK(graph.nodes[1].usesSideStream);
+  CHECK(graph.nodes[2].usesSideStream);
 }
 
 }  // namespace
