@@ -2,10 +2,27 @@
 
 #include <algorithm>
 
+#include "muster/core/base/error.h"
 #include "muster/core/ops/elementwise.h"
 #include "muster/core/ops/reorder.h"
 
 namespace muster::detail {
+namespace {
+
+/// Names the node in what `run` throws if its device fails: also if that only ends the recording of a step.
+template <typename Run>
+void named(const ProgramNode& node, const Run& run) {
+  const auto text = [&](const Error& error) { return fmt::format("layer {}: {}", node.name, error.what()); };
+  try {
+    run();
+  } catch (const DeviceFailure& error) {
+    throw DeviceFailure(text(error));
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(text(error));
+  }
+}
+
+}  // namespace
 
 bool NetworkProgram::recordable() const {
   return std::ranges::all_of(graph_.nodes, [](const ProgramNode& node) {
@@ -23,8 +40,10 @@ void NetworkProgram::forward(std::span<const Tensor* const> features, const Step
   evaluation.training = false;
   for (auto& node : graph_.nodes)
     if (!node.program->aliasesInput())
-      node.program->forwardAll(node.x, graph_.values[node.output].value,
-                               node.asInEvaluation ? evaluation : info);
+      named(node, [&] {
+        node.program->forwardAll(node.x, graph_.values[node.output].value,
+                                 node.asInEvaluation ? evaluation : info);
+      });
 }
 
 void NetworkProgram::backward(const StepInfo& info, bool withInputGradient) {
@@ -43,8 +62,10 @@ void NetworkProgram::backward(const StepInfo& info, bool withInputGradient) {
     ProgramValue& output = graph_.values[node.output];
     sideStream.permit(node.usesSideStream);
     if (!node.program->aliasesInput())
-      node.program->backwardAll(node.x, output.value, output.gradient, node.gradX,
-                                node.asInEvaluation ? evaluation : info);
+      named(node, [&] {
+        node.program->backwardAll(node.x, output.value, output.gradient, node.gradX,
+                                  node.asInEvaluation ? evaluation : info);
+      });
     addShares(node, withInputGradient);
   }
   sideStream.join();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "muster/core/base/detail/log_scope.h"
 #include "muster/core/base/error.h"
 #include "muster/core/nn/detail/on_device.h"
 #include "muster/core/ops/reorder.h"
@@ -69,8 +70,13 @@ class Compiler {
       binding.inputs.push_back({.shape = value.shape, .layout = value.layout});
     }
     ProgramNode made{.program = compileModule(node, binding),
+                     .name = node.name,
                      .runsBackward = !std::ranges::all_of(node.segments, &Segment::frozen),
                      .asInEvaluation = node.settings.frozen};
+    if (training_ && !context_.device().isCpu() && !made.program->aliasesInput() &&
+        !made.program->recordable())
+      warnOnce(
+          fmt::format("layer {} cannot be recorded: all steps of its network run call by call", node.name));
     const Layout wanted = made.program->inputLayout();
     for (const std::size_t input : node.inputs)
       made.inputs.push_back({.value = inLayout(places_[input], wanted)});

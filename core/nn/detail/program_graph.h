@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "muster/core/nn/detail/network_plan.h"
@@ -29,6 +30,7 @@ struct ProgramInput {
 /// A compiled module in its place.
 struct ProgramNode {
   std::unique_ptr<VertexProgram> program;
+  std::string name = "reorder";  // of the layer
   std::vector<ProgramInput> inputs = {};
   std::size_t output = 0;
   bool runsBackward = false;               // it, or a node before it, has parameters to be learned

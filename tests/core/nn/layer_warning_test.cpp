@@ -4,17 +4,24 @@
 #include <string>
 #include <vector>
 
+#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
+#include "tests/support/thrown.h"
 
 namespace muster {
 namespace {
 
+bool deviceFails = false;
+
 class CopyProgram final : public ModuleProgram {
  public:
   explicit CopyProgram(Context& context) : context_(context) {}
-  void forward(const Tensor& x, Tensor& y, const StepInfo&) override { copy(x, y, context_); }
+  void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
+    if (deviceFails) throw DeviceFailure("an allocation while recording");
+    copy(x, y, context_);
+  }
   void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
     if (gradX.defined()) copy(gradY, gradX, context_);
   }
@@ -37,16 +44,32 @@ struct Slow {
   void validate() const {}
 };
 
+MultiLayerConfiguration withSlowLayer() {
+  return {.seed = 3,
+          .inputShape = {8},
+          .layers = {Dense{.units = 4}, Slow{.name = "slow"}, Output{.classes = 3}}};
+}
+
 TEST_CASE("a warning of a layer's plan begins with the layer's name") {
   std::vector<std::string> lines;
   const LogSink before = setLogSink([&](LogLevel, std::string_view text) { lines.emplace_back(text); });
-  MultiLayerNetwork model({.seed = 3,
-                           .inputShape = {8},
-                           .layers = {Dense{.units = 4}, Slow{.name = "slow"}, Output{.classes = 3}}});
+  MultiLayerNetwork model(withSlowLayer());
   model.init();
   model.step(test::classBatch({8}, 5, 3, 7));
   setLogSink(before);
   CHECK(lines == std::vector<std::string>{"slow: planned with a slow algorithm"});
+}
+
+TEST_CASE("the failure of a device names the layer") {
+  MultiLayerNetwork model(withSlowLayer());
+  model.init();
+  const Batch batch = test::classBatch({8}, 5, 3, 7);
+  model.step(batch);
+  deviceFails = true;
+  CHECK(test::thrown<DeviceFailure>([&] { model.step(batch); }) ==
+        "layer slow: an allocation while recording");
+  deviceFails = false;
+  model.step(batch);
 }
 
 }  // namespace
