@@ -1,0 +1,345 @@
+// Strategies from outside the library, with models whose numbers can be worked out.
+#include <algorithm>
+#include <mutex>
+
+#include "muster/parallel/detail/internals.h"
+#include "tests/support/failure.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+using Place = StrategyBlock::Place;
+
+/// Momentum between merges: D = momentum D + (mean - w), w = w + D.
+struct BlockMomentum {
+  double momentum = 0.5;
+  std::int64_t frequency = 1;
+
+  void validate() const {
+    require(momentum >= 0 && momentum < 1, "blockMomentum: momentum must lie in [0, 1), got {}", momentum);
+  }
+  std::unique_ptr<Strategy> make() const;
+};
+
+class BlockMomentumStrategy final : public Strategy {
+ public:
+  explicit BlockMomentumStrategy(const BlockMomentum& options) : options_(options) {}
+  std::string describe() const override { return fmt::format("block momentum {}", options_.momentum); }
+  std::vector<StrategyBlock> blocks(int) const override {
+    return {{.name = "momentum"}, {.name = "mean", .dtype = DType::Float64, .saved = false}};
+  }
+  RoundPlan plan(const TrainingProgress&) override { return {.iterations = options_.frequency}; }
+  void land(int, const Round& round, Verbs& verbs) override {
+    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+    const auto merged = std::span<const Tensor>(parameters.mergedCopies);
+    const auto all = Fragment::whole(parameters.mergedCopy().elements());
+    const auto mean = verbs.own("mean"), momentum = verbs.own("momentum");
+    verbs.mean(parameters.replicas, round.weights, mean, all);
+    verbs.combine(momentum, {{options_.momentum, momentum}, {1, mean}, {-1, merged}}, all);
+    verbs.combine(merged, {{1, merged}, {1, momentum}}, all);
+    verbs.writeBack(merged, parameters.replicas, 0, all);
+  }
+
+ private:
+  const BlockMomentum options_;
+};
+
+std::unique_ptr<Strategy> BlockMomentum::make() const {
+  return std::make_unique<BlockMomentumStrategy>(*this);
+}
+
+ParallelWrapper::Builder wrapperOf(Model& model, int workers) {
+  auto builder = ParallelWrapper::Builder(model);
+  builder.workers(workers).pinThreads(false);
+  return builder;
+}
+
+ToyModel halving() {
+  return ToyModel({.training = {.updater = Sgd{.learningRate = 0.5}}});
+}
+
+// From p = 0, worker 0 on {2}, worker 1 on {6}, learning rate 0.5, momentum 0.5:
+//   replicas 1 and 3, mean 2: D = 2, p = 2;
+//   replicas 2 and 4, mean 3: D = 1 + 1 = 2, p = 4;
+//   replicas 3 and 5, mean 4: D = 1 + 0 = 1, p = 5;
+//   replicas 3.5 and 5.5, mean 4.5: D = 0.5 - 0.5 = 0, p = 5.
+const std::vector<float> kRounds = {2, 6, 2, 6};
+
+}  // namespace
+
+TEST_CASE("a strategy with momentum of its own, worked out by hand, on one or several devices") {
+  for (const int devices : {0, 1, 2}) {
+    CAPTURE(devices);
+    auto model = halving();
+    auto data = ToyIterator::ofValues(kRounds);
+    auto wrapper =
+        wrapperOf(model, 2).strategy(BlockMomentum{}).internals({.pretendedDevices = devices}).build();
+    CHECK(wrapper.plan() ==
+          fmt::format("2 workers on cpu (1 thread each, not pinned), block momentum 0.5{}: 2 batches a round",
+                      devices == 0   ? ""
+                      : devices == 1 ? ", merged on cpu"
+                                     : ", merged over 2 devices by peer copies"));
+    wrapper.fit(data);
+    CHECK(model.parameters()[0] == 4);
+    wrapper.fit(data);  // goes on with its momentum
+    CHECK(model.parameters()[0] == 5);
+    REQUIRE(model.strategyState().size() == 1);
+    CHECK(model.strategyState()[0].name == "momentum");
+    CHECK(model.strategyState()[0].values.data<float>()[0] == 0);
+  }
+}
+
+TEST_CASE("another wrapper goes on from what the model holds; a changed model begins anew") {
+  auto data = ToyIterator::ofValues(kRounds);
+  auto model = halving();
+  wrapperOf(model, 2).strategy(BlockMomentum{}).build().fit(data);
+  auto wrapper = wrapperOf(model, 2).strategy(BlockMomentum{}).build();
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == 5);
+  model.setParameters({0});
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == 4);
+  // A strategy without blocks leaves none behind, and training by itself ends what a strategy had.
+  wrapperOf(model, 2).strategy(Averaging{}).build().fit(data);
+  CHECK(model.strategyState().empty());
+  wrapper.fit(data);
+  CHECK_FALSE(model.strategyState().empty());
+  model.fit(data);
+  CHECK(model.strategyState().empty());
+}
+
+TEST_CASE("a merge that fails in the strategy leaves the model as it was, and the wrapper usable") {
+  struct Failing {
+    std::shared_ptr<std::atomic<int>> lands = std::make_shared<std::atomic<int>>(0);
+    struct Rule final : Strategy {
+      explicit Rule(std::shared_ptr<std::atomic<int>> counted) : lands(std::move(counted)) {}
+      std::string describe() const override { return "failing"; }
+      RoundPlan plan(const TrainingProgress&) override { return {}; }
+      void land(int, const Round& round, Verbs& verbs) override {
+        verbs.mergeState(round.weights);
+        if (++*lands == 3) throw std::runtime_error("no rule");
+      }
+      std::shared_ptr<std::atomic<int>> lands;
+    };
+    void validate() const {}
+    std::unique_ptr<Strategy> make() const { return std::make_unique<Rule>(lands); }
+  };
+  auto model = halving();
+  auto data = ToyIterator::ofValues(kRounds);
+  auto wrapper = wrapperOf(model, 2).strategy(Failing{}).build();
+  const auto failure = failureOf(wrapper, data);
+  CHECK(contains(failure.text, "failed at the merge after"));
+  CHECK(failure.cause == "no rule");
+  CHECK(model.parameters()[0] == 0);  // that of the start: the second merge was broken off
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == 3);  // 2, then 3
+}
+
+namespace {
+
+/// Averages half of the parameters at a time, launched in one round and landed at the end of the next.
+struct Alternating {
+  std::shared_ptr<std::vector<std::string>> calls = std::make_shared<std::vector<std::string>>();
+  void validate() const {}
+  std::unique_ptr<Strategy> make() const;
+};
+
+class AlternatingStrategy final : public Strategy {
+ public:
+  explicit AlternatingStrategy(const Alternating& options) : calls_(options.calls) {}
+  std::string describe() const override { return "alternating"; }
+  std::vector<StrategyBlock> blocks(int) const override { return {{.name = "mean"}}; }
+  void begin(const Exchange& exchange) override {
+    const std::int64_t elements = exchange.block(BlockKind::Parameters).mergedCopy().elements();
+    fragments_ = {Fragment{{{0, 16}}}, Fragment{{{16, elements}}}};
+  }
+  int fragments() const override { return 2; }
+  RoundPlan plan(const TrainingProgress& progress) override {
+    const int turn = static_cast<int>(progress.rounds % 2);
+    return {.launch = FragmentSet::of(turn), .land = FragmentSet::of(1 - turn)};
+  }
+  void launch(int fragment, const Round& round, Verbs& verbs) override {
+    note("launch", fragment, verbs);
+    verbs.mean(verbs.block(BlockKind::Parameters).replicas, round.weights, verbs.own("mean"), at(fragment));
+  }
+  void land(int fragment, const Round&, Verbs& verbs) override {
+    note("land", fragment, verbs);
+    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+    verbs.combine(parameters.mergedCopies, {{1, verbs.own("mean")}}, at(fragment));
+    verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, at(fragment));
+  }
+
+ private:
+  const Fragment& at(int fragment) const { return fragments_[static_cast<std::size_t>(fragment)]; }
+  void note(std::string_view what, int fragment, const Verbs& verbs) {
+    if (verbs.participant() == 0) calls_->push_back(fmt::format("{} {}", what, fragment));
+  }
+  std::vector<Fragment> fragments_;
+  std::shared_ptr<std::vector<std::string>> calls_;  // of the first participant
+};
+
+std::unique_ptr<Strategy> Alternating::make() const {
+  return std::make_unique<AlternatingStrategy>(*this);
+}
+
+std::vector<float> trainAlternating(int devices, bool listen, Alternating options = {}) {
+  ToyModel model({.size = 40, .training = {.updater = Sgd{.learningRate = 0.5}}});
+  ToyIterator data(randomBatches(3, 10, 2, 40), 40);
+  auto builder = wrapperOf(model, 2);
+  builder.strategy(options).internals({.pretendedDevices = devices});
+  if (listen) builder.listeners({std::make_shared<RecordingListener>()});
+  builder.build().fit(data, 2);
+  return model.parameters();
+}
+
+}  // namespace
+
+TEST_CASE("fragments are launched and land as planned, and all of them at the end of an epoch") {
+  const Alternating options;
+  const auto parameters = trainAlternating(0, false, options);
+  // Five rounds, and one without batches that ends the epoch.
+  const std::vector<std::string> epoch = {"launch 0", "land 0",   "launch 1", "launch 0", "land 1",
+                                          "land 0",   "launch 1", "launch 0", "land 1",   "land 0"};
+  REQUIRE(options.calls->size() == 20);
+  CHECK(std::vector(options.calls->begin(), options.calls->begin() + 10) == epoch);
+  CHECK(std::vector(options.calls->begin() + 10, options.calls->end()) == epoch);
+  // Watching changes nothing, nor does the number of devices.
+  CHECK(trainAlternating(0, true) == parameters);
+  CHECK(trainAlternating(1, false) == parameters);
+  CHECK(trainAlternating(2, true) == parameters);
+}
+
+namespace {
+
+/// Averages, and gives the user a moving average of the merged copies.
+struct MovingAverage {
+  void validate() const {}
+  std::unique_ptr<Strategy> make() const;
+};
+
+class MovingAverageStrategy final : public Strategy {
+ public:
+  std::string describe() const override { return "moving average"; }
+  std::vector<StrategyBlock> blocks(int) const override {
+    return {{.name = "average", .start = StrategyBlock::Start::Parameters},
+            {.name = "rounds", .place = Place::Replica, .numbers = 1}};
+  }
+  std::string_view modelSource() const override { return "average"; }
+  RoundPlan plan(const TrainingProgress&) override { return {}; }
+  void land(int, const Round& round, Verbs& verbs) override {
+    verbs.mergeState(round.weights);
+    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+    const auto average = verbs.own("average");
+    verbs.combine(average, {{0.5, average}, {0.5, parameters.mergedCopies}},
+                  Fragment::whole(parameters.mergedCopy().elements()));
+    verbs.own("rounds")[static_cast<std::size_t>(verbs.participant())].data<double>()[0] += 1;
+  }
+};
+
+std::unique_ptr<Strategy> MovingAverage::make() const {
+  return std::make_unique<MovingAverageStrategy>();
+}
+
+}  // namespace
+
+TEST_CASE("the user's model is filled from the block that the strategy names, and training goes on without") {
+  // Averaged: 0, 2, 3, 3.5, 3.75; its moving average 1, 2, 2.75, 3.25.
+  auto model = halving();
+  model.setParameters({0});
+  auto data = ToyIterator::ofValues(kRounds);
+  auto wrapper = wrapperOf(model, 2).strategy(MovingAverage{}).build();
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == 2);
+  wrapper.fit(data);
+  CHECK(model.parameters()[0] == 3.25f);
+  REQUIRE(model.strategyState().size() == 2);
+  const Tensor& rounds = model.strategyState()[1].values;
+  CHECK(rounds.shape() == Shape{2, 1});
+  CHECK(rounds.data<double>()[0] == 4);
+  CHECK(rounds.data<double>()[1] == 4);
+}
+
+TEST_CASE("options that are out of range, or given twice in different words, are refused at build()") {
+  auto model = halving();
+  const auto refusal = [](auto builder) { return thrown<InvalidArgument>([&] { builder.build(); }); };
+  CHECK(refusal(wrapperOf(model, 2).strategy(BlockMomentum{.momentum = 1})) ==
+        "blockMomentum: momentum must lie in [0, 1), got 1");
+  CHECK(refusal(wrapperOf(model, 2).strategy(Averaging{.frequency = 0})) ==
+        "averagingFrequency must be at least 1, got 0");
+  CHECK(refusal(wrapperOf(model, 2).strategy(Averaging{}).averagingFrequency(3)) ==
+        "averagingFrequency: the strategy has that among its own options; give it in strategy(...)");
+  CHECK(refusal(wrapperOf(model, 2).strategy(Averaging{}).averageUpdaters(true)) ==
+        "averageUpdaters: the strategy has that among its own options; give it in strategy(...)");
+  auto data = ToyIterator::ofValues(kRounds);
+  CHECK(thrown<InvalidArgument>([&] {
+          wrapperOf(model, 2).strategy(BlockMomentum{.frequency = 0}).build().fit(data);
+        }) == "the strategy's plan: a round must have at least 1 iteration, got 0");
+}
+
+TEST_CASE("Averaging given as a struct trains as the builder's words do; Reset sets momentum back") {
+  const auto train = [](auto configure) {
+    ToyModel model({.size = 5, .training = halfNesterovs()});
+    ToyIterator data(randomBatches(11, 9, 3, 5), 5);
+    auto builder = ParallelWrapper::Builder(model);
+    configure(builder.workers(2).pinThreads(false));
+    builder.build().fit(data, 2);
+    auto state = model.parameters();
+    const auto velocity = model.updaterState("velocity");
+    state.insert(state.end(), velocity.begin(), velocity.end());
+    return state;
+  };
+  using Builder = ParallelWrapper::Builder;
+  CHECK(train([](Builder& b) { b.strategy(Averaging{.frequency = 3}); }) ==
+        train([](Builder& b) { b.averagingFrequency(3); }));
+  CHECK(train([](Builder& b) {
+          b.strategy(Averaging{.frequency = 2, .updaterState = UpdaterState::Keep});
+        }) == train([](Builder& b) { b.averagingFrequency(2).averageUpdaters(false); }));
+  CHECK(train([](Builder& b) { b.strategy(SynchronousGradients{}); }) ==
+        train([](Builder& b) { b.trainingMode(TrainingMode::SynchronousGradients); }));
+  CHECK(train([](Builder& b) { b.strategy(SharedGradients{}); }) ==
+        train([](Builder& b) { b.trainingMode(TrainingMode::SharedGradients); }));
+  const auto reset =
+      train([](Builder& b) { b.strategy(Averaging{.frequency = 2, .updaterState = UpdaterState::Reset}); });
+  CHECK(std::all_of(reset.begin() + 5, reset.end(), [](float velocity) { return velocity == 0; }));
+  CHECK(reset != train([](Builder& b) { b.averagingFrequency(2); }));
+}
+
+TEST_CASE("averageUpdaters(false): a model that was changed trains with its own momentum again") {
+  const auto trainTwice = [](bool changed) {
+    ToyModel model({.training = halfNesterovs()});
+    auto data = ToyIterator::ofValues({4, 4, 4});
+    auto wrapper = toyWrapper(model, 1).averageUpdaters(false).build();
+    wrapper.fit(data);
+    if (changed) {
+      for (auto* block : model.state())
+        if (block->kind == BlockKind::UpdaterState) copy(Tensor::zeros(block->values.shape()), block->values);
+      model.setParameters({0});
+      model.setCounters(0, 0);
+    }
+    wrapper.fit(data);
+    return model.parameters()[0];
+  };
+  ToyModel alone({.training = halfNesterovs()});
+  auto data = ToyIterator::ofValues({4, 4, 4});
+  alone.fit(data);
+  CHECK(trainTwice(true) == alone.parameters()[0]);
+  alone.fit(data);
+  CHECK(trainTwice(false) == alone.parameters()[0]);
+}
+
+TEST_CASE("a stop that is requested before fit() is not lost") {
+  auto model = halving();
+  auto data = ToyIterator::ofValues(kRounds);
+  auto wrapper = wrapperOf(model, 2).build();
+  std::stop_source stop;
+  wrapper.fit(data, 1, stop.get_token());
+  CHECK(model.epoch() == 1);
+  stop.request_stop();
+  wrapper.fit(data, 1000000, stop.get_token());
+  CHECK(model.epoch() == 1);
+  CHECK(model.iteration() == 2);
+}
