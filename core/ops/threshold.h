@@ -31,37 +31,30 @@ struct ThresholdMessage {
   std::int64_t bytes() const { return 16 + 4 * wordCount(); }
 };
 
-/// residual += values - base: adds an update to what has not been sent yet. @return how many elements of the
-/// residual are then at least `threshold` in size.
-/// @param values, base, residual  float32 [P], RowMajor, on one device: the context's, which on the CPU need
-/// not be
-///                                given. On a GPU each of these calls waits for what it gives back to the
-///                                host.
-/// @throws InvalidArgument if they differ in size, or unless threshold > 0; NonFiniteScore where an element
-/// of
-///         the residual is no finite number any more.
-std::int64_t accumulateUpdate(const Tensor& values, const Tensor& base, float threshold, Tensor& residual);
+// All tensors are float32 [P], RowMajor, on the context's device. On a GPU each call waits for what it
+// returns to the host.
+
+/// residual += values - base: adds an update to the part that has not been sent yet.
+/// @return how many elements of the residual are then at least `threshold` in size.
+/// @throws InvalidArgument if sizes differ, or unless threshold > 0; NonFiniteScore if an element of the
+///         residual is not finite afterwards.
 std::int64_t accumulateUpdate(const Tensor& values, const Tensor& base, float threshold, Tensor& residual,
                               Context& context);
 
 /// Takes a threshold, with its sign, from each element of the residual that is at least as large, and writes
-/// down which these were. What is left stays for later. Allocates nothing.
+/// down which these were. The rest stays for later. Allocates nothing on the CPU.
 /// Source: Strom 2015, "Scalable distributed DNN training using commodity GPU cloud computing".
 /// @param nonZero  how many elements that will be, as `accumulateUpdate` has counted them.
 /// @throws InvalidArgument as above.
-void encodeThreshold(Tensor& residual, float threshold, std::int64_t nonZero, ThresholdMessage& message);
 void encodeThreshold(Tensor& residual, float threshold, std::int64_t nonZero, ThresholdMessage& message,
                      Context& context);
 
 /// out[i] += scale * message[i] for i in [begin, end). Several threads may each take a slice.
 /// @throws InvalidArgument if sizes differ or the range does not lie in them.
 void addDecoded(const ThresholdMessage& message, float scale, std::int64_t begin, std::int64_t end,
-                Tensor& out);
-void addDecoded(const ThresholdMessage& message, float scale, std::int64_t begin, std::int64_t end,
                 Tensor& out, Context& context);
 
 /// Clamps each element to [-limit, limit].
-void clampElements(Tensor& values, float limit);
 void clampElements(Tensor& values, float limit, Context& context);
 
 struct ResidualCounts {

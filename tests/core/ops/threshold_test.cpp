@@ -26,20 +26,22 @@ Tensor randomVector(std::int64_t n, std::uint64_t seed) {
 /// What a message says, element by element.
 std::vector<float> decoded(const ThresholdMessage& message) {
   Tensor out = Tensor::zeros({message.elements});
-  addDecoded(message, 1, 0, message.elements, out);
+  Context cpu;
+  addDecoded(message, 1, 0, message.elements, out, cpu);
   return {out.data<float>(), out.data<float>() + message.elements};
 }
 
 }  // namespace
 
 TEST_CASE("a message worked out by hand") {
+  Context cpu;
   // values - base: 1, -2, 0.25, 0; with the residual 0.5, 0, 0.25, -1: 1.5, -2, 0.5, -1.
   const Tensor values = Tensor::of({2, 0, 1.25f, 3}, {4}), base = Tensor::of({1, 2, 1, 3}, {4});
   Tensor residual = Tensor::of({0.5f, 0, 0.25f, -1}, {4});
-  const auto count = accumulateUpdate(values, base, 1, residual);
+  const auto count = accumulateUpdate(values, base, 1, residual, cpu);
   CHECK(count == 3);
   ThresholdMessage message(4);
-  encodeThreshold(residual, 1, count, message);
+  encodeThreshold(residual, 1, count, message, cpu);
   CHECK(decoded(message) == std::vector<float>{1, -1, 0, -1});
   const float left[] = {0.5f, -1, 0.5f, 0};
   for (int i = 0; i < 4; ++i) CHECK(residual.data<float>()[i] == left[i]);
@@ -48,6 +50,7 @@ TEST_CASE("a message worked out by hand") {
 }
 
 TEST_CASE("message and residual together are the update, whatever its density; never over a sixteenth") {
+  Context cpu;
   for (const std::int64_t n : {1, 15, 16, 17, 1000, 4099})
     for (const float threshold : {0.001f, 0.5f, 1.5f, 1.9f, 3.0f, 50.0f}) {
       CAPTURE(n);
@@ -55,8 +58,8 @@ TEST_CASE("message and residual together are the update, whatever its density; n
       const Tensor values = randomVector(n, 1), base = randomVector(n, 2), before = randomVector(n, 3);
       Tensor residual = cloneTensor(before);
       ThresholdMessage message(n);
-      const auto count = accumulateUpdate(values, base, threshold, residual);
-      encodeThreshold(residual, threshold, count, message);
+      const auto count = accumulateUpdate(values, base, threshold, residual, cpu);
+      encodeThreshold(residual, threshold, count, message, cpu);
       const auto sent = decoded(message);
       std::int64_t nonZero = 0;
       bool whole = true, right = true;
@@ -77,15 +80,17 @@ TEST_CASE("message and residual together are the update, whatever its density; n
 }
 
 TEST_CASE("slices together decode what the whole does") {
+  Context cpu;
   constexpr std::int64_t kElements = 1000;
   for (const float threshold : {0.1f, 2.5f}) {  // a map and a list
     Tensor residual = randomVector(kElements, 4);
     const Tensor zero = Tensor::zeros({kElements});
     ThresholdMessage message(kElements);
-    encodeThreshold(residual, threshold, accumulateUpdate(zero, zero, threshold, residual), message);
+    encodeThreshold(residual, threshold, accumulateUpdate(zero, zero, threshold, residual, cpu), message,
+                    cpu);
     CHECK(message.isMap == (threshold < 1));
     Tensor whole = Tensor::zeros({kElements}), parts = Tensor::zeros({kElements});
-    addDecoded(message, 0.25f, 0, kElements, whole);
+    addDecoded(message, 0.25f, 0, kElements, whole, cpu);
     for (const std::int64_t begin : {0, 7, 16, 333, 999})
       addDecoded(message, 0.25f, begin,
                  begin == 0     ? 7
@@ -93,7 +98,7 @@ TEST_CASE("slices together decode what the whole does") {
                  : begin == 16  ? 333
                  : begin == 333 ? 999
                                 : 1000,
-                 parts);
+                 parts, cpu);
     bool same = true;
     for (std::int64_t i = 0; i < kElements; ++i)
       same = same && whole.data<float>()[i] == parts.data<float>()[i];
@@ -103,14 +108,16 @@ TEST_CASE("slices together decode what the whole does") {
 }
 
 TEST_CASE("a message is used again: nothing of the one before is left") {
+  Context cpu;
   constexpr std::int64_t kElements = 100;
   const Tensor zero = Tensor::zeros({kElements});
   ThresholdMessage message(kElements);
   for (const float threshold : {0.01f, 2.0f, 0.01f, 100.0f}) {
     Tensor residual = randomVector(kElements, 5), again = cloneTensor(residual);
-    encodeThreshold(residual, threshold, accumulateUpdate(zero, zero, threshold, residual), message);
+    encodeThreshold(residual, threshold, accumulateUpdate(zero, zero, threshold, residual, cpu), message,
+                    cpu);
     ThresholdMessage fresh(kElements);
-    encodeThreshold(again, threshold, accumulateUpdate(zero, zero, threshold, again), fresh);
+    encodeThreshold(again, threshold, accumulateUpdate(zero, zero, threshold, again, cpu), fresh, cpu);
     CHECK(decoded(message) == decoded(fresh));
   }
   CHECK(message.nonZero == 0);
@@ -118,61 +125,68 @@ TEST_CASE("a message is used again: nothing of the one before is left") {
 }
 
 TEST_CASE("an update that is not finite is refused, with how much of it") {
+  Context cpu;
   const Tensor zero = Tensor::zeros({100});
   for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
     Tensor values = Tensor::zeros({100}), residual = Tensor::zeros({100});
     values.data<float>()[3] = values.data<float>()[99] = bad;
-    CHECK(thrown<NonFiniteScore>([&] { accumulateUpdate(values, zero, 1, residual); }) ==
+    CHECK(thrown<NonFiniteScore>([&] { accumulateUpdate(values, zero, 1, residual, cpu); }) ==
           "2 of 100 elements of the update are not finite; a lower learning rate or clipping may help");
   }
 }
 
 TEST_CASE("clampElements") {
+  Context cpu;
   Tensor x = Tensor::of({-3, -1, 0, 0.5f, 2}, {5});
-  clampElements(x, 1);
+  clampElements(x, 1, cpu);
   const float expected[] = {-1, -1, 0, 0.5f, 1};
   for (int i = 0; i < 5; ++i) CHECK(x.data<float>()[i] == expected[i]);
 }
 
 TEST_CASE("what cannot be is refused") {
+  Context cpu;
   Tensor five = Tensor::zeros({5}), six = Tensor::zeros({6});
   ThresholdMessage message(5);
-  CHECK(thrown<InvalidArgument>([&] { accumulateUpdate(five, six, 1, five); }) ==
-        "accumulateUpdate: base must be float32, row-major and of 5 elements, got " + six.toString());
-  CHECK(thrown<InvalidArgument>([&] { accumulateUpdate(five, five, 0, five); }) ==
+  CHECK(thrown<InvalidArgument>([&] { accumulateUpdate(five, six, 1, five, cpu); }) ==
+        "accumulateUpdate: base must be float32, row-major and of 5 elements on cpu, got " + six.toString());
+  CHECK(thrown<InvalidArgument>([&] { accumulateUpdate(five, five, 0, five, cpu); }) ==
         "accumulateUpdate: the threshold must be above 0, got 0");
-  CHECK(thrown<InvalidArgument>([&] { encodeThreshold(six, 1, 0, message); }) ==
-        "encodeThreshold: residual must be float32, row-major and of 5 elements, got " + six.toString());
-  CHECK(thrown<InvalidArgument>([&] { encodeThreshold(five, 1, 6, message); }) ==
+  CHECK(thrown<InvalidArgument>([&] { encodeThreshold(six, 1, 0, message, cpu); }) ==
+        "encodeThreshold: residual must be float32, row-major and of 5 elements on cpu, got " +
+            six.toString());
+  CHECK(thrown<InvalidArgument>([&] { encodeThreshold(five, 1, 6, message, cpu); }) ==
         "encodeThreshold: 6 of 5 elements cannot be");
-  CHECK(thrown<InvalidArgument>([&] { addDecoded(message, 1, 2, 6, five); }) ==
+  CHECK(thrown<InvalidArgument>([&] { addDecoded(message, 1, 2, 6, five, cpu); }) ==
         "addDecoded: [2, 6) does not lie in 5 elements");
+  Tensor there = Tensor::view(five.raw(), {5}, DType::Float32, Device::cuda(0));
+  CHECK(thrown<InvalidArgument>([&] { clampElements(there, 1, cpu); }) ==
+        "clampElements: values must be float32, row-major and of 5 elements on cpu, got " + there.toString());
 }
 
 TEST_CASE_TEMPLATE("messages and residuals are the CPU's, bit for bit, on each device", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
-  Context context(device);
+  Context context(device), cpu;
   for (const std::int64_t n : {1, 16, 17, 1000, 40009})
     for (const float threshold : {0.01f, 1.5f, 3.5f, 50.0f}) {
       CAPTURE(n);
       CAPTURE(threshold);
       const Tensor values = randomVector(n, 1), base = randomVector(n, 2);
       Tensor residual = randomVector(n, 3), residualThere = copyTo(residual, device);
-      const auto count = accumulateUpdate(values, base, threshold, residual);
+      const auto count = accumulateUpdate(values, base, threshold, residual, cpu);
       CHECK(accumulateUpdate(copyTo(values, device), copyTo(base, device), threshold, residualThere,
                              context) == count);
       ThresholdMessage message(n), messageThere(n);
-      encodeThreshold(residual, threshold, count, message);
+      encodeThreshold(residual, threshold, count, message, cpu);
       encodeThreshold(residualThere, threshold, count, messageThere, context);
       REQUIRE(messageThere.wordCount() == message.wordCount());
       for (std::int64_t w = 0; w < message.wordCount(); ++w)
         CHECK(messageThere.words[static_cast<std::size_t>(w)] == message.words[static_cast<std::size_t>(w)]);
-      clampElements(residual, 0.5f);
+      clampElements(residual, 0.5f, cpu);
       clampElements(residualThere, 0.5f, context);
       Tensor out = randomVector(n, 4), outThere = copyTo(out, device);
-      addDecoded(message, 0.25f, n / 3, n, out);
+      addDecoded(message, 0.25f, n / 3, n, out, cpu);
       addDecoded(messageThere, 0.25f, n / 3, n, outThere, context);
       context.synchronize();
       const auto same = [&](const Tensor& there, const Tensor& here) {
