@@ -2,6 +2,7 @@
 
 #include "muster/built.h"
 #include "muster/core/base/error.h"
+#include "muster/core/ops/detail/convolution2d.h"
 
 namespace muster {
 namespace {
@@ -11,10 +12,6 @@ std::int64_t outputSize(const Conv2dShape& s, std::int64_t size, std::size_t axi
   return (size + 2 * s.padding[axis] - reach) / s.stride[axis] + 1;
 }
 
-bool allAtLeast(std::int64_t least, const std::array<std::int64_t, 2>& sizes) {
-  return sizes[0] >= least && sizes[1] >= least;
-}
-
 }  // namespace
 
 Shape Conv2dShape::output() const {
@@ -22,16 +19,7 @@ Shape Conv2dShape::output() const {
 }
 
 void Conv2dShape::validate() const {
-  require(batch > 0 && inChannels > 0 && outChannels > 0 && height > 0 && width > 0,
-          "conv2d: expected positive sizes, got an input [{}, {}, {}, {}] and {} output channels", batch,
-          inChannels, height, width, outChannels);
-  require(allAtLeast(1, kernel) && allAtLeast(1, stride) && allAtLeast(0, padding) && allAtLeast(1, dilation),
-          "conv2d: expected kernel, stride and dilation of at least 1 and padding of at least 0, got kernel "
-          "[{}], stride [{}], dilation [{}] and padding [{}]",
-          fmt::join(kernel, ", "), fmt::join(stride, ", "), fmt::join(dilation, ", "),
-          fmt::join(padding, ", "));
-  require(groups >= 1 && inChannels % groups == 0 && outChannels % groups == 0,
-          "conv2d: {} groups do not divide {} input and {} output channels", groups, inChannels, outChannels);
+  detail::requireConvolution("conv2d", *this);
   const std::array<std::int64_t, 2> sizes{height, width};
   for (std::size_t axis = 0; axis < 2; ++axis)
     require(dilation[axis] * (kernel[axis] - 1) < sizes[axis] + 2 * padding[axis],

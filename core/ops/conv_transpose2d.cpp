@@ -2,16 +2,21 @@
 
 #include "muster/built.h"
 #include "muster/core/base/error.h"
-#include "muster/core/ops/detail/expect.h"
+#include "muster/core/ops/detail/convolution2d.h"
 
 namespace muster {
+namespace {
+
+/// Rows or columns of the output before padding is taken off.
+std::int64_t fullSize(const ConvTranspose2dShape& s, std::int64_t size, std::size_t axis) {
+  return (size - 1) * s.stride[axis] + s.dilation[axis] * (s.kernel[axis] - 1) + 1 + s.outputPadding[axis];
+}
+
+}  // namespace
 
 Shape ConvTranspose2dShape::output() const {
-  const auto size = [&](std::int64_t in, std::size_t axis) {
-    return (in - 1) * stride[axis] - 2 * padding[axis] + dilation[axis] * (kernel[axis] - 1) + 1 +
-           outputPadding[axis];
-  };
-  return {batch, outChannels, size(height, 0), size(width, 1)};
+  return {batch, outChannels, fullSize(*this, height, 0) - 2 * padding[0],
+          fullSize(*this, width, 1) - 2 * padding[1]};
 }
 
 Conv2dShape ConvTranspose2dShape::convolution() const {
@@ -29,25 +34,13 @@ Conv2dShape ConvTranspose2dShape::convolution() const {
 }
 
 void ConvTranspose2dShape::validate() const {
-  require(batch > 0 && inChannels > 0 && outChannels > 0 && height > 0 && width > 0,
-          "conv_transpose2d: expected positive sizes, got an input [{}, {}, {}, {}] and {} output channels",
-          batch, inChannels, height, width, outChannels);
-  require(groups >= 1 && inChannels % groups == 0 && outChannels % groups == 0,
-          "conv_transpose2d: {} groups do not divide {} input and {} output channels", groups, inChannels,
-          outChannels);
+  detail::requireConvolution("conv_transpose2d", *this);
   const std::int64_t sizes[] = {height, width};
   for (std::size_t axis = 0; axis < 2; ++axis) {
-    require(kernel[axis] >= 1 && stride[axis] >= 1 && dilation[axis] >= 1 && padding[axis] >= 0,
-            "conv_transpose2d: expected kernel, stride and dilation of at least 1 and padding of at least 0, "
-            "got {}, {}, {} and {}",
-            kernel[axis], stride[axis], dilation[axis], padding[axis]);
-    require(outputPadding[axis] >= 0 && outputPadding[axis] < stride[axis],
-            "conv_transpose2d: outputPadding must be at least 0 and below the stride, got {} with stride {}",
-            outputPadding[axis], stride[axis]);
-    require((sizes[axis] - 1) * stride[axis] + dilation[axis] * (kernel[axis] - 1) + 1 + outputPadding[axis] >
-                2 * padding[axis],
+    const std::int64_t full = fullSize(*this, sizes[axis], axis);
+    require(full > 2 * padding[axis],
             "conv_transpose2d: padding {} leaves nothing of an output of {} rows or columns", padding[axis],
-            (sizes[axis] - 1) * stride[axis] + dilation[axis] * (kernel[axis] - 1) + 1 + outputPadding[axis]);
+            full);
   }
 }
 

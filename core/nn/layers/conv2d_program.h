@@ -1,11 +1,14 @@
 #pragma once
 
-#include <cstddef>
+#include <memory>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/layers/linear.h"
 #include "muster/core/ops/conv2d.h"
+#include "muster/core/ops/detail/convolution2d.h"
 
 namespace muster {
 
@@ -17,26 +20,74 @@ class Conv2dProgram final : public LinearProgram<Conv2dPlan> {
   Layout outputLayout() const override { return plan().outputLayout(); }
 };
 
-/// The checks that every layer of two-dimensional convolution shares. @param type  begins the message.
-/// @throws InvalidArgument naming the option.
-template <typename Convolution>
-void requireConvolution2d(std::string_view type, const Convolution& layer) {
-  require(layer.outChannels >= 1, "{}: outChannels must be at least 1, got {}", type, layer.outChannels);
-  require(layer.groups >= 1 && layer.outChannels % layer.groups == 0,
-          "{}: groups must be at least 1 and divide outChannels, got {} and {}", type, layer.groups,
-          layer.outChannels);
-  for (std::size_t i = 0; i < 2; ++i) {
-    require(layer.kernel[i] >= 1 && layer.stride[i] >= 1 && layer.dilation[i] >= 1,
-            "{}: kernel, stride and dilation must be at least 1, got {}, {} and {}", type, layer.kernel[i],
-            layer.stride[i], layer.dilation[i]);
-    require(layer.padding[i] >= 0, "{}: padding cannot be negative, got {}", type, layer.padding[i]);
-  }
-}
-
 /// Softmax wants its channels in one row, which a convolution's output is not.
 inline void requireElementwise(std::string_view layer, Activation activation) {
   require(activation != Activation::Softmax,
           "{}: softmax cannot be computed in place here; put an ActivationLayer behind it", layer);
+}
+
+// What Conv2d and ConvTranspose2d share. `Convolution` is the layer's options, `Sizes` those of its plan.
+
+template <typename Sizes, typename Convolution>
+Sizes convolutionSizes(const Convolution& layer, const Shape& input) {
+  require(input.rank() == 4, "{}: expected an input [C, H, W], got {}", Convolution::kType,
+          input.dropFirst().toString());
+  Sizes sizes{.batch = input[0],
+              .inChannels = input[1],
+              .height = input[2],
+              .width = input[3],
+              .outChannels = layer.outChannels,
+              .kernel = layer.kernel,
+              .stride = layer.stride,
+              .padding = layer.padding,
+              .dilation = layer.dilation,
+              .groups = layer.groups};
+  if constexpr (requires { sizes.outputPadding; }) sizes.outputPadding = layer.outputPadding;
+  sizes.validate();
+  return sizes;
+}
+
+template <typename Sizes, typename Convolution>
+std::vector<ParameterSpec> convolutionParameters(const Convolution& layer, const Shape& input) {
+  const auto sizes = convolutionSizes<Sizes>(layer, input.prepend(1));
+  const auto window = layer.kernel[0] * layer.kernel[1];
+  return linearParameters(sizes.weight(), layer.outChannels, sizes.inChannels / layer.groups * window,
+                          layer.outChannels / layer.groups * window, layer.init, layer.bias);
+}
+
+inline std::unique_ptr<ModuleProgram> convolutionProgram(std::unique_ptr<Conv2dPlan> plan,
+                                                         const Shape& output, Activation activation,
+                                                         const ModuleBinding& binding, Context& context) {
+  FusedActivation fused(activation, output, plan->outputLayout(), binding.training, context.device());
+  return std::make_unique<Conv2dProgram>(std::move(plan), std::move(fused), binding, context);
+}
+
+template <typename Convolution>
+void convolutionFields(Convolution& layer, Fields& f) {
+  f.field("name", layer.name);
+  f.field("outChannels", layer.outChannels);
+  f.field("kernel", layer.kernel);
+  f.field("stride", layer.stride);
+  f.field("padding", layer.padding);
+  if constexpr (requires { layer.outputPadding; }) f.field("outputPadding", layer.outputPadding);
+  f.field("dilation", layer.dilation);
+  f.field("groups", layer.groups);
+  f.field("activation", layer.activation);
+  layer.init.field("init", f);
+  f.field("bias", layer.bias);
+}
+
+/// @throws InvalidArgument naming the option.
+template <typename Convolution>
+void requireConvolution2d(const Convolution& layer) {
+  constexpr std::string_view kType = Convolution::kType;
+  require(layer.outChannels >= 1, "{}: outChannels must be at least 1, got {}", kType, layer.outChannels);
+  require(layer.groups >= 1 && layer.outChannels % layer.groups == 0,
+          "{}: groups must be at least 1 and divide outChannels, got {} and {}", kType, layer.groups,
+          layer.outChannels);
+  detail::requireWindow(kType, layer);
+  requireElementwise(kType, layer.activation);
+  layer.init.validate();
 }
 
 }  // namespace muster

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+#include "muster/core/base/error.h"
+
+// Checks that convolutions and transposed ones share, as layers and as planned sizes. `name` begins the
+// message.
+
+namespace muster::detail {
+
+template <typename Convolution>
+void requireWindow(std::string_view name, const Convolution& c) {
+  using std::ranges::min;
+  require(
+      min(c.kernel) >= 1 && min(c.stride) >= 1 && min(c.dilation) >= 1 && min(c.padding) >= 0,
+      "{}: kernel, stride and dilation must be at least 1 and padding at least 0, got [{}], [{}], [{}] and "
+      "[{}]",
+      name, fmt::join(c.kernel, ", "), fmt::join(c.stride, ", "), fmt::join(c.dilation, ", "),
+      fmt::join(c.padding, ", "));
+  if constexpr (requires { c.outputPadding; })
+    for (std::size_t i = 0; i < 2; ++i)
+      require(c.outputPadding[i] >= 0 && c.outputPadding[i] < c.stride[i],
+              "{}: outputPadding must be at least 0 and below the stride, got {} with stride {}", name,
+              c.outputPadding[i], c.stride[i]);
+}
+
+template <typename Sizes>
+void requireConvolution(std::string_view name, const Sizes& s) {
+  require(s.batch > 0 && s.inChannels > 0 && s.outChannels > 0 && s.height > 0 && s.width > 0,
+          "{}: expected positive sizes, got an input [{}, {}, {}, {}] and {} output channels", name, s.batch,
+          s.inChannels, s.height, s.width, s.outChannels);
+  requireWindow(name, s);
+  require(s.groups >= 1 && s.inChannels % s.groups == 0 && s.outChannels % s.groups == 0,
+          "{}: {} groups do not divide {} input and {} output channels", name, s.groups, s.inChannels,
+          s.outChannels);
+}
+
+}  // namespace muster::detail
