@@ -33,10 +33,7 @@ void dropout(const Tensor& x, Tensor& y, double rate, const RandomStream& random
   requireUsable(x, y, rate);
   detail::expectTensor("dropout", "position", position,
                        {.shape = {2}, .dtype = DType::Int64, .device = x.device()});
-  if (x.device().isCpu()) {
-    const auto* const at = position.data<std::int64_t>();
-    return cpu::dropout(x, y, rate, random.inEpoch(at[0]), at[1], context);
-  }
+  if (x.device().isCpu()) return cpu::dropout(x, y, rate, random, position, context);
   if constexpr (kCudaBuilt) return cuda::dropout(x, y, rate, random, position, context);
   throw DeviceUnavailable("dropout: this build has no CUDA");
 }

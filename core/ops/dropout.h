@@ -26,7 +26,9 @@ void dropout(const Tensor& x, Tensor& y, double rate, const RandomStream& random
 namespace cpu {
 void dropout(const Tensor& x, Tensor& y, double rate, const RandomStream& random, std::int64_t firstExample,
              Context& context);
-}
+void dropout(const Tensor& x, Tensor& y, double rate, const RandomStream& random, const Tensor& position,
+             Context& context);
+}  // namespace cpu
 namespace cuda {
 void dropout(const Tensor& x, Tensor& y, double rate, const RandomStream& random, std::int64_t firstExample,
              Context& context);

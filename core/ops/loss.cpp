@@ -47,16 +47,8 @@ void lossInto(Loss kind, const Tensor& predictions, const Tensor& labels, const 
                          {.shape = {1}, .dtype = DType::Float64, .device = device});
   detail::expectTensor("loss", "value", value,
                        {.shape = {kLossNumbers}, .dtype = DType::Float64, .device = device});
-  if (device.isCpu()) {
-    const double divisor = normaliser.defined() ? *normaliser.data<double>() : 0;
-    const auto result = cpu::loss(kind, predictions, labels, mask, gradient, divisor, context);
-    auto* const numbers = value.data<double>();
-    numbers[0] = result.sum;
-    numbers[1] = result.weight;
-    numbers[2] = -1;  // no row has a class out of range
-    numbers[3] = 0;
-    return;
-  }
+  if (device.isCpu())
+    return cpu::lossInto(kind, predictions, labels, mask, gradient, normaliser, value, context);
   if constexpr (kCudaBuilt)
     return cuda::lossInto(kind, predictions, labels, mask, gradient, normaliser, value, context);
   throw DeviceUnavailable("loss: this build has no CUDA");

@@ -69,7 +69,9 @@ LossValue lossValue(std::span<const double> numbers, const Shape& predictions);
 namespace cpu {
 LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
                Tensor& gradient, double normaliser, Context& context);
-}
+void lossInto(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+              Tensor& gradient, const Tensor& normaliser, Tensor& value, Context& context);
+}  // namespace cpu
 namespace cuda {
 LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
                Tensor& gradient, double normaliser, Context& context);

@@ -41,4 +41,10 @@ void dropout(const Tensor& x, Tensor& y, double rate, const RandomStream& random
   });
 }
 
+void dropout(const Tensor& x, Tensor& y, double rate, const RandomStream& random, const Tensor& position,
+             Context& context) {
+  const auto* const at = position.data<std::int64_t>();
+  cpu::dropout(x, y, rate, random.inEpoch(at[0]), at[1], context);
+}
+
 }  // namespace muster::cpu

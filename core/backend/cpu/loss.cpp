@@ -140,4 +140,12 @@ LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const
   return result;
 }
 
+void lossInto(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+              Tensor& gradient, const Tensor& normaliser, Tensor& value, Context& context) {
+  const double divisor = normaliser.defined() ? *normaliser.data<double>() : 0;
+  const auto result = cpu::loss(kind, predictions, labels, mask, gradient, divisor, context);
+  const double numbers[kLossNumbers] = {result.sum, result.weight, -1, 0};  // no class is out of range
+  std::ranges::copy(numbers, value.data<double>());
+}
+
 }  // namespace muster::cpu
