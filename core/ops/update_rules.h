@@ -110,6 +110,24 @@ struct AdaGradRule {
   float epsilon;
 };
 
+/// w -= lr sign(beta1 m + (1-beta1) g);  m = beta2 m + (1-beta2) g. Source: Chen et al. 2023, "Symbolic
+/// discovery of optimization algorithms", algorithm 2.
+struct LionRule {
+  static constexpr int kStates = 1;
+  LionRule(double b1, double b2)
+      : beta1(static_cast<float>(b1)),
+        rest1(static_cast<float>(1 - b1)),
+        beta2(static_cast<float>(b2)),
+        rest2(static_cast<float>(1 - b2)) {}
+  MUSTER_HOST_DEVICE float step(float g, float learningRate, float& m, float&) const {
+    const float direction = beta1 * m + rest1 * g;
+    m = beta2 * m + rest2 * g;
+    const float sign = direction > 0 ? 1.0f : (direction < 0 ? -1.0f : direction);  // 0 and NaN stay
+    return learningRate * sign;
+  }
+  float beta1, rest1, beta2, rest2;  // rest: 1 - beta
+};
+
 /// `rule` with the numbers of its step.
 template <typename Rule>
 MUSTER_HOST_DEVICE Rule atStep(Rule rule, const StepNumbers& step) {
@@ -123,6 +141,6 @@ namespace muster {
 
 /// The rules that have kernels on every backend.
 using UpdateRule = std::variant<update::SgdRule, update::NesterovsRule, update::AdamRule, update::RmsPropRule,
-                                update::AdaGradRule>;
+                                update::AdaGradRule, update::LionRule>;
 
 }  // namespace muster

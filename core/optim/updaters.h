@@ -113,7 +113,26 @@ struct AdaGrad {
   void validate() const { detail::requireEpsilon(kType, epsilon); }
 };
 
+/// Lion (`LionRule`): every weight moves by the learning rate. The paper's is 3 to 10 times smaller than
+/// Adam's, with a weight decay (an option of the model) as many times larger.
+struct Lion {
+  static constexpr std::string_view kType = "lion";
+  Schedule learningRate = 1e-4;
+  double beta1 = 0.9, beta2 = 0.99;
+
+  std::vector<std::string> stateNames() const { return {"momentum"}; }
+  UpdateSettings settings() const { return {.rule = update::LionRule(beta1, beta2)}; }
+  void fields(Fields& f) {
+    f.field("beta1", beta1);
+    f.field("beta2", beta2);
+  }
+  void validate() const {
+    detail::requireFraction(kType, "beta1", beta1);
+    detail::requireFraction(kType, "beta2", beta2);
+  }
+};
+
 /// All of them; files and command lines can name each.
-using LibraryUpdaters = std::tuple<Sgd, Nesterovs, Adam, AdamW, RmsProp, AdaGrad>;
+using LibraryUpdaters = std::tuple<Sgd, Nesterovs, Adam, AdamW, RmsProp, AdaGrad, Lion>;
 
 }  // namespace muster

@@ -11,6 +11,7 @@ Written from the formulas in the literature, element by element, without a look 
     AdamW      Adam, and w -= lr lambda w_before
     RMSProp    s = d s + (1 - d) g^2;  w -= lr g / (sqrt(s) + eps)
     AdaGrad    s += g^2;  w -= lr g / (sqrt(s) + eps)
+    Lion       w -= lr sign(b1 m + (1 - b1) g);  m = b2 m + (1 - b2) g    (Chen et al. 2023, algorithm 2)
 
 A step clips by norm over everything, clips by value, adds L1 and L2 to the weights' gradients, updates, and
 takes decoupled decay off the weights. There are five weights and two biases; all inputs are binary fractions.
@@ -82,6 +83,16 @@ class AdaGrad:
         return g / (math.sqrt(self.s[i]) + self.eps)
 
 
+class Lion:
+    def __init__(self, beta1, beta2):
+        self.b1, self.b2, self.m = beta1, beta2, {}
+
+    def step(self, i, g, t):
+        m = self.m.get(i, 0.0)
+        self.m[i] = self.b2 * m + (1 - self.b2) * g
+        return sign(self.b1 * m + (1 - self.b1) * g)
+
+
 def fixed(value):
     return lambda i: value
 
@@ -150,6 +161,8 @@ train("rmsprop", RmsProp(0.95, 1e-8), fixed(0.001))
 train("rmsprop all", RmsProp(0.75, 1e-3), fixed(0.05), **ALL)
 train("adagrad", AdaGrad(1e-6), fixed(0.1))
 train("adagrad all", AdaGrad(1e-3), fixed(0.1), **ALL)
+train("lion", Lion(0.9, 0.99), fixed(0.0001), decay=0.1)
+train("lion all", Lion(0.5, 0.75), fixed(0.05), **ALL)
 for schedule, rate in SCHEDULES.items():
     train("sgd " + schedule, Sgd(), rate)
 print("};")

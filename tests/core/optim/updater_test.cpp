@@ -48,6 +48,8 @@ const std::map<std::string_view, TrainingOptions> kCases{
     {"rmsprop all", withAll(RmsProp{.learningRate = 0.05, .decay = 0.75, .epsilon = 1e-3})},
     {"adagrad", {.updater = AdaGrad{}}},
     {"adagrad all", withAll(AdaGrad{.learningRate = 0.1, .epsilon = 1e-3})},
+    {"lion", {.updater = Lion{}, .weightDecay = 0.1}},
+    {"lion all", withAll(Lion{.learningRate = 0.05, .beta1 = 0.5, .beta2 = 0.75})},
     {"sgd fixed", {.updater = Sgd{.learningRate = 0.05}}},
     {"sgd step", {.updater = Sgd{.learningRate = StepSchedule{.initial = 0.2, .decay = 0.5, .every = 3}}}},
     {"sgd exponential", {.updater = Sgd{.learningRate = ExponentialSchedule{.initial = 0.2, .decay = 0.75}}}},
@@ -88,6 +90,7 @@ const std::vector<Updater> kUpdaters{
     AdamW{.learningRate = 0.5, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 0.125, .weightDecay = 0.0625},
     RmsProp{.learningRate = 0.5, .decay = 0.75, .epsilon = 0.125},
     AdaGrad{.learningRate = 0.5, .epsilon = 0.125},
+    Lion{.learningRate = 0.5, .beta1 = 0.5, .beta2 = 0.75},
 };
 
 }  // namespace
@@ -172,6 +175,8 @@ TEST_CASE("updaters refuse options out of range") {
       RmsProp{.epsilon = -1},
       AdaGrad{.learningRate = -1},
       AdaGrad{.epsilon = 0},
+      Lion{.beta1 = 1},
+      Lion{.beta2 = -0.5},
   };
   for (const auto& updater : broken) CHECK_THROWS_AS(updater.validate(), InvalidArgument);
   for (const auto& updater : kUpdaters) CHECK_NOTHROW(updater.validate());
