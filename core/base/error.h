@@ -11,14 +11,13 @@
 
 namespace muster {
 
-/// Root of every exception that muster throws. `what()` is one whole sentence that names what failed and
-/// where.
+/// Base class of all exceptions of muster. `what()` is one sentence that says what failed and where.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// An argument, option or shape that cannot be used. Mend the call.
+/// An invalid argument, option or shape. Correct the call.
 class InvalidArgument : public Error {
  public:
   using Error::Error;
@@ -41,7 +40,7 @@ class DownloadError : public Error {
   using Error::Error;
 };
 
-/// Memory of a device ran out. Names the bytes asked for.
+/// A device ran out of memory. Names the bytes requested.
 class OutOfMemory : public Error {
  public:
   using Error::Error;
@@ -53,28 +52,27 @@ class DeviceUnavailable : public Error {
   using Error::Error;
 };
 
-/// A device or the library that drives it failed; the text carries the call and its place.
+/// A device or its library failed; the text has the call and its location.
 class DeviceFailure : public Error {
  public:
   using Error::Error;
 };
 
-/// A score (loss) that is NaN or infinite. Nothing of that step has been merged.
+/// A score (loss) is NaN or infinite. Nothing of that step has been merged.
 class NonFiniteScore : public Error {
  public:
   using Error::Error;
 };
 
-/// What `ParallelWrapper::fit` and `DataParallel` throw when a part of them failed: names the part, and for a
-/// worker (a replica) its index and device, for a worker its batch, too. The sentence counts batches and
-/// epochs from 1. `cause()` is the original exception.
+/// Thrown by `ParallelWrapper::fit` and `DataParallel`: names what failed; for a worker or replica its index
+/// and device, for a worker also its batch. Batches and epochs count from 1. `cause()` is the original
+/// exception.
 class TrainingError : public Error {
  public:
   TrainingError(const std::string& text, int worker, std::exception_ptr cause)
       : Error(text), worker_(worker), cause_(std::move(cause)) {}
 
-  /// Index of the worker or replica that failed, or -1 where it was the iterator, a merged listener or the
-  /// coordinator.
+  /// Index of the worker or replica that failed; -1 for the iterator, a merged listener or the coordinator.
   int worker() const { return worker_; }
   const std::exception_ptr& cause() const { return cause_; }
 
@@ -83,14 +81,14 @@ class TrainingError : public Error {
   std::exception_ptr cause_;
 };
 
-/// Throws InvalidArgument with a formatted sentence where `condition` does not hold.
+/// Throws InvalidArgument with a formatted sentence unless `condition` holds.
 template <typename... Args>
 void require(bool condition, fmt::format_string<Args...> text, Args&&... args) {
   if (!condition) [[unlikely]]
     throw InvalidArgument(fmt::format(text, std::forward<Args>(args)...));
 }
 
-/// The text of an exception, whatever its type.
+/// The text of an exception of any type.
 std::string describe(const std::exception_ptr& exception);
 
 }  // namespace muster

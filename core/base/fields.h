@@ -13,14 +13,14 @@
 
 namespace muster {
 
-/// Names an enumeration's values, for files and tables: specialise `kNames` beside the enumeration.
+/// Names of an enumeration's values, for files and tables: specialise `kNames` beside the enumeration.
 template <typename E>
 struct EnumNames;  // static constexpr std::array<std::pair<E, std::string_view>, n> kNames
 
-/// Visits the options of a configuration one by one; the same visit writes them, reads them and prints them.
+/// Visits the options of a configuration; the same visit writes, reads and prints them.
 ///
-/// An option struct tells its options in one member: `void fields(Fields& f) { f.field("stride", stride); }`.
-/// A writer leaves the values alone; a reader replaces those that its source names.
+/// An option struct lists its options in one member: `void fields(Fields& f) { f.field("stride", stride); }`.
+/// A writer does not change the values; a reader replaces those that its source contains.
 class Fields {
  public:
   virtual ~Fields() = default;
@@ -31,10 +31,10 @@ class Fields {
   virtual void field(std::string_view name, double& value) = 0;
   virtual void field(std::string_view name, std::string& value) = 0;
   virtual void field(std::string_view name, Shape& value) = 0;
-  /// One of `names`. @throws InvalidArgument (a reader) for any other word, naming those that exist.
+  /// One of `names`. A reader @throws InvalidArgument for any other word, naming those that exist.
   virtual void choice(std::string_view name, std::size_t& index, std::span<const std::string_view> names) = 0;
-  /// A value with a type of its own, as an updater or a schedule: written as an object whose "type" is
-  /// `type`. A reader sets `type` to what it found, then calls `inside`, which makes that type and visits its
+  /// A value whose type varies, as an updater or a schedule: written as an object whose "type" is `type`. A
+  /// reader sets `type` to the type it read, then calls `inside`, which creates that type and visits its
   /// fields.
   virtual void object(std::string_view name, std::string& type,
                       const std::function<void(Fields&)>& inside) = 0;
@@ -65,7 +65,7 @@ class Fields {
   static void requireRank(std::string_view name, const Shape& shape, int rank);
 };
 
-/// The word of an enumeration's value.
+/// The name of an enumeration's value.
 template <typename E>
 std::string_view nameOf(E value) {
   for (const auto& [candidate, name] : EnumNames<E>::kNames)
@@ -73,7 +73,7 @@ std::string_view nameOf(E value) {
   return "?";
 }
 
-/// The value that a word names. @param family  what errors call these values, as in "initialiser".
+/// The value with a name. @param family  the kind of values, for error messages, as "initialiser".
 /// @throws InvalidArgument for another word, naming those that exist.
 template <typename E>
 E valueNamed(std::string_view family, std::string_view word) {

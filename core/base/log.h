@@ -11,17 +11,17 @@ namespace muster {
 
 enum class LogLevel { Debug, Info, Warning, Error };
 
-/// Where log lines go; called one at a time. Default: `muster: text` on standard error, from Info upwards.
+/// Receives log lines, one at a time. Default: `muster: text` on standard error, from Info on.
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 
-/// Replaces the sink of the whole process and returns the one before. An empty sink restores the default.
+/// Replaces the sink of the whole process and returns the previous one. An empty sink restores the default.
 /// Thread-safe.
 LogSink setLogSink(LogSink sink);
 
-/// What the default sink does with a line: for sinks that only add to it.
+/// The default sink, for sinks that extend it.
 void printLogLine(LogLevel level, std::string_view text);
 
-/// Hands one line to the sink. Thread-safe; never throws: a sink that throws loses its line.
+/// Passes one line to the sink. Thread-safe; never throws: if the sink throws, the line is lost.
 void log(LogLevel level, std::string_view text) noexcept;
 
 template <typename... Args>

@@ -39,7 +39,7 @@ double RandomStream::uniform(std::uint64_t index) const {
 
 double RandomStream::normal(std::uint64_t index) const {
   const auto w = words(index);
-  const double u = 1.0 - unit(w[0], w[1]);  // in (0, 1], so that the logarithm is finite
+  const double u = 1.0 - unit(w[0], w[1]);  // in (0, 1]: the logarithm is finite
   return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * unit(w[2], w[3]));
 }
 

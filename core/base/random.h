@@ -6,8 +6,8 @@
 
 namespace muster {
 
-/// Philox4x32-10: four random words from a counter and a key, with no state between calls.
-/// Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
+/// Philox4x32-10: four random words from a counter and a key, without state. Source: Salmon et al. 2011,
+/// "Parallel random numbers: as easy as 1, 2, 3".
 constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                               std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
@@ -21,11 +21,11 @@ constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> count
   return counter;
 }
 
-/// A sequence of random numbers addressed by index: the same (seed, name, epoch, index) is the same number on
-/// every machine, thread and device. A value; safe to share between threads.
+/// A sequence of random numbers addressed by index: equal (seed, name, epoch, index) give the same number on
+/// every machine, thread and device. A value; may be shared between threads.
 ///
-/// The name says what the numbers are for ("dropout", "shuffle", "init conv1.weight"), so that no two uses of
-/// one seed meet.
+/// The name says what the numbers are for ("dropout", "shuffle", "init conv1.weight"), so that uses of one
+/// seed are independent.
 class RandomStream {
  public:
   RandomStream(std::uint64_t seed, std::string_view name, std::int64_t epoch = 0);

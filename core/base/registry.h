@@ -13,18 +13,16 @@
 
 namespace muster {
 
-/// Makes objects of a family (updaters, schedules, layers, ...) from the type names that stand in files.
-/// Thread-safe.
+/// Creates objects of a family (updaters, schedules, layers, ...) by the type names in files. Thread-safe.
 template <typename Interface>
 class Registry {
  public:
   using Factory = std::function<std::unique_ptr<Interface>()>;
 
-  /// @param family  what errors call the family, as in "updater".
+  /// @param family  its name in error messages, as "updater".
   explicit Registry(std::string family) : family_(std::move(family)) {}
 
-  /// Adding a type once more changes nothing. @throws InvalidArgument where `type` names another class
-  /// already: files would be read as what they are not.
+  /// Adding a type again has no effect. @throws InvalidArgument if `type` names another class already.
   void add(std::string_view type, Factory factory) {
     std::scoped_lock lock(mutex_);
     const auto found = factories_.find(type);

@@ -30,7 +30,7 @@ std::int64_t Shape::elements() const {
 
 std::int64_t Shape::operator[](int axis) const {
   const int index = axis < 0 ? axis + rank_ : axis;
-  if (index < 0 || index >= rank_) [[unlikely]]  // the sentence is composed only on failure
+  if (index < 0 || index >= rank_) [[unlikely]]  // the message is formatted only on failure
     throw InvalidArgument(fmt::format("shape: {} has no dimension {}", toString(), axis));
   return sizes_[index];
 }

@@ -10,11 +10,11 @@
 namespace muster {
 
 /// Sizes of a tensor's dimensions, outermost first; at most `kMaxRank`. A value; never allocates. A default
-/// Shape is rank 0: one element.
+/// Shape has rank 0 and one element.
 class Shape {
  public:
   static constexpr int kMaxRank = 6;
-  /// More than any memory holds, and few enough that bytes and sums of a few of them do not overflow.
+  /// More than any memory holds; bytes and sums of a few such sizes do not overflow.
   static constexpr std::int64_t kMaxElements = std::int64_t{1} << 56;
 
   Shape() = default;
@@ -33,7 +33,7 @@ class Shape {
   const std::int64_t* begin() const { return sizes_.data(); }
   const std::int64_t* end() const { return sizes_.data() + rank_; }
 
-  /// This shape with `size` put before its dimensions: [3, 4].prepend(2) is [2, 3, 4].
+  /// This shape with a first dimension `size`: [3, 4].prepend(2) is [2, 3, 4].
   Shape prepend(std::int64_t size) const;
   /// This shape without its first dimension.
   Shape dropFirst() const;
@@ -42,7 +42,7 @@ class Shape {
 
   bool operator==(const Shape& other) const;
 
-  /// As in `[128, 1, 28, 28]`.
+  /// For example `[128, 1, 28, 28]`.
   std::string toString() const;
 
  private:

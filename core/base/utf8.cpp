@@ -3,14 +3,14 @@
 namespace muster {
 namespace {
 
-/// A lead byte's form: how many bytes, the bits it gives, and the least code point that needs so many.
+/// A lead byte: the character's length, the lead's bits, and the smallest code point of this length.
 struct Form {
   std::size_t bytes;
   unsigned bits;
   char32_t least;
 };
 
-/// 0 bytes where no character begins so: 0xC0 and 0xC1 would be longer than need be, and 0xF5 beyond
+/// Length 0 if no character begins with `lead`: 0xC0 and 0xC1 would be overlong, 0xF5 and above beyond
 /// U+10FFFF.
 Form formOf(unsigned lead) {
   if (lead < 0x80) return {1, lead, 0};

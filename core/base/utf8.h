@@ -5,19 +5,19 @@
 
 namespace muster {
 
-/// What `readUtf8` found.
+/// The result of `readUtf8`.
 struct Utf8Character {
   char32_t character = 0;
-  /// How many it should take, as its first byte says; 0 where no character begins so.
+  /// The character's length by its first byte; 0 if no character begins with that byte.
   std::size_t announced = 0;
-  /// How many of these could stand as they do. All of them, and still no character, are longer than need be
-  /// or no code point (surrogates, beyond U+10FFFF).
+  /// Number of these bytes that are valid. If all are, but the character is not, it is overlong or not a code
+  /// point (surrogates, beyond U+10FFFF).
   std::size_t bytes = 0;
   bool valid = false;
 };
 
-/// Reads the character that `bytes`, at least one, begin with.
-/// Source: The Unicode Standard, section 3.9, table 3-7.
+/// Reads the character at the start of `bytes`, which must not be empty. Source: The Unicode Standard,
+/// section 3.9, table 3-7.
 Utf8Character readUtf8(std::string_view bytes);
 
 bool isUtf8(std::string_view bytes);

@@ -10,49 +10,47 @@
 
 namespace muster {
 
-/// Where a batch stands in the training, given by the dispatcher. Schedules and random streams read it and
-/// nothing else, so that they do not depend on which worker takes the batch.
+/// The position of a batch in the training, set by the dispatcher. Schedules and random streams read only the
+/// stamp, so they do not depend on which worker gets the batch.
 struct BatchStamp {
   std::int64_t sequence = 0;  ///< number of the batch in its epoch, from 0
-  std::int64_t epoch = 0;     ///< epochs the model finished before, over all its `fit()` calls
+  std::int64_t epoch = 0;     ///< epochs that the model finished before, over all its `fit()` calls
   std::int64_t iteration =
-      0;  ///< rounds dispatched before, over all epochs: worker w's i-th batch and worker 0's share it
-  std::int64_t firstExample = 0;  ///< position in the epoch of the batch's first example
+      0;  ///< rounds dispatched before, over all epochs; the i-th batches of all workers share it
+  std::int64_t firstExample = 0;  ///< position of the batch's first example in the epoch
 
-  /// For messages, which count from 1: "batch 6 of epoch 1".
+  /// For messages, counted from 1: "batch 6 of epoch 1".
   std::string toString() const;
 };
 
 struct NamedTensor {
   std::string name;
   Tensor value;
-  /// Where given, `value` is int64 [N]: the rows of this tensor that the numbers are.
+  /// If set, `value` is int64 [N]: row numbers of this tensor.
   std::shared_ptr<const ResidentTensor> source = {};
 
-  /// The numbers: `value` itself, or the rows gathered on the CPU.
+  /// `value`, or the rows gathered on the CPU.
   Tensor gathered() const;
 };
 
-/// A minibatch: named features, labels and masks, all on the CPU with the examples as first dimension.
-/// Features and labels may instead name rows of a data set that lies where networks compute
-/// (`MemoryPlacement::Device`); networks and evaluations take both, whoever reads tensors himself takes
-/// `NamedTensor::gathered`.
+/// A minibatch: named features, labels and masks, all on the CPU with the examples as first dimension. With
+/// `MemoryPlacement::Device`, features and labels may hold row numbers of a data set on the device. Networks
+/// and evaluations take both; code that reads tensors itself calls `NamedTensor::gathered`.
 ///
 /// A network with one input and one output reads the first features and labels. Features are float32, or
-/// uint8 which a network reads as value/255; for a layer that takes indices, int64 or uint8. Labels are int64
-/// class indices [N], or float32: one-hot rows [N, C] or targets [N, F]. A label mask is float32 [N]: the
-/// weight of each example, finite and at least 0; 1 where there is none.
+/// uint8, which a network reads as value/255; for a layer that takes indices, int64 or uint8. Labels are
+/// int64 class indices [N], or float32: one-hot rows [N, C] or targets [N, F]. A label mask is float32 [N]:
+/// the weight of each example, finite and at least 0; without a mask all weights are 1.
 ///
-/// Sequences are [N, T, ...], padded to one length T, which is one for the life of a network: the first batch
-/// or the input shape decides it, and shorter sequences are padded to it. The mask called "features", float32
-/// [N, T], says which steps are real (1) and which are padding (0); it holds nothing else. Where there is a
-/// label at each step, labels are [N, T] or [N, T, F], and their mask, of another name, is [N, T]. One mask
-/// called "features" serves the whole batch: all sequences that a network reads, by whatever names, have the
-/// same T and the same padding.
+/// Sequences are [N, T, ...], padded to one length T, which the first batch or the input shape fixes for a
+/// network. The mask called "features", float32 [N, T], says which steps are real (1) and which are padding
+/// (0); no other values are allowed. With a label at each step, labels are [N, T] or [N, T, F], and their
+/// mask, of another name, is [N, T]. One mask called "features" serves the whole batch: all its sequences
+/// have the same T and the same padding.
 ///
-/// A network with one output reads one label mask, of any name that does not begin as "features" does; two,
-/// and a name like "feature", are refused. One with several outputs finds the labels and the mask of each by
-/// the output's name, and refuses a mask with another one.
+/// A network with one output reads one label mask, of any name that does not begin with "feature"; two masks
+/// are refused. A network with several outputs finds labels and mask of each output by its name, and refuses
+/// other masks.
 struct Batch {
   std::vector<NamedTensor> features;
   std::vector<NamedTensor> labels;
@@ -61,29 +59,28 @@ struct Batch {
 
   /// Number of examples; 0 for a batch without features.
   std::int64_t examples() const;
-  /// Whether some of it names rows.
+  /// Whether some tensors hold row numbers.
   bool namesRows() const;
-  /// Makes `into` this batch with all numbers gathered, in memory of its own, which it keeps from call to
-  /// call.
+  /// Makes `into` this batch with all rows gathered. `into` keeps its memory from call to call.
   void gatherInto(Batch& into) const;
-  /// The mask called "features". nullptr: there is none.
+  /// The mask called "features"; nullptr if there is none.
   const Tensor* sequenceMask() const;
-  /// The labels called `output` or, without a name, the first. nullptr: there are none.
+  /// The labels called `output` or, without a name, the first labels; nullptr if there are none.
   const NamedTensor* labelsOf(std::string_view output = {}) const;
-  /// What weights the loss of predictions of this shape, [N, F] or, over time, [N, T, F]: the mask called
-  /// `output` or, without a name, the first that is not called "features". Without one, that one over time;
-  /// otherwise an undefined tensor: all count.
+  /// The mask that weights the loss of predictions of this shape, [N, F] or [N, T, F]: the mask called
+  /// `output` or, without a name, the first one not called "features"; else, for [N, T, F], the mask
+  /// "features"; else an undefined tensor: all weights are 1.
   Tensor lossMask(const Shape& predictions, std::string_view output = {}) const;
-  /// Looks at the masks' values, as far as they are float32 on the CPU.
-  /// @throws InvalidArgument naming the mask and the place: in "features" of what is neither 0 nor 1, in
-  /// others of what is negative or not finite.
+  /// Checks the values of the masks that are float32 on the CPU.
+  /// @throws InvalidArgument naming the mask and the place: in "features", a value other than 0 and 1; in
+  ///         other masks, a value that is negative or not finite.
   void requireMaskValues() const;
 
-  /// The tensor called `name`, made or resized where it has not this shape and type; recycled batches keep
-  /// their memory, a smaller one that of a larger one before it. For those who fill batches.
+  /// The tensor called `name`, created or resized to this shape and type. Recycled batches keep their memory,
+  /// and a smaller batch that of a larger one. For code that fills batches.
   ///
-  /// The reference is an element of `tensors`: it dangles after the next call that adds a tensor to them. Who
-  /// fills several at a time keeps the Tensor by value, which is the same memory:
+  /// The reference is an element of `tensors` and dangles after the next call that adds a tensor. To fill
+  /// several tensors at a time, keep a Tensor by value, which refers to the same memory:
   ///
   /// ```cpp
   /// Tensor left = Batch::ensure(batch.features, "left", {n, 8});  // not Tensor&

@@ -7,20 +7,20 @@
 
 namespace muster {
 
-/// The order in which an epoch visits the examples 0 .. count-1: as they lie, or shuffled. A shuffled order
-/// depends on (count, seed, epoch) and on nothing that happened before, so that any epoch can be resumed.
+/// The order in which an epoch visits the examples 0 .. count-1, shuffled or not. A shuffled order is a
+/// function of (count, seed, epoch), so any epoch can be resumed.
 ///
 /// Source of the shuffle: Durstenfeld 1964, "Algorithm 235: Random permutation" (Fisher and Yates).
 class EpochOrder {
  public:
-  /// Stands at the start of epoch 0. Without a seed every epoch is 0, 1, 2, ...
+  /// Starts at epoch 0. Without a seed every epoch is 0, 1, 2, ...
   /// @throws InvalidArgument if `count` is negative.
   EpochOrder(std::int64_t count, std::optional<std::uint64_t> shuffleSeed);
 
   /// Goes to the start of epoch `epoch`.
   void reset(std::int64_t epoch);
 
-  /// The next `most` examples, or those that are left; empty at the end. Valid until `reset`.
+  /// The next examples, at most `most`; empty at the end. Valid until `reset`.
   std::span<const std::int64_t> take(std::int64_t most);
 
   std::int64_t count() const { return static_cast<std::int64_t>(order_.size()); }

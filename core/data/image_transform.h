@@ -13,17 +13,16 @@
 
 namespace muster {
 
-/// An image [channels, height, width] of elements of `elementBytes` each, row-major. Nothing about the values
-/// is known: a transform moves elements, or writes zeros.
+/// An image [channels, height, width] of elements of `elementBytes` each, row-major. A transform moves
+/// elements or writes zeros; it does not know their type.
 struct ImageView {
   std::int64_t channels = 1, height = 1, width = 1;
   std::size_t elementBytes = 1;
 };
 
-/// Moves an image by up to `padding` pixels up or down and left or right, each way drawn uniformly, and fills
-/// what comes in with zeros: the same as a crop of the image's size from the image padded with zeros on all
-/// sides. Source: Lee et al. 2015, "Deeply-supervised nets", and He et al. 2016, "Deep residual learning",
-/// for CIFAR-10.
+/// Shifts an image by up to `padding` pixels in each direction, uniformly, and fills the border with zeros:
+/// equal to a random crop of the zero-padded image. Source: Lee et al. 2015, "Deeply-supervised nets", and He
+/// et al. 2016, "Deep residual learning", for CIFAR-10.
 struct RandomCrop {
   static constexpr std::string_view kType = "random-crop";
 
@@ -35,7 +34,7 @@ struct RandomCrop {
   void validate() const;
 };
 
-/// Mirrors an image, left for right, with a probability.
+/// Mirrors an image left to right, with a probability.
 struct RandomFlip {
   static constexpr std::string_view kType = "random-flip";
 
@@ -46,8 +45,8 @@ struct RandomFlip {
   void validate() const;
 };
 
-/// An option struct that is a transform of images. `apply` writes all of `to`, and draws its random numbers
-/// by `position` alone.
+/// An option struct that is a transform of images. `apply` writes all of `to`, and keys its random numbers by
+/// `position` only.
 template <typename T>
 concept ImageTransformRule = requires(const T& rule, const ImageView& view, const std::byte* from,
                                       std::byte* to, const RandomStream& random, std::uint64_t position) {
@@ -56,7 +55,7 @@ concept ImageTransformRule = requires(const T& rule, const ImageView& view, cons
   rule.validate();
 };
 
-/// Any transform: `RandomCrop{.padding = 2}`, or one of one's own. A value.
+/// Any transform: `RandomCrop{.padding = 2}`, or your own. A value.
 class ImageTransform {
  public:
   template <ImageTransformRule T>
@@ -98,23 +97,23 @@ class ImageTransform {
   std::shared_ptr<const Rule> rule_;
 };
 
-/// Gives the batches of another iterator with their images transformed: each by all transforms, one after the
-/// other. Types and shapes stay as they are, bytes stay bytes.
+/// Gives the batches of another iterator with all transforms applied to each image, in order. Types and
+/// shapes do not change; bytes stay bytes.
 ///
-/// What is drawn for an image depends on the seed, the transform (its type and its place in the list), the
-/// epoch and the example's position in the epoch: neither on the batch size nor on who reads the batches
-/// when. So any number of workers and batches read ahead sees the same images, and any epoch can be resumed.
+/// The random numbers of an image depend on the seed, the transform (its type and its position in the list),
+/// the epoch and the example's position in the epoch, and not on batch size, workers or prefetch. So any
+/// epoch can be resumed.
 class TransformingIterator : public DataSetIterator {
  public:
-  /// @param inner       gives features [N, C, H, W], float32 or uint8, first of all its features; kept
-  ///                    alive by the caller, and left alone by everybody else while this lives.
+  /// @param inner       its first features are [N, C, H, W], float32 or uint8; must outlive this object and
+  ///         must not be used otherwise meanwhile.
   /// @param transforms  at least one.
-  /// @throws InvalidArgument for a transform that cannot be.
+  /// @throws InvalidArgument for an invalid transform.
   TransformingIterator(DataSetIterator& inner, std::vector<ImageTransform> transforms, std::uint64_t seed);
 
   void reset(std::int64_t epoch) override;
-  /// @throws InvalidArgument for features of another rank; the batch is then lost, and the next call goes on
-  /// after it.
+  /// @throws InvalidArgument for features of another rank; that batch is lost, and the next call continues
+  ///         after it.
   bool next(Batch& batch) override;
   std::optional<std::int64_t> examples() const override { return inner_.examples(); }
   std::optional<std::int64_t> batchSize() const override { return inner_.batchSize(); }
@@ -127,7 +126,7 @@ class TransformingIterator : public DataSetIterator {
   std::uint64_t seed_;
   std::vector<RandomStream> streams_;  // [transform], of the epoch
   std::uint64_t position_ = 0;         // in the epoch, of the next example
-  std::vector<std::byte> image_;       // what is transformed, while its place is written
+  std::vector<std::byte> image_;       // a copy of the image, because its memory is overwritten
 };
 
 }  // namespace muster

@@ -9,21 +9,21 @@
 
 namespace muster {
 
-/// Copies the rows `rows` of `source` [N, ...] to `target` [rows.size(), ...], in that order. Both lie
-/// RowMajor on the CPU with one element type. @throws InvalidArgument for shapes that do not fit, and for a
-/// row that is not there.
+/// Copies the rows `rows` of `source` [N, ...] to `target` [rows.size(), ...], in that order. Both are
+/// RowMajor on the CPU with one element type. @throws InvalidArgument for shapes that do not match, or a row
+/// that does not exist.
 void gatherRows(const Tensor& source, std::span<const std::int64_t> rows, Tensor& target);
 
-/// Gives the rows of two tensors in batches; the last batch of an epoch holds what is left.
+/// Gives the rows of two tensors in batches; the last batch of an epoch may be smaller.
 class InMemoryDataSetIterator : public DataSetIterator {
  public:
   /// @param features     [N, ...], float32, uint8, or int64 indices; shared, not copied.
-  /// @param labels       [N] int64 classes, or [N, F] float32; over time [N, T] or [N, T, F]; shared, not
-  /// copied.
+  /// @param labels       [N] int64 classes, or [N, F] float32; for sequences [N, T] or [N, T, F]; shared, not
+  ///         copied.
   /// @param batch        examples a batch, at least 1.
-  /// @param shuffleSeed  where given, each epoch has an order of its own, from (seed, epoch).
-  /// @param placement    with Device, batches name rows: a data set that fits on the GPU is sent there once,
-  ///                     when a network there first trains on it.
+  /// @param shuffleSeed  if given, each epoch is shuffled by (seed, epoch).
+  /// @param placement    with Device, batches hold row numbers; the data set is copied to a GPU once, when a
+  ///         network there first trains on it.
   /// @throws InvalidArgument if the tensors cannot make batches, naming both.
   InMemoryDataSetIterator(Tensor features, Tensor labels, std::int64_t batch,
                           std::optional<std::uint64_t> shuffleSeed = std::nullopt,

@@ -6,28 +6,26 @@
 
 namespace muster {
 
-/// Reads ahead of its caller: a thread of its own takes batches from another iterator and keeps up to `depth`
-/// of them ready. Gives the same batches in the same order as the iterator that it wraps.
+/// Reads ahead: its thread takes batches from another iterator and keeps up to `depth` of them ready. Gives
+/// the same batches in the same order as the inner iterator.
 ///
-/// Batches circulate: `next` trades the caller's used batch for a ready one, and the reader refills the used
-/// one. So what a batch held is overwritten some time after it was given to `next`, and a caller who gives
-/// the same batch every time makes nobody allocate.
+/// Batches are recycled: `next` exchanges the caller's used batch for a ready one, and the reader refills the
+/// used one later. A caller who always passes the same batch causes no allocation.
 class PrefetchingIterator : public DataSetIterator {
  public:
-  /// @param inner  kept alive by the caller, and left alone by everybody else while this lives.
-  /// @param depth  batches ahead; 0 reads in the caller's thread, when asked.
+  /// @param inner  must outlive this object and must not be used otherwise meanwhile.
+  /// @param depth  batches ahead; 0 reads in the caller's thread, on demand.
   /// @throws InvalidArgument if `depth` is negative.
   PrefetchingIterator(DataSetIterator& inner, int depth);
-  /// Waits for the call of `inner` in progress, if any.
+  /// Waits for a call of `inner` in progress.
   ~PrefetchingIterator() override;
 
-  /// Abandons the epoch under way, waiting for the call of `inner` in progress, and starts to read epoch
-  /// `epoch`. What `inner.reset` throws comes out of `next`.
+  /// Cancels the epoch in progress, waits for a call of `inner` in progress, and starts to read epoch
+  /// `epoch`. `next` throws what `inner.reset` throws.
   void reset(std::int64_t epoch) override;
 
-  /// Waits for a batch. Without a `reset` before it, reads on from where `inner` stands.
-  /// An exception of `inner` is thrown here, after the batches read before it, and again by every further
-  /// call until `reset`.
+  /// Waits for a batch. Without a `reset` before it, continues from the current position of `inner`. An
+  /// exception of `inner` is thrown after the batches read before it, and by every call until `reset`.
   bool next(Batch& batch) override;
 
   std::optional<std::int64_t> examples() const override { return examples_; }
@@ -37,9 +35,9 @@ class PrefetchingIterator : public DataSetIterator {
   class Reader;
 
   DataSetIterator& inner_;
-  const std::optional<std::int64_t> examples_;  // asked for once: later the reader's thread calls inner_
+  const std::optional<std::int64_t> examples_;  // read once: later the reader's thread uses inner_
   const std::optional<std::int64_t> batchSize_;
-  std::unique_ptr<Reader> reader_;  // none where depth is 0
+  std::unique_ptr<Reader> reader_;  // none if depth is 0
 };
 
 }  // namespace muster

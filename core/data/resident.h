@@ -7,25 +7,24 @@
 
 namespace muster {
 
-/// Where the numbers of a data set are while a network trains on them.
+/// Where a data set is stored while a network trains on it.
 enum class MemoryPlacement {
-  Host,    ///< on the CPU: batches are gathered there and sent
-  Device,  ///< the whole set where the network computes: rows' numbers are sent, batches gathered there
+  Host,    ///< in host memory: batches are gathered there and sent
+  Device,  ///< on the network's device: row numbers are sent, batches are gathered there
 };
 
-/// A tensor that also lies on each GPU where somebody asks for it: a data set of which batches name rows.
-/// Thread-safe.
+/// A data set whose rows batches refer to; copied to each GPU that requests it. Thread-safe.
 class ResidentTensor {
  public:
-  /// @param onCpu  [N, ...] RowMajor; shared, not copied, and not to be changed.
-  /// @throws InvalidArgument for another one.
+  /// @param onCpu  [N, ...] RowMajor; shared, not copied; must not change.
+  /// @throws InvalidArgument for another tensor.
   explicit ResidentTensor(Tensor onCpu);
   ResidentTensor(const ResidentTensor&) = delete;
   ResidentTensor& operator=(const ResidentTensor&) = delete;
 
   const Tensor& onCpu() const { return onCpu_; }
   /// The same elements on `device`. The first call for a device copies them, once for all networks there; the
-  /// copy lives as long as this object. @throws OutOfMemory where they do not fit; DeviceUnavailable.
+  /// copy lives as long as this object. @throws OutOfMemory if they do not fit; DeviceUnavailable.
   const Tensor& on(Device device) const;
 
  private:

@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-/// Pins the calling thread and its loops' other threads, which outlive a loop and keep their own cores.
+/// Pins the calling thread and its loops' other threads, which libgomp keeps after the loop.
 bool pinAll(const std::vector<int>& cores, int threads) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -36,7 +36,7 @@ ThreadPin::ThreadPin(const std::vector<int>& cores, int threads)
   const auto before = availableCores();
   auto wanted = cores;
   std::ranges::sort(wanted);
-  // The system leaves out the cores it refuses, without an error as long as one is good.
+  // The system drops forbidden cores without an error if at least one is allowed.
   if (!pinAll(wanted, threads) || !std::ranges::equal(availableCores(), wanted)) {
     pinAll(before, threads);
     throw InvalidArgument(

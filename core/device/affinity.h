@@ -5,12 +5,12 @@
 
 namespace muster {
 
-/// Pins the calling thread, and the threads that its parallel loops use, to some cores; gives the calling
-/// thread its former cores back in the destructor, if that runs on the same thread.
+/// Pins the calling thread, and the threads of its parallel loops, to some cores. The destructor restores the
+/// calling thread's cores, if it runs on the same thread.
 class ThreadPin {
  public:
-  /// No cores: pins nothing.
-  /// @param threads  of a parallel loop, the calling one included.
+  /// @param cores    empty: pins nothing.
+  /// @param threads  of a parallel loop, including the calling one.
   /// @throws InvalidArgument naming the cores if the system refuses them.
   ThreadPin(const std::vector<int>& cores, int threads);
   ~ThreadPin();
@@ -18,7 +18,7 @@ class ThreadPin {
   ThreadPin& operator=(const ThreadPin&) = delete;
 
  private:
-  std::vector<int> before_;  // empty where nothing was pinned
+  std::vector<int> before_;  // empty if not pinned
   int threads_;
   std::thread::id thread_;
 };

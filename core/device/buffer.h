@@ -7,17 +7,16 @@
 
 namespace muster {
 
-/// Owns a piece of a device's memory, aligned to 64 bytes. Move-only. The bytes start undefined. It belongs
-/// to no context and no stream: freeing it waits for what its device is doing.
+/// Owns memory of a device, aligned to 64 bytes and uninitialised. Move-only. Belongs to no context and no
+/// stream: freeing it waits for its device's work.
 class Buffer {
  public:
   Buffer() = default;
-  /// @throws OutOfMemory naming the bytes asked for, and on a GPU those that are free; DeviceUnavailable
-  /// where
+  /// @throws OutOfMemory naming the bytes requested, and on a GPU the free bytes; DeviceUnavailable if
   ///         `device` cannot be used.
   Buffer(std::size_t bytes, Device device);
-  /// Memory of the CPU from and to which GPUs copy directly, while both go on with other work: page-locked
-  /// where there is a GPU, ordinary memory elsewhere. @throws OutOfMemory.
+  /// Host memory that GPUs copy to and from asynchronously: pinned if there is a GPU, else ordinary memory.
+  /// @throws OutOfMemory.
   static Buffer pinned(std::size_t bytes);
   ~Buffer();
   Buffer(Buffer&& other) noexcept
@@ -36,11 +35,11 @@ class Buffer {
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
-  /// Made by `pinned`.
+  /// Created by `pinned`.
   bool isPinned() const { return pinned_ != Pinning::None; }
 
  private:
-  enum class Pinning { None, Asked, Locked };  // asked: there is no GPU, so it is ordinary memory
+  enum class Pinning { None, Asked, Locked };  // Asked: ordinary memory, because there is no GPU
 
   std::byte* data_ = nullptr;
   std::size_t bytes_ = 0;

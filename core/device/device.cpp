@@ -89,7 +89,7 @@ std::vector<int> availableCores() {
 
 namespace {
 
-/// Cores' worth of the cgroup's quota: v2's "max 100000" or "150000 100000", else v1's two files.
+/// The cgroup's quota in cores: from v2's "max 100000" or "150000 100000", else v1's two files.
 std::optional<double> cgroupQuota() {
   std::string quota;
   double period = 0;

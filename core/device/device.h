@@ -10,8 +10,8 @@ namespace muster {
 
 enum class DeviceKind { Cpu, Cuda };
 
-/// Names a device: "cpu", "cuda:0", "cuda:1". A value; naming one that is not there is no error until it is
-/// used.
+/// A device's name: "cpu", "cuda:0", "cuda:1". A value; a device that does not exist is an error only when it
+/// is used.
 class Device {
  public:
   constexpr Device() = default;  // the CPU
@@ -20,7 +20,7 @@ class Device {
   /// Reads "cpu", "cuda" or "cuda:N". @throws InvalidArgument for anything else, naming it.
   static Device parse(std::string_view text);
   /// Reads devices separated by commas: "cuda:0,cuda:1". @throws InvalidArgument for anything else, an empty
-  /// list or a device that is named twice, naming it.
+  /// list or a repeated device, naming it.
   static std::vector<Device> parseList(std::string_view text);
 
   constexpr DeviceKind kind() const { return kind_; }
@@ -36,41 +36,40 @@ class Device {
   int index_ = 0;
 };
 
-/// Whether this build has the CUDA backend at all.
+/// Whether this build has the CUDA backend.
 bool cudaBuilt();
 
-/// The devices of this machine that this build can use: the CPU, then the GPUs by index. Without a driver,
-/// only the CPU; that is no error.
+/// The devices that this build can use on this machine: the CPU, then the GPUs by index. Without a driver
+/// only the CPU, without an error.
 std::vector<Device> availableDevices();
 
-/// Why `availableDevices` has no GPU, as in "this build has no CUDA (MUSTER_CUDA is OFF)"; "" where it has
-/// one.
+/// Why `availableDevices` has no GPU, as "this build has no CUDA (MUSTER_CUDA is OFF)"; "" if it has one.
 std::string whyNoCuda();
 
-/// The first GPU, or the CPU where there is none.
+/// The first GPU, or the CPU if there is none.
 Device defaultDevice();
 
-/// What a report says of a device.
+/// Properties of a device, for reports.
 struct DeviceProperties {
-  std::string name;             ///< as the maker calls it; "cpu" for the CPU
+  std::string name;             ///< by its maker; "cpu" for the CPU
   std::size_t memoryBytes = 0;  ///< of a GPU; 0 for the CPU
   int multiprocessors = 0;      ///< of a GPU; 0 for the CPU
   int major = 0, minor = 0;     ///< a GPU's compute capability
   bool tensorFloat32 = false;   ///< has tensor cores for TF32, from compute capability 8.0 on
   int driver = 0, runtime = 0;  ///< CUDA versions, as 13000 for 13.0
 };
-/// @throws DeviceUnavailable naming the device where it is not to be had here.
+/// @throws DeviceUnavailable naming the device if it is not available here.
 DeviceProperties propertiesOf(Device device);
 
-/// Bytes that are free on a GPU now, whoever uses the others; 0 for the CPU.
-/// @throws DeviceUnavailable naming the device where it is not to be had here, DeviceFailure.
+/// Free bytes of a GPU, after all programs' use; 0 for the CPU.
+/// @throws DeviceUnavailable naming the device if it is not available here, DeviceFailure.
 std::size_t freeMemoryOf(Device device);
 
-/// The CPU cores this process may use, by number, from its affinity mask.
+/// The numbers of the CPU cores in the process's affinity mask.
 std::vector<int> availableCores();
 
-/// How many cores' worth of time this process gets: the affinity mask's size, or the cgroup's quota where
-/// that is less; at least 1.
+/// CPU time of this process in cores: the size of the affinity mask, or the cgroup's quota if that is less;
+/// at least 1.
 int availableParallelism();
 
 }  // namespace muster

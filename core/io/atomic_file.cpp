@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-constexpr mode_t kModeOfNewFiles = 0666;  // the process's umask takes its part
+constexpr mode_t kModeOfNewFiles = 0666;  // restricted by the process's umask
 constexpr int kNamesToTry = 1000;
 
 std::filesystem::path followLinks(const std::filesystem::path& path) {
@@ -27,7 +27,7 @@ std::filesystem::path directoryOf(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
-/// Makes the new name itself last through a power cut. Some file systems cannot (EINVAL) and need not.
+/// Makes the new name survive a power cut. Some file systems cannot do this (EINVAL) and need not.
 int syncDirectory(const std::filesystem::path& directory) {
   const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return errno;
@@ -47,7 +47,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), tar
   if (exists && ::faccessat(AT_FDCWD, target_.c_str(), W_OK, AT_EACCESS) != 0)
     fail("cannot be written", errno);
   openTemporary();
-  // A replaced file keeps its permissions where the file system lets it.
+  // A replaced file keeps its permissions if the file system allows it.
   if (exists) ::fchmod(descriptor_, existing.st_mode & 07777);
 }
 

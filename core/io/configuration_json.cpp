@@ -11,7 +11,7 @@ constexpr std::string_view kChainFormat = "muster.MultiLayerConfiguration";
 constexpr std::string_view kGraphFormat = "muster.ComputationGraphConfiguration";
 constexpr std::int64_t kVersion = 1;
 
-/// How a network is trained, in the order of the file.
+/// A network's training options, in the order of the file.
 template <typename Configuration>
 void visitTraining(Configuration& configuration, Fields& f) {
   f.field("seed", configuration.seed);
@@ -41,7 +41,7 @@ void readHead(std::string_view expected, JsonReader& reader) {
 }  // namespace
 
 void detail::writeLayer(const Layer& layer, JsonWriter& writer) {
-  const auto module = layer.module().clone();  // a visit takes its fields by reference
+  const auto module = layer.module().clone();  // a visit takes its fields by mutable reference
   writer.put("type", module->type());
   module->fields(writer);
   if (layer.settings().learningRate != 1) writer.put("learningRate", layer.settings().learningRate);

@@ -17,7 +17,7 @@
 namespace muster {
 namespace {
 
-/// In Graphviz's quotes.
+/// Quoted for Graphviz.
 std::string inQuotes(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -27,7 +27,7 @@ std::string inQuotes(std::string_view text) {
   return result + "\"";
 }
 
-/// Lines of a label: quoted, one below the other.
+/// The lines of a label, quoted.
 std::string label(std::initializer_list<std::string> lines) {
   std::string text;
   for (const auto& line : lines) {
@@ -38,7 +38,7 @@ std::string label(std::initializer_list<std::string> lines) {
   return "\"" + text + "\"";
 }
 
-/// Output shapes of vertices by name; empty where an input's shape is still open.
+/// Output shapes of vertices by name; empty while an input's shape is open.
 class Shapes {
  public:
   explicit Shapes(const ComputationGraphConfiguration& configuration) : network_(configuration) {

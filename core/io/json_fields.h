@@ -13,9 +13,8 @@
 namespace muster {
 
 /// Collects visited fields into a JSON object, in the order of the visit.
-///
-/// Beside the fields of options it takes plain values with `put`, for files of results. Doubles are written
-/// so that they read back exactly; NaN and infinity, which JSON cannot say, as null.
+/// Besides visited options it takes plain values with `put`, for result files. Doubles are written exactly;
+/// NaN and infinity, which JSON lacks, as null.
 class JsonWriter final : public Fields {
  public:
   JsonWriter();
@@ -42,7 +41,7 @@ class JsonWriter final : public Fields {
   void put(std::string_view name, const char* value) { put(name, std::string_view(value)); }
   void put(std::string_view name, std::span<const double> values);
   void put(std::string_view name, std::span<const std::string> values);
-  /// A field that is a JSON text itself, as `MultiLayerConfiguration::toJson()` gives.
+  /// A field whose value is JSON text, as from `MultiLayerConfiguration::toJson()`.
   /// @throws InvalidArgument if it is not valid JSON.
   void putJson(std::string_view name, std::string_view json);
   /// A field that is an object, filled by `inside`.
@@ -51,9 +50,9 @@ class JsonWriter final : public Fields {
   void list(std::string_view name, std::size_t count,
             const std::function<void(std::size_t, JsonWriter&)>& element);
 
-  /// The object so far as text, laid out for people; ends with a newline.
+  /// The object so far as formatted text; ends with a newline.
   std::string text() const;
-  /// The same on one line, without a newline.
+  /// As above, on one line without a newline.
   std::string line() const;
 
  private:
@@ -61,9 +60,9 @@ class JsonWriter final : public Fields {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Fills visited fields from a JSON object. A field that the text does not have keeps its value; one of the
-/// wrong type is refused, and so is, when the visit is finished, one that nobody asked for. Every error is
-/// an InvalidArgument that begins with the path of the field, as in `layers[2].kernel`.
+/// Fills visited fields from a JSON object. A field that the text lacks keeps its value; a value of the wrong
+/// type is refused, and at the end of the visit a field that was not visited. Every error is an
+/// InvalidArgument that begins with the path of the field, as in `layers[2].kernel`.
 class JsonReader final : public Fields {
  public:
   /// @throws InvalidArgument if `text` is not valid JSON (naming line and column) or not an object.
@@ -90,7 +89,7 @@ class JsonReader final : public Fields {
 
   /// @throws InvalidArgument if there is no field of this name.
   void requireField(std::string_view name) const;
-  /// Ends the visit. @throws InvalidArgument naming a field that nobody asked for, and those that exist.
+  /// Ends the visit. @throws InvalidArgument naming a field that was not visited, and those that exist.
   void finish() const;
 
  private:

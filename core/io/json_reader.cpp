@@ -20,7 +20,7 @@ class LocatedError : public InvalidArgument {
   using InvalidArgument::InvalidArgument;
 };
 
-/// Runs `visit`, and puts the path before the errors of those who do not know it.
+/// Runs `visit`, and adds the path to errors that do not have it.
 template <typename Visit>
 void locate(const std::string& path, const Visit& visit) {
   try {
@@ -34,7 +34,7 @@ void locate(const std::string& path, const Visit& visit) {
 
 std::optional<std::int64_t> wholeNumber(const json::value& value) {
   if (value.is_int64()) return value.get_int64();
-  return std::nullopt;  // the parser gives uint64 only beyond the range of int64
+  return std::nullopt;  // the parser uses uint64 only beyond the range of int64
 }
 
 std::optional<std::uint64_t> wholeNumberFromZero(const json::value& value) {

@@ -17,7 +17,7 @@ constexpr const char* kFormat = "format";
 constexpr const char* kConfiguration = "configuration";
 constexpr const char* kVersion = "muster.version";
 
-/// What one segment of a model's state is called in a file.
+/// The name in a file of a segment of a model's state.
 std::string fileName(const StateBlock& block, const Segment& segment) {
   switch (block.kind) {
     case BlockKind::UpdaterState:
@@ -29,10 +29,10 @@ std::string fileName(const StateBlock& block, const Segment& segment) {
   }
 }
 
-/// What a wrapper's strategy keeps; no layer's tensor is called so.
+/// State of a wrapper's strategy; no layer's tensor has such a name.
 constexpr std::string_view kStrategy = "updater.strategy.";
 
-/// Calls `visit(name, values)` for each tensor of a network that belongs into a file.
+/// Calls `visit(name, values)` for each tensor of a network that is stored in a file.
 template <typename Visit>
 void visitState(Network& network, const Visit& visit) {
   for (StateBlock* block : network.state()) {
@@ -42,7 +42,7 @@ void visitState(Network& network, const Visit& visit) {
   }
 }
 
-/// The network that a file describes, not yet initialised.
+/// The network described by a file, not yet initialised.
 std::unique_ptr<Network> networkIn(const Safetensors& file, const std::filesystem::path& path) {
   const auto found = file.metadata.find(kConfiguration);
   if (found == file.metadata.end())
@@ -54,7 +54,7 @@ std::unique_ptr<Network> networkIn(const Safetensors& file, const std::filesyste
   }
 }
 
-/// The file must hold exactly the network's tensors, by name, shape and type.
+/// The file must have exactly the network's tensors, by name, shape and type.
 void requireSameTensors(Network& network, const Safetensors& file, const std::filesystem::path& path) {
   std::set<std::string, std::less<>> expected;
   visitState(network, [&](const std::string& name, const Tensor& mine) {
@@ -85,7 +85,7 @@ void fill(Network& network, const Safetensors& file, const std::filesystem::path
       network.strategyState().push_back({name.substr(kStrategy.size()), values});
 }
 
-/// Layers that compute something else may still have the same tensors: their options must be the same too.
+/// Different layers may have equal tensors, so their options must be equal too.
 void requireSameParts(const Network& mine, const Network& theirs, const std::filesystem::path& path) {
   const auto [myInputs, here] = detail::partsOf(mine);
   const auto [theirInputs, there] = detail::partsOf(theirs);
@@ -169,7 +169,7 @@ void loadState(Network& network, const std::filesystem::path& path) {
   const Safetensors file = readSafetensors(path);
   const auto saved = networkIn(file, path);
   requireSameParts(network, *saved, path);
-  Batch example;  // of the shapes that the saved network was made for, as they may still be open here
+  Batch example;  // of the saved network's shapes, which may be open here
   for (const auto& [name, shape] : detail::partsOf(*saved).inputs)
     Batch::ensure(example.features, name, shape.prepend(1));
   network.prepare(example);

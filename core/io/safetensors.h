@@ -32,10 +32,10 @@ struct Safetensors {
 /// @throws FileError naming the path and what is wrong.
 Safetensors readSafetensors(const std::filesystem::path& path);
 
-/// Writes a file, whole or not at all (see AtomicFile). Tensors with larger elements come first, otherwise
-/// in the given order, so that each is aligned to its element size.
-/// @throws InvalidArgument for two tensors of one name, one named `__metadata__`, or one that is undefined,
-///         not RowMajor or not on the CPU; FileError where the file cannot be written.
+/// Writes a file, completely or not at all (see AtomicFile). Tensors with larger elements come first,
+/// otherwise in the given order, so that each is aligned to its element size.
+/// @throws InvalidArgument for a repeated tensor name, the name `__metadata__`, or a tensor that is
+///         undefined, not RowMajor or not on the CPU; FileError if the file cannot be written.
 void writeSafetensors(const std::filesystem::path& path, const Safetensors& contents);
 
 }  // namespace muster

@@ -23,7 +23,7 @@ void requireWritable(const std::vector<Safetensors::Entry>& entries) {
   }
 }
 
-/// The header's length and the header, filled up with spaces to a multiple of 8 bytes.
+/// The header's length and the header, padded with spaces to a multiple of 8 bytes.
 std::string makeHeader(const std::vector<const Safetensors::Entry*>& entries,
                        const std::map<std::string, std::string>& metadata) {
   json::object header;

@@ -15,7 +15,7 @@ struct GraphInput {
   Shape shape = {};  ///< of one example; empty: taken from the first batch
 };
 
-/// A layer or vertex of a graph, and what it reads: inputs of the graph and other vertices, by name.
+/// A layer or vertex of a graph, and the names of its inputs: inputs of the graph or other vertices.
 struct GraphVertex {
   std::string name;
   Layer layer;
@@ -24,10 +24,10 @@ struct GraphVertex {
 
 struct GraphOutput {
   std::string name;   ///< of a vertex
-  double weight = 1;  ///< of its loss in the network's; finite, at least 0
+  double weight = 1;  ///< of its loss in the network's loss; finite, at least 0
 };
 
-/// A graph of layers and how it is trained. Vertices may stand in any order. Names are UTF-8 without control
+/// A graph of layers and its training options. Vertices may be in any order. Names are UTF-8 without control
 /// characters.
 ///
 /// ```cpp
@@ -43,12 +43,12 @@ struct ComputationGraphConfiguration {
   std::uint64_t seed = 0;
   Updater updater = {};
   double l1 = 0, l2 = 0, weightDecay = 0;  ///< see TrainingOptions
-  double clipNorm = 0, clipValue = 0;      ///< likewise
+  double clipNorm = 0, clipValue = 0;      ///< see TrainingOptions
   std::vector<GraphInput> inputs = {};
   std::vector<GraphVertex> vertices = {};
   std::vector<GraphOutput> outputs = {};
 
-  /// Appends a vertex. @return its name, for those that read it.
+  /// Appends a vertex. @return its name, for use as an input.
   std::string add(std::string name, Layer layer, std::vector<std::string> reads);
   void addOutput(std::string name, double weight = 1);
 
@@ -56,30 +56,30 @@ struct ComputationGraphConfiguration {
   std::string toJson() const;
   /// @throws InvalidArgument naming the field that is unknown, missing or of the wrong type.
   static ComputationGraphConfiguration fromJson(std::string_view json);
-  /// The graph in Graphviz's language: vertices with their types and, where the inputs have shapes, output
-  /// shapes. @throws InvalidArgument for a graph that cannot be.
+  /// The graph in Graphviz's language: vertices with their types and, if the inputs have shapes, output
+  /// shapes. @throws InvalidArgument for an invalid graph.
   std::string toDot() const;
 };
 
-/// A network that is a graph without cycles: named inputs, several outputs, each with its own loss.
+/// A network that is an acyclic graph: named inputs, several outputs, each with its own loss.
 ///
-/// Outputs that are to be trained are Output layers; a batch names labels and masks as the outputs are
-/// called. The score is the sum of their losses times their weights. Workers weigh their batches by the
-/// largest of the outputs' normalisers (examples, or unmasked steps): several workers equal one on the joined
-/// batches only where the outputs' normalisers stand in one proportion in every batch.
+/// Outputs with a loss are Output layers; labels and masks of a batch have the outputs' names. The score is
+/// the weighted sum of their losses. A worker's batch is weighted by the largest of the outputs' normalisers
+/// (examples, or unmasked steps): several workers equal one on the joined batches only if the normalisers
+/// have one proportion in every batch.
 class ComputationGraph final : public Network {
  public:
-  /// @throws InvalidArgument naming the vertex or option that cannot be: a name that is used twice, a vertex
-  ///         that reads what is not there, a cycle, one that leads to no output, an Output that is no
-  ///         output of the graph, an input that nobody reads, shapes that do not meet.
+  /// @throws InvalidArgument naming the vertex or option: a repeated name, an unknown input, a cycle, a
+  ///         vertex that no output needs, an Output that is no output of the graph, an unused input, shapes
+  ///         that do not match.
   explicit ComputationGraph(ComputationGraphConfiguration configuration);
-  /// As above, computing on `context`, which outlives it.
+  /// As above, computing on `context`, which must outlive it.
   ComputationGraph(ComputationGraphConfiguration configuration, Context& context);
 
   const ComputationGraphConfiguration& configuration() const { return configuration_; }
   /// A copy with the same state. @throws InvalidArgument before `init()`.
   std::unique_ptr<ComputationGraph> clone();
-  /// @throws FileError naming what is wrong with the file.
+  /// @throws FileError naming the fault of the file.
   static std::unique_ptr<ComputationGraph> load(const std::filesystem::path& path);
   std::string toJson() const override { return configuration_.toJson(); }
 
@@ -95,9 +95,9 @@ class ComputationGraph final : public Network {
   ComputationGraphConfiguration configuration_;
 };
 
-/// Draws a graph into an SVG file, by Graphviz's program `dot`.
-/// @throws FileError where the file cannot be written, InvalidArgument where there is no `dot` or as `toDot`,
-///         Error where `dot` cannot be started or fails.
+/// Draws a graph into an SVG file with Graphviz's program `dot`.
+/// @throws FileError if the file cannot be written, InvalidArgument if there is no `dot` or as `toDot`, Error
+///         if `dot` cannot be started or fails.
 void drawSvg(const ComputationGraphConfiguration& configuration, const std::filesystem::path& path);
 
 }  // namespace muster

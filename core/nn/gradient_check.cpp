@@ -11,11 +11,12 @@ namespace muster {
 
 namespace {
 
-/// Of the loss on both sides of a point, by the steps that were really taken after rounding.
+/// Slopes of the loss on both sides of a point, for the steps really taken after rounding.
 struct Slopes {
   double left, right;
   double mean() const { return (left + right) / 2; }
-  /// Whether the loss has a corner here: the two sides differ, or the mean is not that of a wider step.
+  /// Whether the loss has a kink here: the two slopes differ, or their mean differs from that of a wider
+  /// step.
   bool kink(double wider, double tolerance) const {
     return std::abs(left - right) > tolerance || std::abs(mean() - wider) > tolerance;
   }
@@ -28,13 +29,13 @@ GradientCheckResult checkAs(Model& model, const Batch& batch, const GradientChec
   const auto& gradients = model.block(BlockKind::Gradients);
   model.gradient(batch);
   model.context().synchronize();
-  // Each loss below overwrites the block.
+  // Each evaluation of the loss below overwrites the block.
   const Tensor analytic = copyTo(gradients.values, Device::cpu());
   const Tensor values = copyTo(parameters.values, Device::cpu());
   GradientCheckResult result;
   result.excess = -1;
   for (const auto& segment : parameters.segments->segments) {
-    if (segment.frozen) continue;  // nobody reads its gradient, so it need not be there
+    if (segment.frozen) continue;  // its gradient is not read and may be missing
     const std::int64_t size = segment.shape.elements();
     const RandomStream random(options.seed, "gradient check " + segment.name);
     const bool all = size <= options.perSegment;
@@ -49,7 +50,7 @@ GradientCheckResult checkAs(Model& model, const Batch& batch, const GradientChec
       const auto slopes = [&](double epsilon) {
         const auto lossAt = [&](double offset) {
           value = static_cast<T>(before + offset);
-          model.context().synchronize();  // what runs behind the loss still reads it
+          model.context().synchronize();  // work after the loss still reads the element
           copy(ours, theirs);
           return model.gradient(batch).wait().score;
         };
@@ -66,7 +67,7 @@ GradientCheckResult checkAs(Model& model, const Batch& batch, const GradientChec
       ++result.checked;
       if (excess > 1 && slopes(options.epsilon / 4).kink(numeric, tolerated / 2)) {
         ++result.kinks;
-      } else if (!(excess <= result.excess)) {  // NaN is the worst
+      } else if (!(excess <= result.excess)) {  // also true for NaN
         result.segment = segment.name;
         result.index = index;
         result.analytic = exact;

@@ -21,7 +21,7 @@ double sigmaOf(const Init& init, std::int64_t fanIn, std::int64_t fanOut) {
   }
 }
 
-/// The largest float32 below a bound, or 0: rounding must not bring the open end of an interval in.
+/// The largest float32 below a bound, or 0: rounding must not reach the open end of an interval.
 float largestBelow(double bound) {
   const auto rounded = static_cast<float>(bound);
   return rounded < bound ? rounded : std::nextafter(rounded, 0.0f);

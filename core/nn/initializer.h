@@ -23,7 +23,7 @@ struct EnumNames<InitKind> {
   }};
 };
 
-/// How weights start. A value: `Init::xavier()`, `Init::normal(0.01)`.
+/// The initial values of weights. A value: `Init::xavier()`, `Init::normal(0.01)`.
 struct Init {
   InitKind kind = InitKind::Xavier;
   /// Sigma of Normal, half the width of Uniform, the value of Constant; unused by the others.
@@ -38,7 +38,7 @@ struct Init {
   /// Uniform in [-bound, bound).
   static Init uniform(double bound) { return {InitKind::Uniform, bound}; }
   static Init zero() { return {InitKind::Zero, 0}; }
-  /// This value everywhere; any finite one.
+  /// Every weight gets this finite value.
   static Init constant(double value) { return {InitKind::Constant, value}; }
 
   /// Visits the initialiser as one field called `name`.

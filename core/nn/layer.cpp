@@ -12,13 +12,13 @@
 namespace muster {
 namespace {
 
-/// Takes the types from a list of them.
+/// Registers all types of a list.
 template <typename... T>
 void addAll(Registry<Module>& registry, std::type_identity<std::tuple<T...>>) {
   (registry.add(T::kType, [] { return std::make_unique<detail::ModuleOf<T>>(); }), ...);
 }
 
-/// Refuses the names that files use for a layer's settings and place.
+/// Refuses field names that files use for a layer's settings and inputs.
 class FieldNames final : public Fields {
  public:
   explicit FieldNames(std::string_view type) : type_(type) {}

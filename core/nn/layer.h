@@ -11,16 +11,16 @@
 namespace muster {
 
 namespace detail {
-/// @throws InvalidArgument for a field whose name files use for something else beside a layer's own.
+/// @throws InvalidArgument for a field whose name has another meaning in files.
 void requireFieldNames(Module& module);
 }  // namespace detail
 
-/// What a network does with a layer, whatever the layer is.
+/// A network's settings of a layer, the same for all types.
 struct LayerSettings {
-  double learningRate = 1;  ///< the network's times this; at least 0
-  /// Its parameters are never updated, and its statistics stay as they are: it runs as in evaluation.
+  double learningRate = 1;  ///< factor of the network's learning rate; at least 0
+  /// Parameters are never updated, statistics do not change: it runs as in evaluation.
   bool frozen = false;
-  /// Where it computes; nothing: where the network does.
+  /// The layer's device; empty: the network's.
   std::optional<Device> device = {};
 };
 
@@ -43,14 +43,13 @@ class Layer {
   /// negative or not finite.
   Layer learningRate(double scale) const;
 
-  /// The same layer on a device of its own; see `OnDevice`.
+  /// The same layer on another device; see `OnDevice`.
   Layer on(Device device) const;
 
-  /// The layers that files can name. A layer of one's own that is saved and loaded adds itself here.
+  /// The layers that files can name. Register your own layer to load it from files.
   static Registry<Module>& registry();
-  /// A second time changes nothing. @throws InvalidArgument where another layer has this `kType`, and for a
-  /// field called type, learningRate, frozen, device, vertex or inputs: in files these stand beside a layer's
-  /// own.
+  /// A second call does nothing. @throws InvalidArgument if another layer has this `kType`, or for a field
+  /// called type, learningRate, frozen, device, vertex or inputs, which have another meaning in files.
   template <typename T>
   requires LayerOptions<T> || VertexOptions<T>
   static void registerType() {
@@ -64,12 +63,11 @@ class Layer {
   LayerSettings settings_;
 };
 
-/// A layer on a device of its own, in a network on another: `OnDevice(Dense{.units = 4096},
-/// Device::cuda(1))`. Activations move there in the forward pass, gradients come back in the backward pass.
-/// The parameters stay in the network's blocks, on the network's device, where they are updated and merged,
-/// and are fetched in every step. It is for layers whose activations do not fit beside the others; the step
-/// waits for the copies. A device that this build or machine does not have is refused (DeviceUnavailable)
-/// with the first batch.
+/// A layer on another device than its network: `OnDevice(Dense{.units = 4096}, Device::cuda(1))`. Activations
+/// are copied there in the forward pass, gradients are copied back in the backward pass. The parameters stay
+/// in the network's blocks, where they are updated and merged, and are copied in every step. For layers whose
+/// activations do not fit on the network's device; the step waits for the copies. A device that is not
+/// available is refused (DeviceUnavailable) with the first batch.
 inline Layer OnDevice(const Layer& layer, Device device) {
   return layer.on(device);
 }

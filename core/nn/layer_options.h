@@ -11,7 +11,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/nn/module.h"
 
-// How a struct of options becomes a Module: by satisfying one of two concepts.
+// How a struct of options becomes a Module: it satisfies one of two concepts.
 
 namespace muster {
 
@@ -28,9 +28,8 @@ concept ModuleOptions = requires(const T& options, T& mutableOptions, const Modu
 }  // namespace detail
 
 /// An option struct that is a layer: one input, one output. It may also have `parameters(input)`,
-/// `statistics(input)`, `lossHead()`, `static constexpr bool kFlatInput` (it takes rows; see Module) or
-/// `bool flatInput()` where that depends on its options, and `static constexpr bool kIndexInput` (it takes
-/// indices).
+/// `statistics(input)`, `lossHead()`, `static constexpr bool kFlatInput` (it takes rows; see Module) or `bool
+/// flatInput()` if that depends on its options, and `static constexpr bool kIndexInput` (it takes indices).
 template <typename T>
 concept LayerOptions = detail::ModuleOptions<T> && requires(const T& layer, const Shape& s) {
   { layer.outputShape(s) } -> std::same_as<Shape>;

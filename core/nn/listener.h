@@ -16,7 +16,7 @@ class DataSetIterator;
 class Evaluation;
 class Model;
 
-/// Where a worker's time went since `fit()` began, and what it did in it.
+/// A worker's time since `fit()` began, and its work.
 struct WorkerTimes {
   int worker = 0;
   Device device = {};
@@ -24,25 +24,24 @@ struct WorkerTimes {
   std::int64_t examples = 0;
   std::chrono::nanoseconds computing{0};
   std::chrono::nanoseconds waitingForData{0};
-  std::chrono::nanoseconds waitingForWorkers{0};  ///< at meetings, for others
+  std::chrono::nanoseconds waitingForWorkers{0};  ///< at merges, for other workers
   std::chrono::nanoseconds merging{0};
 };
 
-/// Who trains: a Model by itself, or a ParallelWrapper.
+/// What trains: a Model by itself, or a ParallelWrapper.
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  /// The user's model. From a merged listener's event it holds the merged state; elsewhere that of the last
-  /// merge that somebody asked for.
+  /// The user's model. In a merged listener's call it holds the merged state; elsewhere that of the last
+  /// merge for which a listener asked.
   virtual Model& model() = 0;
   virtual int workers() const = 0;
-  /// Evaluates `model()`, as it is now, on a data set that the training does not read at the same time; a
-  /// ParallelWrapper does so with all its workers. For listeners, in the calls that come on the thread that
-  /// called `fit()`. @throws as ParallelWrapper::evaluate, or as core/eval's `evaluate` where a Model trains
-  /// by itself. Source: core/eval.
+  /// Evaluates `model()` on a data set that the training does not read at the same time; a ParallelWrapper
+  /// uses all its workers. For listeners, in calls on the thread that called `fit()`. @throws as
+  /// ParallelWrapper::evaluate, or as core/eval's `evaluate` if a Model trains by itself. Source: core/eval.
   virtual Evaluation evaluate(DataSetIterator& data);
-  /// Ends `fit()` soon: each worker finishes its step, what was trained is merged. Thread-safe, and safe to
-  /// call from listeners.
+  /// Ends `fit()` soon: each worker finishes its step, and the steps are merged. Thread-safe; listeners may
+  /// call it.
   virtual void stopFit() = 0;
   /// Time and work of each worker since `fit()` began, [worker].
   virtual std::vector<WorkerTimes> workerTimes() const = 0;
@@ -51,12 +50,12 @@ class Trainer {
 /// `fit()` begins.
 struct FitEvent {
   Trainer& trainer;
-  std::int64_t firstEpoch = 0;                       ///< epochs the model had finished before
+  std::int64_t firstEpoch = 0;                       ///< epochs that the model finished before
   std::int64_t epochs = 1;                           ///< that this call trains
-  std::optional<std::int64_t> batchesPerEpoch = {};  ///< where the iterator knows
+  std::optional<std::int64_t> batchesPerEpoch = {};  ///< if the iterator knows it
 };
 
-/// An epoch begins or has ended (and has been merged).
+/// An epoch begins, or has ended and has been merged.
 struct EpochEvent {
   Trainer& trainer;
   std::int64_t epoch = 0;      ///< from 0 over the model's life
@@ -74,32 +73,31 @@ struct IterationEvent {
   double score = 0;
 };
 
-/// What a merge was about.
+/// What a merge combined.
 enum class MergeKind {
-  State,           ///< all state of the replicas
-  Gradients,       ///< their gradients, by which all were updated
-  Updates,         ///< encoded updates of the parameters
-  Resynchronisation  ///< encoded updates, then everything that had not been sent, and the other state
+  State,             ///< all state of the replicas
+  Gradients,         ///< their gradients; all replicas were updated by the mean
+  Updates,           ///< encoded updates of the parameters
+  Resynchronisation  ///< encoded updates, then all remainders, and the other state
 };
 
-/// The replicas have been merged, or their gradients and all updated by these.
+/// The replicas have been merged, or all have been updated by the merged gradients.
 struct MergeEvent {
   Trainer& trainer;
   MergeKind kind = MergeKind::State;
   std::int64_t epoch = 0;
   std::int64_t iteration = 0;       ///< iterations finished
-  std::int64_t batchesInEpoch = 0;  ///< finished, by all workers together
-  /// Trained since the last merge, by all workers; none where shared gradients resynchronise at an epoch's
-  /// end.
+  std::int64_t batchesInEpoch = 0;  ///< finished by all workers together
+  /// Trained by all workers since the last merge; 0 if shared gradients resynchronise at an epoch's end.
   std::int64_t examples = 0;
   double score = 0;  ///< mean over those examples
   std::chrono::nanoseconds mergeTime{0};
-  /// That one worker would have to send to the others for it: the bytes of what was merged (encoded, with
-  /// shared gradients), on average over those that contributed; 0 with one worker.
+  /// Bytes that a worker would send to the others: the merged state (encoded, with shared gradients), on
+  /// average over the contributing workers; 0 with one worker.
   std::int64_t bytes = 0;
-  /// How far the replicas were from their mean before: sqrt(sum_w p_w |x_w - m|^2) / |m| over the parameters,
-  /// p_w each one's share; 0 unless `measureDivergence(true)`. With shared gradients the drift: what was
-  /// withheld, relative to the parameters, at a resynchronisation.
+  /// Distance of the replicas from their mean before the merge: sqrt(sum_w p_w |x_w - m|^2) / |m| over the
+  /// parameters, p_w each worker's share; 0 unless `measureDivergence(true)`. With shared gradients, at a
+  /// resynchronisation: the withheld updates relative to the parameters.
   double divergence = 0;
 };
 
@@ -107,13 +105,13 @@ struct MergeEvent {
 /// that called `fit()`, while no worker runs.
 enum class ListenerScope { Worker, Merged };
 
-/// Follows a training. Its calls come one at a time, whatever their thread, so a listener needs no locks. An
+/// Follows a training. Its calls come one at a time, whatever the thread, so a listener needs no locks. An
 /// exception from it ends `fit()`; a ParallelWrapper throws it as a TrainingError.
 ///
-/// `onFitStart`, `onEpochStart`, `onEpochEnd` and `onFitEnd` come once each, for either scope, on the thread
-/// that called `fit()`; `onFitEnd` also after a failure, once all workers have stopped. `onIteration` comes
-/// for Worker scope after each step, `onMerge` for Merged scope after each merge. A Model training by itself
-/// is one worker that merges after each step.
+/// `onFitStart`, `onEpochStart`, `onEpochEnd` and `onFitEnd` are called once each, for either scope, on the
+/// thread that called `fit()`; `onFitEnd` also after a failure, when all workers have stopped. `onIteration`
+/// is called for Worker scope after each step, `onMerge` for Merged scope after each merge. A Model that
+/// trains by itself is one worker that merges after each step.
 class Listener {
  public:
   virtual ~Listener() = default;

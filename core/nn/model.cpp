@@ -7,7 +7,7 @@ namespace {
 
 StateBlock makeCounters() {
   auto table = std::make_shared<SegmentTable>();
-  // Two scalars side by side: int64 needs no alignment of its own here.
+  // Two adjacent scalars: int64 needs no further alignment.
   table->segments = {{.name = "iteration", .shape = {}, .offset = 0, .regularised = false},
                      {.name = "epoch", .shape = {}, .offset = 1, .regularised = false}};
   table->elements = 2;
@@ -50,7 +50,7 @@ std::span<StateBlock> Model::updaterState() {
 
 StepTicket Model::step(const Batch& batch) {
   StepScore score = gradient(batch).wait();
-  // A bad loss must not reach the parameters: the caller decides what happens to them.
+  // A bad loss must not reach the parameters; the caller decides what to do.
   requireFinite(score);
   score.score += update(batch.stamp);
   return StepTicket(score);
@@ -115,7 +115,8 @@ void Model::copyStateFrom(Model& other, bool withUpdaterState) {
   lastScore_ = other.lastScore_;
   if (!withUpdaterState) return;
   strategyState_.clear();
-  for (const auto& [name, values] : other.strategyState_) strategyState_.push_back({name, cloneTensor(values)});
+  for (const auto& [name, values] : other.strategyState_)
+    strategyState_.push_back({name, cloneTensor(values)});
 }
 
 std::int64_t Model::iteration() const {

@@ -9,7 +9,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What `call` returns. Names the batch where a score is not finite.
+/// Returns what `call` returns; the error for a non-finite score names the batch.
 template <typename Call>
 auto named(const BatchStamp& stamp, Call call) {
   try {
@@ -34,14 +34,14 @@ class Fit final : public Trainer {
 
   void run(std::int64_t epochs) {
     const FitEvent start{*this, model_.epoch(), epochs, data_.batchesPerEpoch()};
-    std::exception_ptr failure;  // the first one
+    std::exception_ptr failure;  // the first failure
     try {
       tell([&](Listener& l) { l.onFitStart(start); });
       for (std::int64_t e = 0; e < epochs && !stop_; ++e) runEpoch(model_.epoch());
     } catch (...) {
       failure = std::current_exception();
     }
-    for (const auto& listener : listeners_) try {  // each hears of the end, whatever the others do
+    for (const auto& listener : listeners_) try {  // all are notified, whatever the others throw
         listener->onFitEnd(*this);
       } catch (...) {
         if (!failure) failure = std::current_exception();
@@ -71,13 +71,13 @@ class Fit final : public Trainer {
       model_.setCounters(stamp.iteration, epoch);
       if (before) finish(*before);
       before = now;
-      // Listeners see the model as the step left it.
+      // Listeners see the model after this step.
       if (listeners_.empty() && !now.ticket.known()) continue;
       finish(now);
       before.reset();
     }
     if (before) finish(*before);
-    // A model that has its parameters is left as it is; one without them would wait for them in vain.
+    // A model without parameters needs a batch; others are left unchanged.
     require(stop_ || prepared_ || !model_.blocks().empty(), "fit: the data set has no batches");
     if (stop_) return;  // an epoch that was cut short is not finished
     model_.setCounters(stamp.iteration, epoch + 1);

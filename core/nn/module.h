@@ -23,38 +23,38 @@ struct ParameterSpec {
   Shape shape;
   Init init = Init::zero();
   std::int64_t fanIn = 1, fanOut = 1;
-  /// Where given, how each of as many equal parts of the first dimension starts, instead of `init`: a bias
-  /// whose gates start differently.
+  /// If given, the initialisers of equal parts of the first dimension, instead of `init`: for a bias whose
+  /// gates start differently.
   std::vector<Init> parts = {};
   // Of parameters; see Segment.
   bool regularised = true;       ///< takes L1, L2 and weight decay
   double learningRateScale = 1;  ///< at least 0
   bool frozen = false;           ///< never updated
   // Of statistics.
-  /// What a merge does with it. Moments come in pairs: a mean, and right behind it (of those merged so) the
-  /// variance, of one shape.
+  /// How a merge treats it. Moments come in pairs of one shape: a mean, and directly after it (among the
+  /// Moments) the variance.
   MergeRule merge = MergeRule::Average;
 };
 
-/// How a network ends: the loss, and the activation that `output()` applies.
+/// The end of a network: the loss, and the activation that `output()` applies.
 struct LossHead {
   Loss loss = Loss::NegativeLogLikelihood;
   Activation activation = Activation::Softmax;
 };
 
-/// A layer's or vertex's description: what it computes, with which parameters. Immutable once it is in a
-/// network; compiled into a program for each batch shape. Shapes here are without the batch, one an input.
+/// The description of a layer or vertex: its computation and parameters. Immutable in a network; compiled
+/// into a program for each batch shape. Shapes are without the batch, one for each input.
 class Module {
  public:
   virtual ~Module() = default;
   virtual std::string_view type() const = 0;
-  /// The name its user gave it, or nothing.
+  /// The name given by the user, or empty.
   virtual std::string_view name() const = 0;
   /// Takes one input, as layers do; vertices take several.
   virtual bool takesOneInput() const = 0;
-  /// Only takes inputs of rank 1; a network puts a Flatten before it.
+  /// Only takes inputs of rank 1; a network inserts a Flatten before it.
   virtual bool wantsFlatInput() const = 0;
-  /// Takes indices (int64) instead of numbers; it can only come first.
+  /// Takes indices (int64) instead of numbers; must come first.
   virtual bool wantsIndexInput() const = 0;
   /// @throws InvalidArgument naming the module's type and the shapes if they do not fit.
   virtual Shape outputShape(std::span<const Shape> inputs) const = 0;

@@ -10,13 +10,13 @@
 
 namespace muster {
 
-/// A chain of layers and how it is trained. A layer's name is UTF-8 without control characters, and is no
-/// other's; without one it is called after its type and number.
+/// A chain of layers and its training options. Layers' names are distinct and UTF-8 without control
+/// characters; a layer without a name is named after its type and number.
 struct MultiLayerConfiguration {
   std::uint64_t seed = 0;
   Updater updater = {};
   double l1 = 0, l2 = 0, weightDecay = 0;  ///< see TrainingOptions
-  double clipNorm = 0, clipValue = 0;      ///< likewise
+  double clipNorm = 0, clipValue = 0;      ///< see TrainingOptions
   Shape inputShape = {};  ///< of one example: [C, H, W], [T, F] or [F]; empty: taken from the first batch
   std::vector<Layer> layers = {};
 
@@ -26,19 +26,19 @@ struct MultiLayerConfiguration {
   static MultiLayerConfiguration fromJson(std::string_view json);
 };
 
-/// A network that is a chain of layers. To be trained by `fit` it ends in an Output; a chain without one has
-/// no loss, and is run by `forward` and `backward` alone (or asked for its `output`).
+/// A network that is a chain of layers. `fit` needs an Output at its end; a chain without one has no loss and
+/// is run by `forward` and `backward`, or by `output`.
 class MultiLayerNetwork final : public Network {
  public:
-  /// @throws InvalidArgument naming the layer or option that cannot be.
+  /// @throws InvalidArgument naming the invalid layer or option.
   explicit MultiLayerNetwork(MultiLayerConfiguration configuration);
-  /// As above, computing on `context`, which outlives it.
+  /// As above, computing on `context`, which must outlive it.
   MultiLayerNetwork(MultiLayerConfiguration configuration, Context& context);
 
   const MultiLayerConfiguration& configuration() const { return configuration_; }
   /// A copy with the same state. @throws InvalidArgument before `init()`.
   std::unique_ptr<MultiLayerNetwork> clone();
-  /// @throws FileError naming what is wrong with the file.
+  /// @throws FileError naming the fault of the file.
   static std::unique_ptr<MultiLayerNetwork> load(const std::filesystem::path& path);
   std::string toJson() const override { return configuration_.toJson(); }
 

@@ -76,7 +76,7 @@ void Network::prepare(const Batch& first) {
   setInputShapes(shapes);
   try {
     init();
-  } catch (...) {  // shapes that do not fit are forgotten: the next batch may bring better ones
+  } catch (...) {  // forget shapes that do not fit: the next batch may have others
     if (!initialized()) setInputShapes(openShapes);
     throw;
   }

@@ -22,40 +22,40 @@ struct NetworkPlan;
 struct NetworkProbe;
 }  // namespace detail
 
-/// What chains and graphs of layers have in common: a network that is described by a configuration.
+/// The common base of chains and graphs of layers: a network described by a configuration.
 ///
-/// Its weights come from the configuration's seed, its activations and programs are planned once for each
-/// batch size, and its state lies in flat blocks. Used by one thread at a time.
+/// Its weights are drawn from the configuration's seed, its activations and programs are planned once for
+/// each batch size, and its state is in flat blocks. One thread at a time.
 ///
-/// A network with one input reads a batch's first features, one with several reads them by the inputs' names.
-/// Likewise the first labels, or those named as the outputs. What a mask is for, `Batch` says.
+/// A network with one input reads a batch's first features; one with several reads features by the inputs'
+/// names. Labels likewise: the first, or those with the outputs' names. `Batch` documents masks.
 class Network : public Model {
  public:
   ~Network() override;
 
-  /// Makes the parameters and draws them from the seed; every input must have a shape. A second call draws
+  /// Creates the parameters and draws them from the seed; every input must have a shape. A second call draws
   /// them again, and zeroes the updater's state and the counters.
   void init();
   bool initialized() const;
 
-  /// A table: layer, type, what it reads unless that is the layer before, output shape, parameters; as long
-  /// as the shape of an input is open, without the last two. Ends with a newline.
+  /// A table: layer, type, inputs unless it is the layer before, output shape, parameters; without the last
+  /// two while the shape of an input is open. Ends with a newline.
   std::string summary() const;
-  /// The layers' names and output shapes, without the batch, in the order in which they run.
+  /// The layers' names and output shapes, without the batch, in execution order.
   /// @throws InvalidArgument while the shape of an input is open.
   std::vector<std::pair<std::string, Shape>> outputShapes() const;
   /// Predictions for features [N, ...] of a network with one input: the activation of the first output, [N,
-  /// classes]; without an output layer what the last one gives.
+  /// classes]; without an output layer, the output of the last layer.
   Tensor output(const Tensor& features);
-  /// The same of all outputs, in their order.
+  /// The predictions of all outputs, in order.
   std::vector<Tensor> outputs(const Batch& batch);
-  /// Runs the network over a whole data set, and counts what its first output predicts against its labels,
-  /// which `outputName()` names. Source: core/eval.
+  /// Runs the network over a data set and counts the predictions of its first output, with the labels that
+  /// `outputName()` names. Source: core/eval.
   Evaluation evaluate(DataSetIterator& data);
   /// Writes configuration and state; atomic. @throws FileError. Source: core/io.
   void save(const std::filesystem::path& path);
   /// Reads any network, a chain or a graph. Source: core/io.
-  /// @throws FileError naming what is wrong with the file.
+  /// @throws FileError naming the fault of the file.
   static std::unique_ptr<Network> load(const std::filesystem::path& path);
   /// The configuration as JSON.
   virtual std::string toJson() const = 0;
@@ -63,44 +63,43 @@ class Network : public Model {
   using Model::forward;
   using Model::score;
 
-  // Model. `gradient` and `score` throw InvalidArgument where no output has a loss.
+  // Model. `gradient` and `score` throw InvalidArgument if no output has a loss.
   std::unique_ptr<Model> replicate(Context& context) const override;
-  /// The loss is the sum of the outputs' losses times their weights. The ticket's weight is the largest of
-  /// the outputs' normalisers. On a GPU it is enqueued, as `step` is.
+  /// The loss is the weighted sum of the outputs' losses. The ticket's weight is the largest of the outputs'
+  /// normalisers. On a GPU it is enqueued, as `step`.
   StepTicket gradient(const Batch& batch) override;
   /// On a GPU the whole step is enqueued: forward, loss, backward and update are recorded once for each form
-  /// of batch (element types, shapes, masks) and launched from then on. Updaters of one's own without
-  /// `settings()` are waited for instead.
+  /// of batch (element types, shapes, masks) and then launched. An updater without `settings()` is waited
+  /// for.
   StepTicket step(const Batch& batch) override;
   std::span<StateBlock> blocks() override;
   void prepare(const Batch& first) override;
   void output(const Batch& batch, Tensor& out) override;
-  /// The first output's, where there are several.
+  /// For several outputs, the first one's.
   std::string_view outputName() const override;
   double score(const Batch& batch) override;
-  /// Of a network with one input and one output. `output` is what the loss reads: logits before Softmax or
-  /// Sigmoid, and without an Output what the last layer gives; float32 [N, ...]. Random streams are as those
-  /// of epoch `pass.call`. The gradient by the input is by the features as the first layer reads them (bytes
-  /// as value/255).
+  /// For a network with one input and one output. `output` is the input of the loss, logits before Softmax or
+  /// Sigmoid; without an Output, the last layer's output; float32 [N, ...]. Random streams are those of epoch
+  /// `pass.call`. The input gradient is by the features as the first layer reads them (bytes as value/255).
   void forward(const Tensor& input, Tensor& output, const ForwardPass& pass) override;
-  /// @throws InvalidArgument unless a `forward` came before whose activations are still there: `gradient`,
+  /// @throws InvalidArgument unless a `forward` came before and its activations still exist: `gradient`,
   ///         `step` or `fit` with as many examples overwrite them, as do batches of eight other sizes.
   void backward(const Tensor& gradOutput, Tensor* gradInput) override;
 
  protected:
-  /// @param context  nullptr: one of its own; see Model.
+  /// @param context  nullptr: its own; see Model.
   Network(const TrainingOptions& options, std::uint64_t seed, Context* context);
 
-  /// As the configuration gives them; shapes may be open.
+  /// As in the configuration; shapes may be open.
   virtual std::vector<detail::NetworkInput> inputs() const = 0;
-  /// Lays the configuration out, whose inputs all have shapes. @throws InvalidArgument.
+  /// Lays out the configuration, whose inputs all have shapes. @throws InvalidArgument.
   virtual detail::NetworkPlan layOut() const = 0;
-  /// What is known of the nodes while shapes are open, in the order in which they run.
+  /// The nodes as far as known while shapes are open, in execution order.
   virtual std::vector<detail::NetworkOutline> outline() const = 0;
   virtual void setInputShapes(std::span<const Shape> shapes) = 0;
   /// Another network of the same configuration, without parameters. @param context  as above.
   virtual std::unique_ptr<Network> make(Context* context) const = 0;
-  /// A copy with the same state on a context of its own, on the CPU. @throws InvalidArgument before `init()`.
+  /// A copy with the same state on its own CPU context. @throws InvalidArgument before `init()`.
   std::unique_ptr<Network> cloneNetwork();
 
  private:

@@ -6,14 +6,13 @@
 namespace muster {
 namespace {
 
-/// What output `index` of a program predicts: of a network that ends in a loss the activation that goes with
-/// it.
+/// The prediction of output `index`: if it has a loss, with the activation that belongs to the loss.
 void predict(const detail::NetworkProgram& program, const std::optional<LossHead>& head, std::size_t index,
              Tensor& out, detail::DeviceCopies& copies, Context& context) {
   const Tensor& predictions = program.output(index);
   out.resize(predictions.shape(), DType::Float32);
   if (!head || head->loss == Loss::MeanSquaredError) return copies.fetch(predictions, out);
-  // Of a sequence every time step is a row.
+  // In a sequence every time step is a row.
   const Shape rows{predictions.elements() / predictions.shape()[-1], predictions.shape()[-1]};
   Tensor& activated = copies.resultFor(out);
   Tensor flat = activated.reshape(rows);

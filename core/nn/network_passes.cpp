@@ -15,7 +15,7 @@ void Network::forward(const Tensor& input, Tensor& output, const ForwardPass& pa
           impl_->plan.inputs.size(), impl_->plan.outputs.size());
   detail::requireInput(impl_->plan, 0, input);
   ContextScope scope(context());
-  // Compiled for training in evaluation, too: a backward pass may follow, which reads the activations.
+  // Also compiled for training in evaluation: a backward pass may follow and reads the activations.
   auto& entry = impl_->programs.get(impl_->plan, input.shape()[0], true, context());
   const StepInfo info{.stamp = {.epoch = pass.call, .firstExample = pass.firstExample},
                       .seed = impl_->seed,
@@ -40,7 +40,7 @@ void Network::backward(const Tensor& gradOutput, Tensor* gradInput) {
   require(gradInput == nullptr || !impl_->plan.inputs.front().indices,
           "network: there is no gradient by {}, which holds indices", impl_->plan.inputs.front().name);
   copy(gradOutput, program->outputGradient(0), context());
-  // The gradient is that of one loss; of parts of an input (DataParallel) all are of the same one.
+  // The gradient belongs to one loss, also if the input is a part of a batch (DataParallel).
   impl_->forwardInfo.lossWeight = 1;
   program->backward(impl_->forwardInfo, gradInput != nullptr);
   if (!gradInput) return context().synchronize();  // the caller may change gradOutput on return

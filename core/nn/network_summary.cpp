@@ -32,7 +32,7 @@ std::string print(const std::vector<Row>& rows, const Row& total) {
   return text + rule + line(total);
 }
 
-/// What a node reads, where that is not simply the node before it.
+/// A node's inputs, unless it only reads the node before.
 std::string inputsOf(const detail::NetworkPlan& plan, std::size_t node) {
   const auto& inputs = plan.nodes[node].inputs;
   if (inputs.size() == 1 && inputs.front() + 1 == plan.inputs.size() + node) return {};

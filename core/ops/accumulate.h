@@ -7,16 +7,15 @@
 
 namespace muster {
 
-/// out = inputs[0] + inputs[1] + ..., element by element: added in float64 in the order of the inputs, then
-/// rounded once to the element type. The order is fixed, so the same inputs give the same bits, whatever the
-/// number of threads. The sum of one input is its copy, bit for bit.
+/// out = inputs[0] + inputs[1] + ..., element by element: added in float64 in the order of the inputs,
+/// rounded once to the element type. So the bits do not depend on the number of threads. The sum of one input
+/// is its copy, bit for bit.
 ///
-/// @param inputs  at least one; float32 or float64, alike in shape, element type, layout and device.
-/// @param out  like the inputs, and allocated; it may be the very memory of one of them, but must not overlap
-///             them in part.
+/// @param inputs  at least one; float32 or float64, equal in shape, element type, layout and device.
+/// @param out  like the inputs, allocated; may be the memory of an input, but must not overlap one in part.
 /// @throws InvalidArgument naming the input that differs from inputs[0] or overlaps `out` in part; on a GPU
 ///         for more than 128 inputs.
-/// Uses the context's threads where that pays; allocates nothing.
+/// Uses the context's threads if that is faster; allocates nothing.
 void sum(std::span<const Tensor> inputs, Tensor& out, Context& context);
 
 namespace cpu {

@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-/// `given` is the tensor that the others must be like.
+/// @param given  the tensor that the others must match.
 void requireUsable(Activation activation, const Tensor& given) {
   if (!given.defined() || given.dtype() != DType::Float32)
     throw InvalidArgument(

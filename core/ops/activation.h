@@ -28,16 +28,15 @@ struct EnumNames<Activation> {
 /// Slope of LeakyReLU below zero.
 inline constexpr float kLeakySlope = 0.01f;
 
-/// y = f(x), element by element; x and y may be the same memory unless f is GELU whose backward needs x.
-/// Softmax is over dimension 1 of [N, C] or [N, C, H, W] and over the last of a sequence [N, T, F] (RowMajor
-/// only), with the maximum subtracted first.
-/// GELU is the exact form, x * Phi(x).
+/// y = f(x), element by element; x and y may be the same memory, except for GELU if its backward pass
+/// follows. Softmax is over dimension 1 of [N, C] or [N, C, H, W] and over the last of a sequence [N, T, F]
+/// (RowMajor only), with the maximum subtracted first. GELU is the exact form, x * Phi(x).
 /// @throws InvalidArgument if shapes or layouts differ.
 void activationForward(Activation activation, const Tensor& x, Tensor& y, Context& context);
 
-/// gradX = gradY * f'(x); gradX and gradY may be the same memory. All but GELU derive f' from y; GELU from x,
-/// which the others do not read (it may be undefined). The derivative of ReLU and LeakyReLU at 0 is that of
-/// the negative side.
+/// gradX = gradY * f'(x); gradX and gradY may be the same memory. f' is computed from y, for GELU from x; the
+/// other functions do not read x, which may be undefined. The derivative of ReLU and LeakyReLU at 0 is that
+/// of the negative side.
 void activationBackward(Activation activation, const Tensor& x, const Tensor& y, const Tensor& gradY,
                         Tensor& gradX, Context& context);
 

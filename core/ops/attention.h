@@ -12,9 +12,9 @@ struct AttentionShape {
   std::int64_t batch = 1, steps = 1;
   std::int64_t features = 1;  ///< of all heads together
   std::int64_t heads = 1;     ///< divides the features
-  bool causal = false;        ///< a step sees itself and those before it alone
+  bool causal = false;        ///< a step attends to itself and earlier steps only
 
-  /// Queries, keys and values of a step side by side, each with the heads one after the other.
+  /// Adjacent queries, keys and values of a step, each with its heads in order.
   Shape input() const { return {batch, steps, 3 * features}; }
   Shape output() const { return {batch, steps, features}; }
   /// @throws InvalidArgument naming the sizes.
@@ -25,21 +25,21 @@ struct AttentionShape {
 ///   y = softmax(Q K^T / sqrt(d)) V.
 /// `forward` keeps what `backward` needs. One thread at a time.
 ///
-/// @param mask  float32 [N, T]: 1 where a step is real, 0 where it is padding; undefined: all are real.
-/// Padding gets no weight and gives zeros, as does a step that sees none that is real. Padded rows of the
-/// input hold any finite numbers.
+/// @param mask  float32 [N, T]: 1 for a real step, 0 for padding; undefined: all are real.
+/// Padding gets no weight and gives zeros; so does a step that attends to no real step. Padded rows of the
+/// input may hold any finite numbers.
 /// Source: Vaswani et al. 2017, "Attention is all you need".
 class AttentionPlan {
  public:
   virtual ~AttentionPlan() = default;
   virtual void forward(const Tensor& x, const Tensor& mask, Tensor& y) = 0;
-  /// gradX is overwritten, zero where padded. The same x and mask as in the last `forward`.
+  /// gradX is overwritten, zero for padding. x and mask are those of the last `forward`.
   /// @throws InvalidArgument unless planned for training.
   virtual void backward(const Tensor& x, const Tensor& mask, const Tensor& gradY, Tensor& gradX) = 0;
 };
 
-/// @param training  `backward` will be called.
-/// @throws InvalidArgument for a shape that makes no sense.
+/// @param training  whether `backward` will be called.
+/// @throws InvalidArgument for an invalid shape.
 std::unique_ptr<AttentionPlan> planAttention(const AttentionShape& shape, bool training, Context& context);
 
 namespace cpu {

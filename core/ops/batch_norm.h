@@ -11,32 +11,32 @@ namespace muster {
 
 struct BatchNormShape {
   Shape input{1, 1};  ///< [N, C] or [N, C, H, W]
-  /// Added to the variance before its root is taken.
+  /// Added to the variance before the root.
   double epsilon = 1e-5;
-  /// Computed in the same pass: Identity or ReLU.
+  /// Identity or ReLU, computed in the same pass.
   Activation activation = Activation::Identity;
 
   std::int64_t channels() const { return input[1]; }
-  /// How many values a channel's statistics are taken over: N, or N H W.
+  /// Number of values for a channel's statistics: N, or N H W.
   std::int64_t valuesPerChannel() const { return input.elements() / input[1]; }
   /// @throws InvalidArgument naming the values.
   void validate() const;
 };
 
-/// Batch normalisation planned for one shape and layout, which all activations share: y = activation(gamma
-/// (x - mean) / sqrt(variance + epsilon) + beta), mean and (biased) variance one a channel. Either those of
-/// the batch, or given ones. Source: Ioffe and Szegedy 2015.
+/// Batch normalisation planned for one shape and layout, which all activations share: y = activation(gamma (x
+/// - mean) / sqrt(variance + epsilon) + beta), with mean and (biased) variance of each channel, either the
+/// batch's or given ones. Source: Ioffe and Szegedy 2015.
 ///
-/// Both directions come in halves, so that workers can add up their sums between them:
+/// Both directions have two halves, so that workers can add their sums between them:
 ///
 ///     plan.sums(x, sums);                                        // reads x
 ///     plan.normalise(x, sums, count, gamma, beta, y);            // reads x, writes y
 ///     plan.gradientSums(x, gradY, sums, gradGamma, gradBeta);    // reads x and gradY
 ///     plan.gradient(x, gradY, sums, count, gradX);               // reads x and gradY, writes gradX
 ///
-/// Sums are float64 and in an order that does not depend on the number of threads. x, y, gradY and gradX are
-/// float32 [N, C] or [N, C, H, W] in the plan's layout; y is not x, gradX neither x nor gradY; gamma and beta
-/// float32 [C] or undefined: 1 and 0. One thread at a time; running it allocates nothing.
+/// Sums are float64, in an order that does not depend on the number of threads. x, y, gradY and gradX are
+/// float32 [N, C] or [N, C, H, W] in the plan's layout; y is not x, gradX is neither x nor gradY; gamma and
+/// beta are float32 [C], or undefined: 1 and 0. One thread at a time; running it allocates nothing.
 class BatchNormPlan {
  public:
   virtual ~BatchNormPlan() = default;
@@ -44,29 +44,30 @@ class BatchNormPlan {
 
   /// Overwrites `sums`, float64 [2, C]: of x, and of x^2.
   virtual void sums(const Tensor& x, Tensor& sums) = 0;
-  /// With the mean and variance that `sums` over `count` values a channel give. Keeps what the backward pass
-  /// and `moveStatistics` need.
+  /// With mean and variance from `sums` over `count` values a channel. Keeps what the backward pass and
+  /// `moveStatistics` need.
   virtual void normalise(const Tensor& x, const Tensor& sums, double count, const Tensor& gamma,
                          const Tensor& beta, Tensor& y) = 0;
   /// With given statistics, float32 [C] each. Keeps what the backward pass needs.
   virtual void normaliseBy(const Tensor& x, const Tensor& mean, const Tensor& variance, const Tensor& gamma,
                            const Tensor& beta, Tensor& y) = 0;
-  /// Behind `normalise`: statistic = (1 - momentum) statistic + momentum (that of the batch), float32 [C]. A
-  /// channel whose batch has a mean or variance that is not finite keeps its statistics.
+  /// After `normalise`: statistic = (1 - momentum) statistic + momentum (that of the batch), float32 [C]. A
+  /// channel whose batch has a non-finite mean or variance keeps its statistics.
   virtual void moveStatistics(double momentum, Tensor& mean, Tensor& variance) = 0;
 
   /// Overwrites `sums`, float64 [2, C]: of g, and of g (x - mean) / sqrt(variance + epsilon), where g is
-  /// gradY behind the activation; and with them gradBeta and gradGamma, which may both be undefined.
+  /// gradY after the activation's derivative. Also overwrites gradBeta and gradGamma, which may both be
+  /// undefined.
   virtual void gradientSums(const Tensor& x, const Tensor& gradY, Tensor& sums, Tensor& gradGamma,
                             Tensor& gradBeta) = 0;
-  /// Behind `normalise`, overwrites gradX; `sums` are divided by `count`.
+  /// After `normalise`: overwrites gradX; `sums` are divided by `count`.
   virtual void gradient(const Tensor& x, const Tensor& gradY, const Tensor& sums, double count,
                         Tensor& gradX) = 0;
-  /// Behind `normaliseBy`, whose statistics do not depend on x, likewise.
+  /// After `normaliseBy`, whose statistics do not depend on x: overwrites gradX.
   virtual void gradientBy(const Tensor& x, const Tensor& gradY, Tensor& gradX) = 0;
 };
 
-/// @throws InvalidArgument for a shape that makes no sense, or a layout other than RowMajor for [N, C].
+/// @throws InvalidArgument for an invalid shape, or a layout other than RowMajor for [N, C].
 std::unique_ptr<BatchNormPlan> planBatchNorm(const BatchNormShape& shape, Layout layout, Context& context);
 
 namespace cpu {

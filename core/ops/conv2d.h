@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// Sizes of a two-dimensional convolution (cross-correlation, as everywhere in the field).
+/// Sizes of a two-dimensional convolution (cross-correlation).
 struct Conv2dShape {
   std::int64_t batch = 1;
   std::int64_t inChannels = 1;
@@ -21,8 +21,9 @@ struct Conv2dShape {
   std::array<std::int64_t, 2> stride{1, 1};
   std::array<std::int64_t, 2> padding{0, 0};  ///< zeros on each side
   std::array<std::int64_t, 2> dilation{1, 1};
-  /// Divides both channel counts: output channels [g out / groups, (g + 1) out / groups) see input channels
-  /// [g in / groups, (g + 1) in / groups) alone. As many groups as input channels is a depthwise convolution.
+  /// Divides both channel counts: output channels [g out / groups, (g + 1) out / groups) only depend on input
+  /// channels [g in / groups, (g + 1) in / groups). As many groups as input channels make a depthwise
+  /// convolution.
   std::int64_t groups = 1;
 
   Shape input() const { return {batch, inChannels, height, width}; }
@@ -30,23 +31,25 @@ struct Conv2dShape {
   /// [N, outChannels, (H + 2 padding - dilation (kernel - 1) - 1) / stride + 1, ...], rounded down.
   Shape output() const;
   /// @throws InvalidArgument naming the sizes if one is not positive, the groups do not divide the channels,
-  /// or the kernel does not fit the input.
+  ///         or the kernel does not fit the input.
   void validate() const;
 };
 
-/// Which implementation a plan takes.
+/// The implementation of a plan.
 enum class Conv2dChoice {
-  Auto,           ///< by shape and the layout offered, deterministically
-  RowMajor,       ///< the library's, activations [N, C, H, W]
-  ChannelsLast,   ///< the library's, activations [N, H, W, C]
-  ChannelBlocks,  ///< the library's, output in blocks of 16 channels (input too, unless it has few channels)
-  Winograd,       ///< the library's for kernels 3x3, blocks of 16 channels, rounding a little more
-  /// Our own kernels, of one group. On the CPU for stride and dilation 1, activations in blocks of 16
+  Auto,           ///< chosen by shape and offered layout, deterministically
+  RowMajor,       ///< the library's, with activations [N, C, H, W]
+  ChannelsLast,   ///< the library's, with activations [N, H, W, C]
+  ChannelBlocks,  ///< the library's, with output in blocks of 16 channels (input too, unless it has few
+                  ///< channels)
+  Winograd,       ///< the library's for 3x3 kernels, in blocks of 16 channels, with slightly larger rounding
+                  ///< errors
+  /// Our own kernels, for one group. On the CPU for stride and dilation 1, with activations in blocks of 16
   /// samples; on a GPU for few input channels, row-major, always in float32.
   Direct,
 };
 
-/// A convolution planned for one shape: layouts chosen, primitives and scratch memory made. Running it
+/// A convolution planned for one shape: layouts are chosen, primitives and scratch memory created. Running it
 /// allocates nothing of ours. Belongs to the context it was planned for; one thread at a time.
 ///
 /// Weights are canonical: float32 [outChannels, inChannels / groups, kernel, kernel] and bias [outChannels],
@@ -56,27 +59,28 @@ class Conv2dPlan {
   virtual ~Conv2dPlan() = default;
   virtual Layout inputLayout() const = 0;
   virtual Layout outputLayout() const = 0;
-  /// What was chosen, for reports.
+  /// The choice, for reports.
   virtual std::string implementation() const = 0;
 
-  /// Takes an activation over, if the plan can: `forward` then gives activation(conv(x, weight) + bias).
-  /// Asked once, before the first run. @return whether it does so.
+  /// Includes an activation if the plan supports it: `forward` then gives activation(conv(x, weight) + bias).
+  /// Call it once, before the first run. @return whether the plan includes it.
   virtual bool fuse(Activation) { return false; }
-  /// Whether `backwardWeights` may run beside `backwardData`: neither writes memory that the other uses.
+  /// Whether `backwardWeights` may run at the same time as `backwardData`: neither writes memory that the
+  /// other uses.
   virtual bool gradientsApart() const { return false; }
 
   /// y = conv(x, weight) + bias. `bias` may be undefined. x in inputLayout(), y in outputLayout().
   virtual void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) = 0;
   /// gradX = d loss / d x; overwritten. gradX in inputLayout(), gradY in outputLayout().
   virtual void backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) = 0;
-  /// gradWeight and gradBias (which may be undefined) are overwritten, not added to.
+  /// gradWeight and gradBias (which may be undefined) are overwritten.
   virtual void backwardWeights(const Tensor& x, const Tensor& gradY, Tensor& gradWeight,
                                Tensor& gradBias) = 0;
 };
 
-/// @param offered  the layout in which the input will come, as far as it is known: `Auto` takes the library's
-///                 blocks of channels where that spares a reorder.
-/// @throws InvalidArgument for a shape that makes no sense, or a choice that cannot do this shape.
+/// @param offered  the layout of the input, if known: `Auto` chooses the library's blocks of channels if that
+///         saves a reorder.
+/// @throws InvalidArgument for an invalid shape, or a choice that does not support this shape.
 std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context,
                                        Conv2dChoice choice = Conv2dChoice::Auto,
                                        Layout offered = Layout::RowMajor);

@@ -8,8 +8,7 @@
 
 namespace muster {
 
-/// Sizes of a transposed convolution: what a convolution does to the gradient of its input, as a forward
-/// pass.
+/// Sizes of a transposed convolution: its forward pass is a convolution's gradient by the input.
 struct ConvTranspose2dShape {
   std::int64_t batch = 1;
   std::int64_t inChannels = 1;
@@ -17,8 +16,8 @@ struct ConvTranspose2dShape {
   std::int64_t outChannels = 1;
   std::array<std::int64_t, 2> kernel{1, 1};
   std::array<std::int64_t, 2> stride{1, 1};
-  std::array<std::int64_t, 2> padding{0, 0};        ///< taken off each side of the output
-  std::array<std::int64_t, 2> outputPadding{0, 0};  ///< added below and right of it; below the stride
+  std::array<std::int64_t, 2> padding{0, 0};        ///< removed from each side of the output
+  std::array<std::int64_t, 2> outputPadding{0, 0};  ///< added at its bottom and right; below the stride
   std::array<std::int64_t, 2> dilation{1, 1};
   std::int64_t groups = 1;  ///< as for Conv2dShape
 
@@ -29,15 +28,15 @@ struct ConvTranspose2dShape {
   /// The convolution from `output()` to `input()`, with the same weight.
   Conv2dShape convolution() const;
   /// @throws InvalidArgument naming the sizes if one is not positive, the groups do not divide the channels,
-  /// outputPadding is not below the stride, or nothing is left of the output.
+  ///         outputPadding is not below the stride, or the output is empty.
   void validate() const;
 };
 
-/// Plans y[n, o, s h - p + d kh, s w - p + d kw] += x[n, i, h, w] weight[i, o, kh, kw] over all places that
-/// lie in the output, plus bias[o]: a planned convolution whose forward and backwardData have changed places.
+/// Plans y[n, o, s h - p + d kh, s w - p + d kw] += x[n, i, h, w] weight[i, o, kh, kw] over all positions
+/// inside the output, plus bias[o]: a planned convolution with forward and backwardData exchanged.
 ///
 /// The weight is canonical: float32 [inChannels, outChannels / groups, kernel, kernel], RowMajor.
-/// @throws InvalidArgument for a shape that makes no sense.
+/// @throws InvalidArgument for an invalid shape.
 std::unique_ptr<Conv2dPlan> planConvTranspose2d(const ConvTranspose2dShape& shape, Context& context,
                                                 Layout offered = Layout::RowMajor);
 

@@ -12,10 +12,9 @@ struct DenseShape {
   std::int64_t batch = 1, inFeatures = 1, outFeatures = 1;
 };
 
-/// A fully connected layer planned for one shape: y = x weight^T + bias. RowMajor float32 throughout:
-/// x [N, in], weight [out, in], bias [out] (which may be undefined), y [N, out]. On a GPU each begins at a
-/// multiple of 16 bytes, else InvalidArgument: what a tensor owns does, a view of some of its rows may not.
-/// One thread at a time.
+/// A fully connected layer planned for one shape: y = x weight^T + bias. RowMajor float32: x [N, in], weight
+/// [out, in], bias [out] (may be undefined), y [N, out]. On a GPU each tensor begins at a multiple of 16
+/// bytes, else InvalidArgument: an owning tensor does, a view of some rows may not. One thread at a time.
 class DensePlan {
  public:
   virtual ~DensePlan() = default;

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-/// [...] and F make [..., F].
+/// The shape [..., F] for indices [...].
 Shape withFeatures(const Shape& shape, std::int64_t features) {
   require(shape.rank() < Shape::kMaxRank, "embedding: indices {} have too many dimensions", shape.toString());
   std::array<std::int64_t, Shape::kMaxRank> sizes{};
@@ -20,7 +20,7 @@ Shape withFeatures(const Shape& shape, std::int64_t features) {
   return Shape(std::span<const std::int64_t>(sizes).first(static_cast<std::size_t>(shape.rank()) + 1));
 }
 
-/// @param table  or its gradient.
+/// @param table  the table or its gradient.
 void requireUsable(const Tensor& indices, const Tensor& table, const char* tableName, const Tensor& mask,
                    const Tensor& rows, const char* rowsName) {
   if (!indices.defined() || indices.dtype() != DType::Int64 || indices.layout() != Layout::RowMajor)

@@ -5,20 +5,20 @@
 
 namespace muster {
 
-/// y = table[index]: for int64 `indices` of any shape [...] (at most one dimension less than a tensor can
-/// have) the rows of `table` float32 [vocabulary, F], in y [..., F].
+/// y = table[index]: for int64 `indices` of any shape [...] (one dimension less than a tensor's maximum) the
+/// rows of `table` float32 [vocabulary, F], in y [..., F].
 ///
-/// @param mask  float32 like the indices; where it is 0 the index is not looked at, and y is zero. Undefined:
-///              all count.
-/// @throws InvalidArgument naming the example, its position, the index and the vocabulary for an index out of
-/// range, and for tensors that do not fit. A GPU tells the host nothing while it works: there the row of such
-/// an index is NaN, which the score shows.
+/// @param mask  float32 like the indices; where it is 0, y is zero and the index may be invalid. Undefined:
+///         no position is masked.
+/// @throws InvalidArgument for tensors that do not match; on the CPU for an index out of range, naming the
+///         example, its position, the index and the vocabulary. On a GPU, which reports nothing to the host
+///         while it works, the row of such an index is NaN, which the score shows.
 void embeddingForward(const Tensor& indices, const Tensor& table, const Tensor& mask, Tensor& y,
                       Context& context);
 
-/// gradTable[v] = the sum of gradY where the index is v, in the order of the indices, whatever the number of
-/// threads; zero where v never occurs. Overwritten. `mask` and `indices` as in the forward pass, which has
-/// checked them; an index out of range teaches nothing.
+/// gradTable[v] = the sum of gradY over the positions whose index is v, in order, for any number of threads;
+/// zero if v does not occur. Overwritten. `mask` and `indices` as in the forward pass, which has checked
+/// them; an index out of range is ignored.
 void embeddingBackward(const Tensor& indices, const Tensor& gradY, const Tensor& mask, Tensor& gradTable,
                        Context& context);
 

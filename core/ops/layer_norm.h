@@ -17,21 +17,22 @@ struct LayerNormShape {
   void validate() const;
 };
 
-/// Normalises each row: y = gamma (x - mean) / sqrt(variance + epsilon) + beta, mean and (biased) variance of
-/// the row. x, y and their gradients are float32 [rows, features], gamma, beta and theirs float32 [features];
-/// RowMajor. gamma and beta may be undefined: 1 and 0. Sums are float64, in an order that does not depend on
-/// the number of threads. One thread at a time; running it allocates nothing. Source: Ba et al. 2016.
+/// Normalises each row: y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with mean and (biased)
+/// variance of the row. x, y and their gradients are float32 [rows, features], gamma, beta and their
+/// gradients float32 [features]; RowMajor. gamma and beta may be undefined: 1 and 0. Sums are float64, in an
+/// order that does not depend on the number of threads. One thread at a time; running it allocates nothing.
+/// Source: Ba et al. 2016.
 class LayerNormPlan {
  public:
   virtual ~LayerNormPlan() = default;
   /// Keeps each row's mean and variance for `backward`.
   virtual void forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, Tensor& y) = 0;
-  /// Overwrites gradX, which is not gradY, and gradGamma and gradBeta; unless they are undefined.
+  /// Overwrites gradX, gradGamma and gradBeta, except undefined ones; gradX is not gradY.
   virtual void backward(const Tensor& x, const Tensor& gamma, const Tensor& gradY, Tensor& gradX,
                         Tensor& gradGamma, Tensor& gradBeta) = 0;
 };
 
-/// @throws InvalidArgument for a shape that makes no sense.
+/// @throws InvalidArgument for an invalid shape.
 std::unique_ptr<LayerNormPlan> planLayerNorm(const LayerNormShape& shape, Context& context);
 
 namespace cpu {

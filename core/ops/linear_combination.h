@@ -15,9 +15,8 @@ struct Term {
 };
 
 /// out[i] = sum_t factor_t * values_t[i] for i in [begin, end): in float64, in the order of the terms,
-/// rounded once to the type of `out`, which may be one of the terms. Terms of factor 0 are skipped, so that
-/// what they hold (NaN, too) does not count; one term of factor 1 is copied, bit for bit; without terms `out`
-/// is 0.
+/// rounded once to the type of `out`, which may be one of the terms. Terms of factor 0 are skipped, so their
+/// values (NaN, too) do not count; one term of factor 1 is copied, bit for bit; without terms `out` is 0.
 /// @param terms  float32 or float64, RowMajor, on the device and of the size of `out`; at most 40 on a
 ///               GPU.
 /// @throws InvalidArgument if types or sizes do not fit. Several threads may each take a range. Enqueued on

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-/// One replica, or the merged copy, against the first replica.
+/// Checks one replica, or the merged copy, against the first replica.
 void checkBlock(const Tensor& block, const Tensor& first, std::string_view name, std::string_view op) {
   const bool real = block.dtype() == DType::Float32 || block.dtype() == DType::Float64;
   if (block.defined() && real && block.dtype() == first.dtype() && block.layout() == Layout::RowMajor &&
@@ -42,7 +42,7 @@ void checkDevice(const Tensor& block, Device device, std::string_view op) {
                                       block.device().toString()));
 }
 
-/// @param parts  numbers that an element has: 1, or 2 for moments.
+/// @param parts  numbers of an element: 1, or 2 for moments.
 void check(std::span<const Tensor> replicas, std::span<const double> weights, const Tensor& mergedCopy,
            std::int64_t begin, std::int64_t end, int parts, std::string_view op) {
   require(!replicas.empty(), "{}: there are no replicas", op);

@@ -15,7 +15,7 @@ using Padding2d = std::array<std::int64_t, 4>;
 /// @throws InvalidArgument for another rank or a negative padding.
 Shape padded2d(const Shape& input, const Padding2d& padding);
 
-/// Writes x into the middle of y, zeros around it; float32 in any layout, which both share.
+/// Copies x into the middle of y, with zeros around it; float32 in any layout, the same for both.
 /// @throws InvalidArgument unless y's shape is padded2d of x's.
 void pad2d(const Tensor& x, const Padding2d& padding, Tensor& y, Context& context);
 

@@ -25,11 +25,12 @@ struct Pool2dShape {
   void validate() const;
 };
 
-/// Pooling planned for one shape and layout, which input and output share. `forward` keeps what `backward`
+/// Pooling planned for one shape and layout, the same for input and output. `forward` keeps what `backward`
 /// needs. One thread at a time.
 ///
-/// Maximum: padding never wins; of equal values the first in row-major order gets the gradient; NaN wins.
-/// Average: divides by the whole kernel, padding counted as zeros (PyTorch's default).
+/// Maximum: padding is never the maximum; the first of equal values in row-major order gets the gradient; NaN
+/// is larger than all values. Average: divides by the whole kernel, with padding as zeros (PyTorch's
+/// default).
 class Pool2dPlan {
  public:
   virtual ~Pool2dPlan() = default;
@@ -39,7 +40,7 @@ class Pool2dPlan {
   virtual void backward(const Tensor& gradY, Tensor& gradX) = 0;
 };
 
-/// @throws InvalidArgument for a shape that makes no sense.
+/// @throws InvalidArgument for an invalid shape.
 std::unique_ptr<Pool2dPlan> planPool2d(const Pool2dShape& shape, Layout layout, Context& context);
 
 namespace cpu {

@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-/// Checks all but x's element type.
+/// Checks all except x's element type.
 void requireFits(std::string_view op, const Tensor& x, const Tensor& y) {
   detail::expectTensor(op, "y", y, {x.shape(), y.layout(), DType::Float32, x.device()});
   if (!x.defined() || (x.layout() != y.layout() && x.shape().rank() != 4))
@@ -38,7 +38,7 @@ void loadIndices(const Tensor& x, Tensor& y, Context& context) {
   detail::expectTensor("loadIndices", "y", y, {y.shape(), Layout::RowMajor, DType::Int64, y.device()});
   const bool fits = x.defined() && x.shape() == y.shape() && x.layout() == Layout::RowMajor &&
                     x.device() == y.device() && (x.dtype() == DType::Int64 || x.dtype() == DType::UInt8);
-  if (!fits) [[unlikely]]  // the sentence is composed only on failure
+  if (!fits) [[unlikely]]  // the message is formatted only on failure
     throw InvalidArgument(fmt::format("loadIndices: expected indices {} as int64 or uint8, got {}",
                                       y.shape().toString(), x.toString()));
   if (x.device().isCpu()) return cpu::loadIndices(x, y, context);

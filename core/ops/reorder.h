@@ -5,17 +5,16 @@
 
 namespace muster {
 
-/// Writes float32 activation `x` [N, C, H, W] into `y` of the same shape in `y`'s layout, padding zero. Equal
-/// layouts copy, for any shape; nothing is done where `y` is `x` itself.
-/// @throws InvalidArgument if shapes differ, or if a layout other than RowMajor is asked for another rank
-/// than 4.
+/// Copies a float32 activation `x` [N, C, H, W] to `y` of the same shape in `y`'s layout, padding zero. Equal
+/// layouts are copied, for any shape; if `y` is `x`, nothing is done.
+/// @throws InvalidArgument if shapes differ, or for a layout other than RowMajor with a rank other than 4.
 void reorder(const Tensor& x, Tensor& y, Context& context);
 
-/// Reads a batch's features into `y`, float32 in any layout: float32 as they are, uint8 as value/255.
+/// Reads a batch's features into `y`, float32 in any layout: float32 unchanged, uint8 as value / 255.
 /// @throws InvalidArgument if shapes differ.
 void loadFeatures(const Tensor& x, Tensor& y, Context& context);
 
-/// Reads a batch's features into indices `y`, int64 RowMajor: int64 as they are, uint8 widened.
+/// Reads a batch's features into indices `y`, int64 RowMajor: int64 unchanged, uint8 widened.
 /// @throws InvalidArgument if shapes differ, or for other element types.
 void loadIndices(const Tensor& x, Tensor& y, Context& context);
 

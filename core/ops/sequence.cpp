@@ -17,7 +17,7 @@ void requireSequence(std::string_view op, const Tensor& x, const Tensor& mask) {
                          {x.shape().dropLast(), Layout::RowMajor, DType::Float32, x.device()});
 }
 
-/// `sequences` [N, T, F] and `rows` [N, F].
+/// Checks `sequences` [N, T, F] and `rows` [N, F].
 void requireReduction(std::string_view op, const Tensor& sequences, const Tensor& mask, std::string_view name,
                       const Tensor& rows) {
   requireSequence(op, sequences, mask);

@@ -21,13 +21,13 @@ struct EnumNames<UpsampleMode> {
   }};
 };
 
-/// Enlarges images by whole factors s: y's height and width are multiples of x's. float32 [N, C, H, W] in any
-/// layout, which both share.
+/// Enlarges images by integer factors s: y's height and width are multiples of x's. float32 [N, C, H, W] in
+/// any layout, the same for both.
 ///
 /// Nearest: y[o] = x[floor(o / s)] in each direction.
-/// Bilinear: output pixel o lies at p = max(0, (o + 1/2) / s - 1/2) of the input; with i = floor(p) and
-/// t = p - i, y[o] = (1 - t) x[i] + t x[min(i + 1, size - 1)], in both directions. That places the centres of
-/// pixels as in an image that is stretched (align_corners = false elsewhere).
+/// Bilinear: output pixel o is at p = max(0, (o + 1/2) / s - 1/2) of the input; with i = floor(p) and t = p -
+/// i, y[o] = (1 - t) x[i] + t x[min(i + 1, size - 1)], in both directions (align_corners = false in other
+/// libraries).
 /// @throws InvalidArgument unless y's sizes are multiples of x's.
 void upsample2d(UpsampleMode mode, const Tensor& x, Tensor& y, Context& context);
 

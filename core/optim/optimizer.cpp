@@ -56,7 +56,7 @@ Optimizer::Optimizer(TrainingOptions options, const StateBlock& parameters) : op
   for (const auto& segment : parameters.segments->segments) {
     const UpdateRange range = rangeOf(segment, options_);
     if (segment.frozen || range.begin == range.end) continue;
-    // Only segments without padding between them may share a range: padding is never touched.
+    // Segments with padding between them cannot share a range: padding is never updated.
     if (!ranges_.empty() && ranges_.back().end == range.begin &&
         ranges_.back().regularised == range.regularised &&
         ranges_.back().learningRate == range.learningRate) {

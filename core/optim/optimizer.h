@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// How a model is trained, beside its architecture.
+/// Training options other than the architecture.
 struct TrainingOptions {
   Updater updater = {};
   double l1 = 0;           ///< adds l1 sign(w) to the gradients of weights, l1 |w| to the score
@@ -31,30 +31,31 @@ struct TrainingOptions {
 /// loss's gradient over all segments that are not frozen. Frozen segments and padding are never touched.
 class Optimizer {
  public:
-  /// @param parameters  the block that `apply` will be given, or one with the same segments.
+  /// @param parameters  the block for `apply`, or one with the same segments.
   Optimizer(TrainingOptions options, const StateBlock& parameters);
 
-  /// Plans and allocates what `apply` needs, where the first call would do so otherwise: on a GPU an
-  /// allocation waits for the work of all workers there.
+  /// Plans and allocates for `apply`; otherwise the first call does so. On a GPU an allocation waits for the
+  /// work of all workers there.
   void prepare(const StateBlock& parameters, Context& context);
 
-  /// One update. Only the first allocates, unless prepared. @return the regularisation penalty at the
-  /// parameters from before; on a GPU it is waited for.
+  /// One update. Only the first call allocates, unless prepared. @return the regularisation penalty at the
+  /// parameters before the update; waits for it on a GPU.
   double apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
                std::int64_t epoch, Context& context);
 
-  // The same update in two halves, for steps that wait for nothing: its numbers are written on the CPU and
-  // copied to the device, where the update reads them.
+  // The same update in two halves, for steps that do not wait: its numbers are written on the CPU and copied
+  // to the device, where the update reads them.
 
-  /// Whether there is such an update: not for an updater with an `apply` of its own.
+  /// Whether there is such an update: not for an updater with its own `apply`.
   bool enqueues() const { return settings_.has_value(); }
   /// Plans it for a block on the context's device; later calls for the same context do nothing.
   void plan(const StateBlock& parameters, Context& context);
   /// @param numbers  float64 [kUpdateNumbers] on the CPU.
   void writeNumbers(std::int64_t iteration, std::int64_t epoch, Tensor& numbers) const;
-  /// Enqueues what was planned. @param numbers  of the step, on the device, read when the work is done.
-  /// @param penalty  float64 [1] there: gets what `apply` returns.
-  /// @param losses   of the step, see `UpdatePlan::run`: a bad one reaches neither parameters nor state.
+  /// Enqueues the planned update.
+  /// @param numbers  of the step, on the device, read when the work is done.
+  /// @param penalty  float64 [1] on the device: receives what `apply` returns.
+  /// @param losses   of the step, see `UpdatePlan::run`: with a bad loss neither parameters nor state change.
   void enqueue(StateBlock& parameters, const StateBlock& gradients, const Tensor& numbers, Tensor& penalty,
                const Tensor& losses = {});
 
@@ -71,15 +72,15 @@ class Optimizer {
  private:
   double applyOwn(const UpdateBlocks& blocks, std::int64_t iteration, std::int64_t epoch, Context& context);
   UpdateBlocks blocksOf(const StateBlock& parameters, const StateBlock& gradients) const;
-  /// What clipping by norm multiplies the gradient by.
+  /// The gradient's factor from clipping by norm.
   float clipScale(const Tensor& gradients, Context& context) const;
 
   TrainingOptions options_;
   std::vector<StateBlock> state_;
   std::vector<UpdateRange> ranges_;      // with factors of the learning rate
-  std::vector<UpdateRange> stepRanges_;  // with the step's learning rates: for `applyOwn` alone
+  std::vector<UpdateRange> stepRanges_;  // with the step's learning rates: for `applyOwn` only
 
-  std::optional<UpdateSettings> settings_;  // nothing: the updater has an `apply` of its own
+  std::optional<UpdateSettings> settings_;  // empty: the updater has its own `apply`
   std::unique_ptr<UpdatePlan> plan_;
   const Context* plannedFor_ = nullptr;
   Tensor hostNumbers_, numbers_, penalty_, hostPenalty_;  // of `apply`; on the CPU each pair is one tensor

@@ -11,8 +11,8 @@
 namespace muster {
 
 /// An option struct that is a schedule: it has a type name, a value for every iteration, fields and a check.
-/// `iteration` is the number of rounds before this one and `epoch` the number of epochs before, both from 0
-/// over the life of the model.
+/// `iteration` is the number of rounds before this one and `epoch` the number of epochs before it, both from
+/// 0 over the life of the model.
 template <typename T>
 concept ScheduleRule = requires(const T& rule, T& mutableRule, std::int64_t n, Fields& fields) {
   { T::kType } -> std::convertible_to<std::string_view>;
@@ -43,7 +43,7 @@ struct ScheduleOf final : ScheduleHolder {
 };
 }  // namespace detail
 
-/// A number that is fixed or follows a rule over the training: `0.01`, or `CosineSchedule{...}`. A value.
+/// A constant, or a rule over the training: `0.01`, or `CosineSchedule{...}`. A value.
 class Schedule {
  public:
   Schedule(double value = 0);  // NOLINT(google-explicit-constructor): a plain number is a schedule
@@ -64,11 +64,11 @@ class Schedule {
   /// Visits the schedule as one field called `name`.
   void field(std::string_view name, Fields& fields);
 
-  /// The schedules that files can name; add a type of your own with `add(T::kType, ...)`.
+  /// The schedules that files can name; add your own type with `add(T::kType, ...)`.
   static Registry<detail::ScheduleHolder>& registry();
 
  private:
-  std::unique_ptr<detail::ScheduleHolder> holder_;  // never empty but after a move
+  std::unique_ptr<detail::ScheduleHolder> holder_;  // empty only after a move
 };
 
 /// Always `value`.
@@ -101,8 +101,8 @@ struct ExponentialSchedule {
   void validate() const;
 };
 
-/// From `initial` down to `final` along half a cosine over `iterations`, then `final`.
-/// Source: Loshchilov and Hutter 2017, "SGDR", without restarts.
+/// From `initial` to `final` along half a cosine over `iterations`, then `final`. Source: Loshchilov and
+/// Hutter 2017, "SGDR", without restarts.
 struct CosineSchedule {
   static constexpr std::string_view kType = "cosine";
   double initial = 0.1;

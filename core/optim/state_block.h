@@ -11,17 +11,17 @@ namespace muster {
 
 enum class BlockKind { Parameters, Gradients, Statistics, UpdaterState, Counters };
 
-/// What a merge does with a block.
+/// How a merge treats a block.
 enum class MergeRule {
   Average,  ///< the weighted mean of the replicas
   Moments,  ///< first half means, second half variances: merged as moments of the mixture
-  Keep,     ///< every replica keeps its own
+  Keep,     ///< every replica keeps its own values
   Reset,    ///< zero after every merge
 };
 
 /// One tensor in a block.
 struct Segment {
-  std::string name;         ///< as in `conv1.weight`
+  std::string name;         ///< for example `conv1.weight`
   Shape shape;              ///< canonical: OIHW, [out, in], [out]
   std::int64_t offset = 0;  ///< first element in the block; a multiple of 16 (64 bytes)
   double learningRateScale = 1;
@@ -32,16 +32,16 @@ struct Segment {
 /// The segments of a block, in order, and the block's length.
 struct SegmentTable {
   std::vector<Segment> segments;
-  std::int64_t elements = 0;  ///< of the whole block, padding included
+  std::int64_t elements = 0;  ///< of the whole block, including padding
 
-  /// Appends a segment behind the last, aligned to 64 bytes. Its `offset` is set here.
+  /// Appends a segment after the last one, aligned to 64 bytes, and sets its `offset`.
   void add(Segment segment);
   /// @return nullptr if there is none of that name.
   const Segment* find(std::string_view name) const;
 };
 
-/// A piece of a model's state: one contiguous run of numbers, of which layers hold views. A merge, an update
-/// and a checkpoint are each one pass over a block. The padding between segments is zero and stays so.
+/// A part of a model's state: contiguous numbers, which layers view. A merge, an update and a checkpoint are
+/// each one pass over a block. The padding between segments is zero and stays zero.
 struct StateBlock {
   std::string name;  ///< "parameters", "gradients", "velocity", ...
   BlockKind kind = BlockKind::Parameters;

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-/// A registry that is made with the library's updaters in it.
+/// A registry that initially contains the library's updaters.
 struct UpdaterRegistry : Registry<detail::UpdaterHolder> {
   UpdaterRegistry() : Registry("updater") { addAll(static_cast<LibraryUpdaters*>(nullptr)); }
   template <typename... Rule>

@@ -16,25 +16,23 @@
 
 namespace muster {
 
-/// What an updater with an `apply` of its own is given for one step.
+/// The input of an updater's own `apply` for one step.
 struct UpdateStep {
   UpdateBlocks blocks;
   std::span<const UpdateRange> ranges;  ///< their `learningRate` is that of the step
-  /// g = clamp(g * gradientScale, -clipValue, clipValue) comes before regularisation; clipValue 0: no clamp.
+  /// g = clamp(g * gradientScale, -clipValue, clipValue) before regularisation; clipValue 0: no clamp.
   float gradientScale = 1, clipValue = 0;
   std::int64_t iteration = 0;  ///< rounds before this one, from 0 over the life of the model
 };
 
 /// An option struct that is an updater (a rule that turns gradients into a step): a type name, the names of
-/// the state blocks it keeps (at most two, each as long as the parameters), a learning rate, its other
-/// options
-/// (`fields`, for files) and their check. What it computes is said by one of two members:
+/// its state blocks (at most two, each as long as the parameters), a learning rate, its other options
+/// (`fields`, for files) and their check. One of two members defines the rule:
 ///
-/// - `UpdateSettings settings() const` names one of the rules of `ops/update_rules.h`: it is planned, and
-///   enqueued on a GPU.
-/// - `double apply(const UpdateStep&, Context&) const` does any update and returns the regularisation
-/// penalty.
-///   On a GPU each step waits for it, and a line of the log says so.
+/// - `UpdateSettings settings() const` names a rule of `ops/update_rules.h`: it is planned, and enqueued on a
+/// GPU.
+/// - `double apply(const UpdateStep&, Context&) const` computes any update and returns the regularisation
+/// penalty. On a GPU each step waits for it, which the log says.
 template <typename T>
 concept UpdaterRule = requires(const T& rule, T& mutableRule, Fields& fields) {
   { T::kType } -> std::convertible_to<std::string_view>;
@@ -65,7 +63,7 @@ struct UpdaterHolder {
   virtual std::unique_ptr<UpdaterHolder> clone() const = 0;
 };
 
-/// @throws InvalidArgument unless it is valid and starts finite and not negative.
+/// @throws InvalidArgument unless it is valid, and initially finite and not negative.
 void requireLearningRate(std::string_view type, const Schedule& schedule);
 
 template <UpdaterRule Rule>
@@ -114,7 +112,7 @@ class Updater {
   std::vector<std::string> stateNames() const { return holder_->stateNames(); }
   const Schedule& learningRate() const { return holder_->learningRate(); }
   double apply(const UpdateStep& step, Context& context) const { return holder_->apply(step, context); }
-  /// What a plan of it is made of; nothing for a rule with an `apply` of its own.
+  /// The settings for its plan; empty for a rule with its own `apply`.
   std::optional<UpdateSettings> settings() const { return holder_->settings(); }
   void validate() const { holder_->validate(); }
   /// Visits the updater as one field called `name`.
@@ -122,13 +120,13 @@ class Updater {
 
   /// The updaters that files can name.
   static Registry<detail::UpdaterHolder>& registry();
-  /// Adds an updater of your own to them. A second time changes nothing. @throws InvalidArgument if another
-  /// updater has this `kType`.
+  /// Adds your own updater to them. A second call does nothing. @throws InvalidArgument if another updater
+  /// has this `kType`.
   template <UpdaterRule Rule>
   static void registerType() {
     registry().add(Rule::kType, [] { return std::make_unique<detail::UpdaterOf<Rule>>(); });
   }
-  /// The updater called `type` with its defaults and this learning rate, as a command line names it.
+  /// The updater called `type` with its defaults and this learning rate, for command lines.
   /// @throws InvalidArgument naming the types that exist.
   static Updater named(std::string_view type, double learningRate);
 

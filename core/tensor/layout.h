@@ -9,13 +9,13 @@
 
 namespace muster {
 
-/// How the elements of an activation lie in memory. Everything outside a compiled program is RowMajor; the
+/// The order of an activation's elements in memory. Outside a compiled program everything is RowMajor; the
 /// other layouts are for activations [N, C, H, W] inside one, chosen by the plans of its operations.
 enum class Layout {
-  RowMajor,       ///< as the shape says, last dimension fastest
+  RowMajor,       ///< in the order of the shape, last dimension fastest
   ChannelsLast,   ///< [N, H, W, C]
-  ChannelBlocks,  ///< [N, ceil(C/16), H, W, 16], the padding zero (oneDNN's nChw16c)
-  SampleBlocks,   ///< [ceil(N/16), C, H, W, 16]: sixteen samples side by side, the padding zero
+  ChannelBlocks,  ///< [N, ceil(C/16), H, W, 16], padding zero (oneDNN's nChw16c)
+  SampleBlocks,   ///< [ceil(N/16), C, H, W, 16]: sixteen adjacent samples, padding zero
 };
 
 inline constexpr std::int64_t kLayoutBlock = 16;
@@ -30,7 +30,7 @@ struct EnumNames<Layout> {
   }};
 };
 
-/// Elements that an activation of `shape` takes in `layout`, its padding included.
+/// Elements in memory of an activation of `shape` in `layout`, including padding.
 std::int64_t storageElements(const Shape& shape, Layout layout);
 
 }  // namespace muster

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Checks here compose their sentence only on failure: they stand in every step, which allocates nothing.
+// Checks format their message only on failure: they run in every step, which must not allocate.
 
 std::int64_t storageElements(const Shape& shape, Layout layout) {
   const auto blocks = [](std::int64_t n) { return (n + kLayoutBlock - 1) / kLayoutBlock * kLayoutBlock; };
@@ -24,12 +24,12 @@ std::int64_t storageElements(const Shape& shape, Layout layout) {
 
 namespace {
 
-// A tensor of no elements still has a place, so that "undefined" and "empty" differ.
+// A tensor without elements still has memory, so that "undefined" and "empty" differ.
 std::size_t bytesToOwn(const Shape& shape, DType dtype, Layout layout) {
   return std::max<std::size_t>(static_cast<std::size_t>(storageElements(shape, layout)) * sizeOf(dtype), 1);
 }
 
-/// Whether both are of one build's devices; a build without CUDA has only the CPU.
+/// Whether both are on the CPU; a build without CUDA has no other device.
 bool bothOnCpu(std::string_view op, const Tensor& a, const Tensor& b) {
   const bool cpu = a.device().isCpu() && b.device().isCpu();
   if (!cpu && !kCudaBuilt)
@@ -157,7 +157,7 @@ void copy(const Tensor& source, Tensor& target) {
 void copy(const Tensor& source, Tensor& target, Context& context, Stream stream) {
   checkCopy(source, target);
   if (bothOnCpu("copy", source, target)) return copyOnCpu(source, target);
-  if (context.device().isCpu()) return copy(source, target);  // which does all its work at once
+  if (context.device().isCpu()) return copy(source, target);  // it does all its work at once
   if (context.device() != source.device() && context.device() != target.device())
     throw InvalidArgument(fmt::format("copy: {} to {} cannot be enqueued on {}", source.toString(),
                                       target.toString(), context.device().toString()));
@@ -197,7 +197,7 @@ std::vector<Tensor> copyTo(std::span<const Tensor> sources, Device device) {
 
 bool shareMemory(const Tensor& a, const Tensor& b) {
   if (a.bytes() == 0 || b.bytes() == 0) return false;
-  const std::less<const std::byte*> before;  // orders pointers into different arrays, too
+  const std::less<const std::byte*> before;  // also orders pointers into different arrays
   const auto* const beginA = static_cast<const std::byte*>(a.raw());
   const auto* const beginB = static_cast<const std::byte*>(b.raw());
   return a.device() == b.device() && before(beginA, beginB + b.bytes()) && before(beginB, beginA + a.bytes());

@@ -2,12 +2,11 @@
 
 namespace muster::test {
 
-/// How often this process has allocated with operator new so far, on any thread, but for what a
-/// vendor's library allocates inside a call of ours. A program that calls this
-/// gets counting allocation functions; all others keep the usual ones.
+/// Number of allocations with operator new by this process so far, on all threads, except those of a vendor's
+/// library inside our calls. A program that calls this gets counting allocation functions.
 long allocations();
 
-/// How many of the objects from operator new are still there, whoever allocated them.
+/// Number of live objects from operator new.
 long liveObjects();
 
 /// While it lives, allocations with operator new fail, on any thread, but for those of a vendor's library

@@ -9,7 +9,7 @@
 
 namespace muster::test {
 
-/// Numbers in float64, row-major: what the references compute with.
+/// Numbers in float64, row-major: the references' type.
 struct Array {
   Shape shape;
   std::vector<double> values;
@@ -48,10 +48,10 @@ Array randomArray(const Shape& shape, std::mt19937_64& random, double low = -1, 
 Array toArray(const Tensor& tensor);
 /// As float32, in any layout, padding zero.
 Tensor toTensor(const Array& array, Layout layout = Layout::RowMajor, Device device = Device::cpu());
-/// Float32, every element and all padding NaN: what an output holds before it is written.
+/// Float32, with NaN in every element and all padding: an output before it is written.
 Tensor nanTensor(const Shape& shape, Layout layout = Layout::RowMajor, Device device = Device::cpu());
 
-/// The tensor's numbers in memory that begins `by` elements behind an allocation; float32, RowMajor.
+/// A copy of the tensor whose memory begins `by` elements after an allocation; float32, RowMajor.
 Tensor shifted(const Tensor& tensor, std::int64_t by);
 
 /// The index of element (n, c, h, w) in the storage of a layout.

@@ -11,20 +11,20 @@
 
 namespace muster::test {
 
-// Where a test body runs: TEST_CASE_TEMPLATE("...", Where, MUSTER_TEST_DEVICES) { MUSTER_NEEDS_DEVICE(Where);
-// ... } Each is a type with a device, how it multiplies, and why it is not to be had ("" where it is).
-// `./run gpu` runs the cases with "gpu", "cuda" or "pinned" in their names: those of OnGpu, and others that
-// need a GPU and say so.
+// The devices of a test body: TEST_CASE_TEMPLATE("...", Where, MUSTER_TEST_DEVICES) {
+// MUSTER_NEEDS_DEVICE(Where); ... } Each is a type with a device, a math mode, and the reason why it is not
+// available ("" if it is). `./run gpu` runs the cases with "gpu", "cuda" or "pinned" in their names: those of
+// OnGpu, and others that need a GPU and say so.
 
 struct OnCpu {
   static Device device() { return Device::cpu(); }
   static ContextOptions options() { return {}; }
   static std::string whyNot() { return ""; }
-  /// Of activations inside a program.
+  /// The layout of activations inside a program.
   static std::vector<Layout> layouts() {
     return {Layout::RowMajor, Layout::ChannelsLast, Layout::ChannelBlocks, Layout::SampleBlocks};
   }
-  /// Of a sum of products of float32 numbers, against float32: what its products are rounded to.
+  /// Relative error of a sum of products against float32, from rounding the factors.
   static constexpr double kProductError = 0;
 };
 
@@ -57,7 +57,7 @@ TYPE_TO_STRING_AS("gpu", muster::test::OnGpu);
 TYPE_TO_STRING_AS("gpu, tf32", muster::test::OnGpuInTensorFloat32);
 TYPE_TO_STRING_AS("gpu, bf16", muster::test::OnGpuInBFloat16);
 
-/// For operations that multiply as they are.
+/// For operations without matrix products.
 #define MUSTER_TEST_DEVICES ::muster::test::OnCpu, ::muster::test::OnGpu
 /// For matrix products and convolutions.
 #define MUSTER_TEST_MATH_MODES \

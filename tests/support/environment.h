@@ -7,7 +7,7 @@
 
 namespace muster::test {
 
-/// Sets or unsets an environment variable for as long as it lives. Not while other threads read them.
+/// Sets or unsets an environment variable during its lifetime. Not while other threads read variables.
 class Environment {
  public:
   Environment(std::string name, const std::optional<std::string>& value) : name_(std::move(name)) {

@@ -33,7 +33,7 @@ inline bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-/// The wrapper can be used again, and computes what it should: from 0, {4} for each worker twice, p = 2, 3.
+/// The wrapper can be used again, and computes correctly: from 0, {4} for each worker twice, p = 2, 3.
 inline void checkTrainsAgain(ParallelWrapper& wrapper, ToyModel& model) {
   auto& control = model.control();
   control.onStep = {};

@@ -9,16 +9,15 @@
 
 namespace muster::test {
 
-/// What the server does with one request.
+/// The server's answer to one request.
 struct HttpReply {
   int status = 200;
   std::string body{};
-  /// The length that the head promises; nothing: none is promised, and the end of the connection ends the
-  /// body.
+  /// The length in the header; empty: no length, and the end of the connection ends the body.
   std::optional<std::size_t> promised{};
-  /// After the body the connection is held open in silence until the client gives up.
+  /// After the body the connection stays open and silent until the client closes it.
   bool stall = false;
-  /// More lines of the head, each with its line end.
+  /// More header lines, each with its line end.
   std::string head{};
 
   static HttpReply whole(std::string body) {
@@ -27,12 +26,11 @@ struct HttpReply {
   }
 };
 
-/// A server on 127.0.0.1 that answers one request after the other as a function says, each on a connection of
-/// its own.
+/// A server on 127.0.0.1 that answers one request after the other, each on its own connection.
 class HttpServer {
  public:
-  /// @param answer  gets the path that was asked for and how many requests came before it; is called by the
-  /// server's thread.
+  /// @param answer  gets the requested path and the number of earlier requests; called by the server's
+  ///         thread.
   explicit HttpServer(std::function<HttpReply(const std::string& path, int number)> answer);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
@@ -53,7 +51,7 @@ class HttpServer {
   std::jthread thread_;
 };
 
-/// The address of a port on which nobody listens.
+/// The address of a port without a server.
 std::string deadAddress();
 
 }  // namespace muster::test

@@ -18,7 +18,7 @@ struct FieldTree {
   bool operator==(const FieldTree&) const = default;
 };
 
-/// Writes what it visits into a tree.
+/// Writes visited fields into a tree.
 class TreeWriter : public Fields {
  public:
   explicit TreeWriter(FieldTree& tree) : tree_(tree) {}
@@ -46,7 +46,7 @@ class TreeWriter : public Fields {
   FieldTree& tree_;
 };
 
-/// Replaces what it visits by what the tree has; what the tree lacks stays as it is.
+/// Replaces visited fields by the tree's values; fields that the tree lacks do not change.
 class TreeReader : public Fields {
  public:
   explicit TreeReader(const FieldTree& tree) : tree_(tree) {}
@@ -87,7 +87,7 @@ class TreeReader : public Fields {
   const FieldTree& tree_;
 };
 
-/// What visiting `value` as the field "it" writes.
+/// The fields written by visiting `value` as the field "it".
 template <typename T>
 FieldTree written(T value) {
   FieldTree tree;

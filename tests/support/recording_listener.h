@@ -10,7 +10,7 @@
 
 namespace muster::test {
 
-/// One call of a listener; what an event has not got keeps its default.
+/// One call of a listener; members that an event lacks keep their defaults.
 struct RecordedCall {
   std::string event;  ///< "fitStart", "epochStart", "iteration", "merge", "epochEnd", "fitEnd"
   int worker = -1;
@@ -22,7 +22,7 @@ struct RecordedCall {
   std::thread::id thread = {};
 };
 
-/// Writes down its calls in order. Its hook runs in each of them and may throw, sleep or ask the trainer.
+/// Records its calls in order. Its hook runs in each of them and may throw, sleep or query the trainer.
 class RecordingListener final : public Listener {
  public:
   using Hook = std::function<void(const RecordedCall&, Trainer&)>;
@@ -57,7 +57,7 @@ class RecordingListener final : public Listener {
   void onEpochEnd(const EpochEvent& e) override { record(ofEpoch("epochEnd", e), e.trainer); }
   void onFitEnd(Trainer& trainer) override { record({.event = "fitEnd"}, trainer); }
 
-  /// While nobody trains.
+  /// Not during training.
   const std::vector<RecordedCall>& calls() const { return calls_; }
   std::vector<RecordedCall> calls(std::string_view event) const {
     std::vector<RecordedCall> some;

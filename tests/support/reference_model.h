@@ -14,7 +14,7 @@ struct ReferenceOptions {
   std::int64_t inputs = 6;  ///< features of an example
   std::int64_t hidden = 5;
   std::int64_t classes = 4;
-  double dropout = 0;  ///< rate, behind the hidden layer
+  double dropout = 0;  ///< rate, after the hidden layer
   std::uint64_t seed = 0;
   TrainingOptions training = {};
 };
@@ -27,8 +27,8 @@ MultiLayerConfiguration networkOf(const ReferenceOptions& options);
 /// is tested to 1e-12 instead of to float32's rounding.
 ///
 /// Features are float32 or float64 [N, inputs]; labels class indices [N] or rows [N, classes]; a mask [N]
-/// weights the examples. What is dropped is what `MultiLayerNetwork` drops: it depends on the seed, the
-/// layer, the epoch and the example's position in the epoch. Updates itself, so it never has an Optimizer.
+/// weights the examples. Dropout equals `MultiLayerNetwork`'s: it depends on the seed, the layer, the epoch
+/// and the example's position in the epoch. Updates itself, so it never has an Optimizer.
 class ReferenceModel final : public Model {
  public:
   /// @param context  as of Model.
@@ -48,7 +48,7 @@ class ReferenceModel final : public Model {
   Weights weightsOf(int layer) const;
   /// Writes the gradients of one of the two.
   void setGradients(int layer, const std::pair<Array, Array>& weightAndBias);
-  /// Drops what the batch of this stamp drops.
+  /// Drops the same elements as the batch with this stamp.
   Array dropped(const Array& x, const BatchStamp& stamp) const;
 
   ReferenceOptions options_;

@@ -13,8 +13,8 @@
 #include "muster/core/ops/upsample2d.h"
 #include "tests/support/arrays.h"
 
-/// Every operation once more, in float64 and in the plainest loops that say what it is: what the backends are
-/// compared with. Nothing here uses the library's computing code.
+/// Every operation in float64 and plain loops, for comparison with the backends. Uses none of the library's
+/// computing code.
 namespace muster::test::reference {
 
 Array conv2d(const Conv2dShape& shape, const Array& x, const Array& weight, const Array& bias);

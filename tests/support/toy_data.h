@@ -34,9 +34,10 @@ class ToyIterator : public DataSetIterator {
   std::optional<std::int64_t> batchSize() const override { return knownBatchSize; }
 
   std::function<void(std::int64_t epoch)> onReset;
-  std::function<void(std::int64_t epoch, std::int64_t batch)> onNext;  ///< also before the end is told
+  std::function<void(std::int64_t epoch, std::int64_t batch)>
+      onNext;  ///< also called before the end is reported
   std::optional<std::int64_t> knownExamples, knownBatchSize;
-  std::vector<std::int64_t> resets;  ///< the epochs it was reset to; while nobody trains
+  std::vector<std::int64_t> resets;  ///< the epochs of its resets; not during training
 
  private:
   std::vector<ToyBatch> batches_;
@@ -64,13 +65,13 @@ class RandomDelays {
   std::chrono::microseconds longest_;
 };
 
-/// Holds up whoever passes until it is opened. Thread-safe.
+/// Blocks threads until it is opened. Thread-safe.
 class Gate {
  public:
   /// Waits until the gate is open.
   void pass();
   void open();
-  /// Waits until somebody stands before it.
+  /// Waits until a thread is blocked.
   void awaitVisitor();
 
  private:

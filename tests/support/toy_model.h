@@ -12,7 +12,7 @@
 
 namespace muster::test {
 
-/// One step of some replica, as it was before the step.
+/// One step of a replica, with the state before it.
 struct ToyStep {
   BatchStamp stamp;
   std::thread::id thread;
@@ -22,18 +22,18 @@ struct ToyStep {
   std::int64_t iteration = 0, epoch = 0;
 };
 
-/// What a toy model and all its replicas share: the test's hooks and the record of what happened.
+/// Shared by a toy model and all its replicas: the test's hooks and the record of calls.
 struct ToyControl {
   // Set by the test before it trains; called by workers, several at a time.
   std::function<void(const Batch&)> onStep;                       ///< begins a step; may throw or sleep
-  std::function<void(const Model&, const BatchStamp&)> onUpdate;  ///< begins an update; likewise
+  std::function<void(const Model&, const BatchStamp&)> onUpdate;  ///< begins an update; may throw or sleep
   std::function<double(const Batch&, double)> reportedScore;      ///< replaces a score; NaN, for instance
-  std::function<void(const Batch&)> onOutput;                     ///< begins an output; likewise
+  std::function<void(const Batch&)> onOutput;                     ///< begins an output; may throw or sleep
   std::function<void(int)> onReplicate;                           ///< with the number of the replica, from 0
   std::function<double(const Batch&)> reportedWeight;             ///< replaces a weight
   bool shareMemory = false;  ///< the classic mistake: a replica's blocks are handles
   bool replicateNothing = false;
-  std::int64_t replicaSize = 0;  ///< of replicas, where they are to differ
+  std::int64_t replicaSize = 0;  ///< of replicas, if they are to differ
 
   std::atomic<int> replicated{0};  ///< calls of replicate()
   std::atomic<int> alive{0};       ///< models, the user's included
@@ -54,9 +54,9 @@ struct ToyOptions {
   bool statistics = false;  ///< a Moments block: mean and variance of the last batch, each [P]
 };
 
-/// A model of one's own whose numbers can be worked out by hand. Parameters p [P], from 0. The loss of a
-/// batch x [N, P] is the mean over its examples, weighted by the mask where there is one, of 0.5 |p - x|^2;
-/// its gradient p - mean(x). With SGD and learning rate 0.5 a step halves the way to the batch's mean.
+/// A user's model whose numbers can be computed by hand. Parameters p [P], initially 0. The loss of a batch x
+/// [N, P] is the mean over its examples, weighted by a mask if there is one, of 0.5 |p - x|^2; its gradient
+/// is p - mean(x). With SGD and learning rate 0.5 a step goes half the way to the batch's mean.
 class ToyModel final : public Model {
  public:
   explicit ToyModel(ToyOptions options = {}, std::shared_ptr<ToyControl> control = nullptr,

@@ -17,8 +17,8 @@ inline ParallelWrapper::Builder toyWrapper(Model& model, int workers, std::int64
   return builder;
 }
 
-/// Checks that before each step the replica held what the others held before theirs of that iteration.
-/// @return the steps that were compared with an earlier one.
+/// Checks that before each step a replica had the values that the others had before theirs of that iteration.
+/// @return the number of steps that were compared with an earlier one.
 inline int checkReplicasEqual(const ToyControl& control) {
   std::map<std::int64_t, std::vector<float>> first;
   int compared = 0;

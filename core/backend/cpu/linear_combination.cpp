@@ -8,10 +8,10 @@
 namespace muster::cpu {
 namespace {
 
-constexpr std::int64_t kBlock = 256;      // elements whose float64 sums stay in the first-level cache
-constexpr std::int64_t kGrain = 1 << 14;  // elements that are worth a thread
+constexpr std::int64_t kBlock = 256;      // elements whose float64 sums stay in the L1 cache
+constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
 
-/// The first product is stored, not added to 0, so that a negative zero stays one.
+/// The first product is stored, not added to 0, so a negative zero stays one.
 template <typename T>
 [[gnu::always_inline]] inline void multiply(double* __restrict sums, const T* __restrict x, double factor,
                                             std::int64_t n) {

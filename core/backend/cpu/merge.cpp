@@ -14,9 +14,9 @@
 #include "muster/core/backend/cpu/simd.h"
 
 // Note [A merge in blocks]
-// A block of each replica is added to float64 sums that stay in the first-level cache, then the means go out
-// to all replicas and the merged copy while the block is still cached: memory sees each line read once and written
-// once, for any number of replicas.
+// A block of each replica is added to float64 sums in the L1 cache; then the means are written to all
+// replicas and the merged copy while the block is still cached. So each line is read and written once, for
+// any number of replicas.
 
 namespace muster::cpu {
 namespace {
@@ -24,9 +24,9 @@ namespace {
 // T is float or double throughout: the type of the replicas.
 
 constexpr std::int64_t kBlock = 256;      // elements: 2 KiB of sums, 1 KiB of each float32 replica
-constexpr std::int64_t kGrain = 1 << 14;  // elements that are worth a thread
+constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
 
-/// The first product is stored, not added to 0: the mean of negative zeros is a negative zero.
+/// The first product is stored, not added to 0, so the mean of negative zeros is a negative zero.
 template <typename T>
 [[gnu::always_inline]] inline void multiply(double* __restrict sums, const T* __restrict x, double weight,
                                             std::int64_t n) {
@@ -45,7 +45,7 @@ template <typename T>
   for (std::int64_t i = 0; i < n; ++i) means[i] = static_cast<T>(sums[i] + weight * x[i]);
 }
 
-/// Line by line: a memcpy of a block becomes a string instruction, which is slow to start.
+/// Line by line: a memcpy of a block becomes a string instruction, which starts slowly.
 template <typename T>
 [[gnu::always_inline]] inline void copyBlock(T* __restrict to, const T* __restrict from, std::int64_t n) {
   constexpr std::int64_t kLine = 64 / sizeof(T);
@@ -54,8 +54,8 @@ template <typename T>
   for (; i < n; ++i) to[i] = from[i];
 }
 
-/// As `copyBlock`, past the caches: nobody reads the merged copy before a fit ends, and a line that is written
-/// whole need not be read first.
+/// As `copyBlock`, past the caches: the merged copy is not read before a fit ends, and a line that is written
+/// completely need not be read first.
 template <typename T>
 [[gnu::always_inline]] inline void streamBlock(T* __restrict to, const T* __restrict from, std::int64_t n) {
 #if defined(__x86_64__)
@@ -72,14 +72,14 @@ template <typename T>
   copyBlock(to, from, n);
 }
 
-/// Makes streamed elements visible to whoever synchronises with this thread afterwards.
+/// Makes streamed elements visible to threads that synchronise with this one afterwards.
 void finishStreaming() {
 #if defined(__x86_64__)
   _mm_sfence();
 #endif
 }
 
-/// Which replicas contribute, and with which share.
+/// The contributing replicas and their shares.
 struct Contributors {
   explicit Contributors(std::span<const double> replicaWeights) : weights(replicaWeights) {
     for (std::size_t replica = 0; replica < weights.size(); ++replica) {
@@ -128,11 +128,11 @@ void copyToOthers(std::span<const Tensor> replicas, std::size_t source, const Te
 }
 
 // Note [Moments about a shift]
-// sum p (v + m^2) - mean^2 cancels badly where the mean is large against the deviation. The variance does not
-// change when all means are shifted, so they are taken relative to the first contributor's: the same number,
-// and equal replicas come out unchanged.
+// sum p (v + m^2) - mean^2 cancels badly if the mean is large compared with the deviation. Shifting all means
+// does not change the variance, so they are taken relative to the first contributor's: the same number, and
+// equal replicas do not change.
 
-/// Moments of one element; its mean stands at `mean`, its variance at `variance` of each replica.
+/// Moments of one element: its mean at `mean`, its variance at `variance` of each replica.
 template <typename T>
 std::pair<T, T> momentsOfElement(std::span<const Tensor> replicas, const Contributors& contributors,
                                  std::int64_t mean, std::int64_t variance) {

@@ -81,7 +81,7 @@ class LoopUpdatePlan final : public UpdatePlan {
         });
   }
 
-  /// The factor of clipping by norm.
+  /// The gradient's factor from clipping by norm.
   double normScale(const Tensor& gradients, const StepNumbers& step) const {
     if (settings_.clipNorm == 0) return 1;
     double squares = 0;

@@ -66,7 +66,7 @@ void copyToOthers(std::span<const Tensor> replicas, std::size_t source, const Te
   if (mergedCopy.defined()) copyTo(mergedCopy);
 }
 
-/// The one replica that has a weight, or as many as there are replicas where several have.
+/// The only replica with a positive weight; the number of replicas if there are several.
 std::size_t onlyContributor(std::span<const double> weights) {
   const auto has = [](double weight) { return weight != 0; };
   if (std::ranges::count_if(weights, has) != 1) return weights.size();

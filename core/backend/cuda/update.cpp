@@ -13,7 +13,7 @@ namespace {
 static_assert(kLossNumbers == kNumbersOfLoss);
 static_assert(kMostBlocks * sizeof(double) <= kScratchBytes);
 
-/// A table that stays on the device for the life of a plan.
+/// A table on the device for the life of a plan.
 template <typename T>
 Buffer upload(const std::vector<T>& table, const State& state) {
   Buffer buffer(table.size() * sizeof(T), state.device());
@@ -24,7 +24,7 @@ Buffer upload(const std::vector<T>& table, const State& state) {
   return buffer;
 }
 
-/// The ranges cut into what one block takes at a time.
+/// The ranges in chunks, of which a block updates one at a time.
 class Chunks {
  public:
   Chunks(std::span<const UpdateRange> ranges, State& state) {
@@ -41,7 +41,7 @@ class Chunks {
     chunks_ = upload(chunks, state);
   }
 
-  /// A call over them, its blocks still to be set.
+  /// A call for these chunks; the caller sets its blocks.
   UpdateCall call(const State& state) const {
     UpdateCall call{};
     call.ranges = reinterpret_cast<const DeviceRange*>(ranges_.data());

@@ -4,8 +4,8 @@ namespace muster::detail {
 
 inline thread_local int vendorCallDepth = 0;
 
-/// Open while the calling thread is inside a vendor's library, so that a test which counts allocations can
-/// tell the library's own from ours.
+/// Exists while the calling thread is inside a vendor's library, so that tests count only our own
+/// allocations.
 class VendorCall {
  public:
   VendorCall() { ++vendorCallDepth; }
@@ -13,7 +13,7 @@ class VendorCall {
   VendorCall(const VendorCall&) = delete;
   VendorCall& operator=(const VendorCall&) = delete;
 
-  /// Whether the calling thread is inside one.
+  /// Whether the calling thread is inside a vendor's library.
   static bool active() { return vendorCallDepth > 0; }
 };
 

@@ -4,7 +4,7 @@
 
 namespace muster::detail {
 
-/// What a backend whose work is enqueued has behind an `Event`.
+/// A backend's part of an `Event`, if its work is enqueued.
 class BackendEvent {
  public:
   virtual ~BackendEvent() = default;
@@ -14,15 +14,15 @@ class BackendEvent {
   virtual void waitOn(Context& context, Stream stream) const = 0;
 };
 
-/// What it has behind a `Graph`.
+/// A backend's part of a `Graph`.
 class BackendGraph {
  public:
   virtual ~BackendGraph() = default;
-  /// From here on what is enqueued on the context's compute stream by this thread is recorded.
+  /// From now on, work that this thread enqueues on the context's compute stream is recorded.
   virtual void beginCapture() = 0;
-  /// Makes what was recorded ready to be launched.
+  /// Prepares the recorded work for launching.
   virtual void endCapture() = 0;
-  /// Forgets what was recorded.
+  /// Drops the recorded work.
   virtual void abandonCapture() noexcept = 0;
   virtual void launch() = 0;
 };

@@ -6,7 +6,7 @@
 
 #include "muster/core/device/device.h"
 
-// What the CUDA backend gives to `device/` and `tensor/`; defined in builds that have it.
+// What the CUDA backend provides to `device/` and `tensor/`; defined in builds with CUDA.
 
 namespace muster {
 
@@ -23,7 +23,7 @@ namespace cuda {
 
 struct DeviceCount {
   int count = 0;
-  std::string whyNone;  // "" where there is a device
+  std::string whyNone;  // "" if there is a device
 };
 /// Never throws: a machine without a driver has no devices.
 DeviceCount deviceCount();
@@ -32,21 +32,21 @@ std::size_t freeMemoryOf(Device device);
 
 /// Memory of a device, aligned to 256 bytes; `bytes` at least 1. @throws OutOfMemory, DeviceUnavailable.
 std::byte* allocate(std::size_t bytes, Device device);
-/// Waits for the work of the device that is under way. Failures are logged.
+/// Waits for the device's work. Failures are logged.
 void release(std::byte* data, Device device) noexcept;
 
-/// Page-locked memory of the CPU that every GPU copies from and to directly. @throws OutOfMemory.
+/// Pinned host memory that every GPU copies to and from. @throws OutOfMemory.
 std::byte* allocatePinned(std::size_t bytes);
 void releasePinned(std::byte* data) noexcept;
 
-/// A place in memory and the device that has it.
+/// An address, and the device of its memory.
 struct Place {
   std::byte* data;
   Device device;
 };
-/// Enqueues a copy on `stream` of the context. One of both lies on a GPU.
+/// Enqueues a copy on `stream` of the context. Source or target is on a GPU.
 void copyBytes(Place source, Place target, std::size_t bytes, Context& context, Stream stream);
-/// The same on a stream of the calling thread; done on return.
+/// As above, on a stream of the calling thread; done on return.
 void copyBytes(Place source, Place target, std::size_t bytes);
 void zeroBytes(Place target, std::size_t bytes, Context& context);
 void zeroBytes(Place target, std::size_t bytes);

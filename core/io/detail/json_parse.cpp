@@ -11,8 +11,8 @@ namespace {
 
 namespace json = boost::json;
 
-/// Builds a value from the parser's events. Boost's own builder takes doubles from the parser, which may
-/// be off in the last digits (Boost 1.81); here they are read from their text.
+/// Builds a value from the parser's events. Boost's builder uses the parser's doubles, which may be wrong in
+/// the last digits (Boost 1.81); this one reads them from their text.
 struct Builder {
   static constexpr std::size_t max_object_size = std::size_t(-1);
   static constexpr std::size_t max_array_size = std::size_t(-1);
@@ -21,11 +21,11 @@ struct Builder {
   using Error = json::error_code;
   using Text = json::string_view;
 
-  std::vector<json::value> open;  // containers that are not finished yet, outermost first
+  std::vector<json::value> open;  // unfinished containers, outermost first
   std::vector<std::string> keys;  // of the open objects' next values
   std::string text;               // parts of a string, key or number so far
   json::value document;
-  std::string problem;  // what this builder itself objects to
+  std::string problem;  // an error found by this builder
 
   bool refuse(std::string what, Error& error) {
     problem = std::move(what);

@@ -6,18 +6,18 @@
 
 namespace muster::detail {
 
-/// Reads a JSON text. Numbers with a fraction or an exponent become the nearest double; a key that stands
-/// twice in an object is refused, as nobody can say which one was meant.
+/// Reads a JSON text. Numbers with a fraction or an exponent become the nearest double; a repeated key in an
+/// object is refused.
 ///
 /// @throws InvalidArgument naming line, column and problem.
 boost::json::value parseJson(std::string_view text);
 
-/// Writes a value so that people can read it: two spaces a level; what fits on one line, and any array of
-/// plain values, stands on one line. `parseJson` gives the same value back, every double exactly; infinity
-/// and NaN, which JSON has no word for, become null. Ends with a newline.
+/// Writes a value for people: two spaces a level; values that fit on one line, and any array of plain values,
+/// are on one line. `parseJson` returns the same value, every double exactly; infinity and NaN, which JSON
+/// lacks, become null. Ends with a newline.
 std::string printJson(const boost::json::value& value);
 
-/// The same on one line, without a newline.
+/// As above, on one line without a newline.
 std::string printJsonLine(const boost::json::value& value);
 
 /// A value in a few words, for errors: `the string "abc"`, `an object`.

@@ -7,8 +7,8 @@
 
 namespace muster::detail {
 
-/// The network that a configuration describes, a chain or a graph; not yet initialised.
-/// @throws InvalidArgument naming the field that is unknown, missing or wrong, or what cannot be.
+/// The network of a configuration, a chain or a graph; not yet initialised.
+/// @throws InvalidArgument naming the field that is unknown, missing or wrong, or the invalid option.
 std::unique_ptr<Network> networkFromJson(std::string_view json);
 
 }  // namespace muster::detail

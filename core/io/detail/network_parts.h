@@ -8,12 +8,12 @@
 
 namespace muster::detail {
 
-/// What a network takes and what it computes, as its configuration says: two networks with equal parts differ
-/// at most in their seed and in how they are trained.
+/// A network's inputs and computation, from its configuration: two networks with equal parts differ at most
+/// in their seed and training options.
 struct NetworkParts {
-  /// The inputs' names, and the shapes of one example; a shape is empty while it is open.
+  /// The inputs' names, and the shapes of one example; an open shape is empty.
   std::vector<std::pair<std::string, Shape>> inputs;
-  /// Layers, vertices and outputs: a label ("layer 0", "vertex conv1") and what it is, in one line.
+  /// Layers, vertices and outputs: a label ("layer 0", "vertex conv1") and a description in one line.
   std::vector<std::pair<std::string, std::string>> parts;
 };
 

@@ -9,7 +9,7 @@
 
 namespace muster::detail {
 
-/// What safetensors calls our element types.
+/// safetensors' names of our element types.
 inline constexpr std::array<std::pair<DType, std::string_view>, 4> kSafetensorsDTypes{{
     {DType::Float32, "F32"},
     {DType::Float64, "F64"},

@@ -46,7 +46,7 @@ std::map<std::string, std::string> readMetadata(const Refusal& refuse, const jso
   return metadata;
 }
 
-/// The whole numbers, none negative, of an array; nothing if `value` is not such an array.
+/// The non-negative integers of an array; empty if `value` is no such array.
 std::optional<std::vector<std::int64_t>> wholeNumbers(const json::value* value) {
   const auto* array = value == nullptr ? nullptr : value->if_array();
   if (array == nullptr) return std::nullopt;
@@ -58,7 +58,7 @@ std::optional<std::vector<std::int64_t>> wholeNumbers(const json::value* value) 
   return numbers;
 }
 
-/// Bytes of a tensor, or nothing where their number does not fit 64 bits.
+/// Bytes of a tensor; empty if their number does not fit 64 bits.
 std::optional<std::uint64_t> bytesOf(const std::vector<std::int64_t>& sizes, DType dtype) {
   std::int64_t product = static_cast<std::int64_t>(sizeOf(dtype));
   for (const auto size : sizes)
@@ -128,7 +128,7 @@ SafetensorsHeader parseSafetensorsHeader(std::string_view text, std::uint64_t da
     else
       header.tensors.push_back(readEntry(refuse, name, value));
   }
-  // By the end, too: a tensor without elements begins where the next one does.
+  // Also by the end: a tensor without elements begins where the next one does.
   std::ranges::stable_sort(header.tensors, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
   requireContiguous(refuse, header.tensors, dataBytes);
   return header;

@@ -4,17 +4,17 @@
 
 namespace muster::detail {
 
-/// Copies, on the context's device, of tensors that a caller holds on the CPU. They are kept for the next
-/// call. On the CPU there are none: the caller's tensors are used as they are.
+/// Copies, on the context's device, of a caller's tensors on the CPU. Their memory is kept for the next call.
+/// On the CPU the caller's tensors are used directly.
 class DeviceCopies {
  public:
   explicit DeviceCopies(Context& context) : context_(context) {}
 
   /// `input` on the device.
   const Tensor& of(const Tensor& input);
-  /// Where to compute a float32 tensor that `out`, on the CPU, is to hold: `out` itself on the CPU.
+  /// The tensor to compute into for a float32 `out` on the CPU; on the CPU `out` itself.
   Tensor& resultFor(Tensor& out);
-  /// Copies what was computed to `out`, unless it is there, and waits for it.
+  /// Copies the result to `out`, unless it is there, and waits.
   void fetch(const Tensor& from, Tensor& out);
 
  private:

@@ -32,18 +32,18 @@ StepScore EnqueuedSteps::wait(std::uint64_t number) {
   return scores_.get(number);
 }
 
-/// Checks what can be checked before the batch is copied.
+/// Checks before the batch is copied.
 std::int64_t EnqueuedSteps::examplesOf(const Batch& batch) {
   requireInitialized(plan_);
   if (batch.namesRows())
-    batch.requireMaskValues();  // the kernels of a GPU do not look at them
+    batch.requireMaskValues();  // GPU kernels do not check them
   else
     findFeatures(plan_, batch, features_);
   require(batch.examples() > 0, "network: the batch has no examples");
   return batch.examples();
 }
 
-/// The steps of a program with batches of this form.
+/// The runner of steps with batches of this form.
 StepRunner& EnqueuedSteps::runner(ProgramCache::Entry& owner, const Batch& batch) {
   if (StepRunner* found = ProgramCache::find(owner, batch)) return *found;
   NetworkProgram& program = *owner.program;
@@ -57,7 +57,7 @@ StepRunner& EnqueuedSteps::runner(ProgramCache::Entry& owner, const Batch& batch
                  network_.context()));
 }
 
-/// Everything of a step from its numbers to its results.
+/// Enqueues a whole step, from its numbers to its results.
 void EnqueuedSteps::enqueueStep(NetworkProgram& program, StagingSlot& slot, StepWork work) {
   slot.fetch();
   findFeatures(plan_, slot.batch(), features_);
@@ -77,7 +77,7 @@ void EnqueuedSteps::enqueueStep(NetworkProgram& program, StagingSlot& slot, Step
   slot.fetchResults();
 }
 
-/// Keeps the score of a step that is done.
+/// Keeps the score of a finished step.
 void EnqueuedSteps::finish(std::uint64_t number, const NetworkProgram& program, const StagingSlot& slot,
                            StepWork work) {
   try {

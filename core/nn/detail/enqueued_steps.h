@@ -9,14 +9,14 @@
 
 namespace muster::detail {
 
-/// Training steps of a network that are enqueued and recorded, and the scores that they end with.
+/// A network's training steps that are enqueued and recorded, and their scores.
 class EnqueuedSteps final : public PendingScores {
  public:
-  /// @param network, plan, programs  outlive it; looked at only in calls.
+  /// @param network, plan, programs  must outlive it; used only during calls.
   EnqueuedSteps(Model& network, std::uint64_t seed, const NetworkPlan& plan, ProgramCache& programs)
       : network_(network), seed_(seed), plan_(plan), programs_(programs) {}
 
-  /// Enqueues a step: the gradient of `batch`, and for Update what the updater makes of it.
+  /// Enqueues a step: the gradient of `batch` and, for Update, the update.
   StepTicket enqueue(const Batch& batch, StepWork work);
   /// Copies a batch to the device as a step would, for a pass without one.
   const Batch& fetch(const Batch& batch);
@@ -35,7 +35,7 @@ class EnqueuedSteps final : public PendingScores {
   const NetworkPlan& plan_;
   ProgramCache& programs_;
   ScoreRing scores_;
-  std::vector<const Tensor*> features_;  // [input] of the batch at hand
+  std::vector<const Tensor*> features_;  // [input] of the current batch
 };
 
 }  // namespace muster::detail

@@ -30,7 +30,7 @@ Places placesOf(const ComputationGraphConfiguration& graph) {
   return places;
 }
 
-/// [vertex] the vertices that it reads.
+/// [vertex] the indices of its inputs that are vertices.
 std::vector<std::vector<std::size_t>> edgesOf(const ComputationGraphConfiguration& graph,
                                               const Places& places) {
   std::vector<std::vector<std::size_t>> edges(graph.vertices.size());
@@ -47,7 +47,7 @@ std::vector<std::vector<std::size_t>> edgesOf(const ComputationGraphConfiguratio
   return edges;
 }
 
-/// A batch would have to bring it for nothing.
+/// An unused input: batches would provide it without need.
 void requireInputsRead(const ComputationGraphConfiguration& graph) {
   for (const auto& input : graph.inputs)
     require(std::ranges::any_of(graph.vertices,
@@ -57,7 +57,7 @@ void requireInputsRead(const ComputationGraphConfiguration& graph) {
             "graph: no vertex reads the input {}", input.name);
 }
 
-/// Names a cycle among vertices that could not be ordered: each of them reads another of them.
+/// Names a cycle among vertices that could not be ordered: each has another of them as input.
 [[noreturn]] void refuseCycle(const ComputationGraphConfiguration& graph,
                               const std::vector<std::vector<std::size_t>>& edges,
                               const std::vector<bool>& ordered) {

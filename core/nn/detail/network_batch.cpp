@@ -9,14 +9,14 @@
 namespace muster::detail {
 namespace {
 
-/// The name of one of these tensors.
+/// The name of a tensor for messages.
 std::string_view nameAmong(const std::vector<NamedTensor>& tensors, const Tensor& tensor) {
   for (const auto& other : tensors)
     if (other.value.raw() == tensor.raw()) return other.name;
   return {};
 }
 
-/// What to do where all that does not fit is the length of a sequence.
+/// Advice if only the length of a sequence does not match.
 std::string lengthAdvice(const NetworkInput& input, const Shape& value) {
   if (input.shape.rank() != (input.indices ? 1 : 2) || value.rank() != input.shape.rank() + 1) return {};
   const Shape example = value.dropFirst();
@@ -25,7 +25,7 @@ std::string lengthAdvice(const NetworkInput& input, const Shape& value) {
                      example[0] < input.shape[0] ? "pad to" : "cut or pad to", input.shape[0]);
 }
 
-/// A name that can only have been meant for the mask of time steps.
+/// Whether a mask's name looks like a misspelt "features".
 bool resemblesFeatures(std::string_view name) {
   constexpr std::string_view kBegin = "feature";
   return name.size() >= kBegin.size() &&
@@ -49,7 +49,7 @@ void requireOneLossMask(const NetworkPlan& plan, const std::vector<NamedTensor>&
   }
 }
 
-/// With one output its mask may have nearly any name; a mask that nobody asks for is a mistake.
+/// With one output its mask may have nearly any name; a mask that is not read is an error.
 void requireKnownMasks(const NetworkPlan& plan, const Batch& batch) {
   batch.requireMaskValues();
   if (plan.outputs.size() == 1) return requireOneLossMask(plan, batch.masks);

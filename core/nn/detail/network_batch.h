@@ -9,29 +9,29 @@
 
 namespace muster::detail {
 
-// What a network reads of a batch, looked up by name and checked. All errors are InvalidArgument and say what
-// the network wants and what the batch has.
+// A network's inputs from a batch, looked up by name and checked. All errors are InvalidArgument and say what
+// the network needs and what the batch has.
 
-/// The first of a batch's features or labels where the network has one place for them, else that of the
-/// place's name. @param what  "features" or "labels".
+/// The first of a batch's features or labels if the network has one input or output, else the one called
+/// `name`. @param what  "features" or "labels".
 const Tensor& tensorFor(const std::vector<NamedTensor>& tensors, std::string_view what, std::string_view name,
                         bool only);
 
-/// @throws InvalidArgument where the network has not been laid out.
+/// @throws InvalidArgument if the network has not been laid out.
 void requireInitialized(const NetworkPlan& plan);
-/// @throws InvalidArgument unless `value` is [N, ...] of what input `input` takes, N at least 1.
+/// @throws InvalidArgument unless `value` is [N, ...] of the shape of input `input`, with N at least 1.
 void requireInput(const NetworkPlan& plan, std::size_t input, const Tensor& value);
 
-/// What a pass over the batch reads beside its tensors.
+/// Information of a batch for a pass, other than its tensors.
 StepInfo infoOf(const Batch& batch, std::uint64_t seed, bool training);
 
 /// The features of each input, checked as the masks are. @param features  [input], overwritten.
 void findFeatures(const NetworkPlan& plan, const Batch& batch, std::vector<const Tensor*>& features);
 
-/// The labels that the loss of `output` reads, which fit its predictions.
+/// The labels for the loss of `output`; their shape fits its predictions.
 const Tensor& labelsOf(const NetworkPlan& plan, const Batch& batch, const NetworkOutput& output,
                        const Shape& predictions);
-/// Likewise its mask; undefined where the batch has none.
+/// The mask for the loss of `output`; undefined if the batch has none.
 Tensor lossMaskOf(const NetworkPlan& plan, const Batch& batch, const NetworkOutput& output,
                   const Shape& predictions);
 

@@ -10,31 +10,31 @@
 
 namespace muster {
 
-/// What a network keeps: its plan, its state, and the programs compiled so far. Functions of Network are
-/// defined by subject in network.cpp, network_training.cpp, network_output.cpp and network_passes.cpp.
+/// A network's plan, state and compiled programs. Functions of Network are defined by subject in network.cpp,
+/// network_training.cpp, network_output.cpp and network_passes.cpp.
 struct Network::Impl {
   Impl(Network& network, std::uint64_t networkSeed);
 
   /// The batch on the network's device, with the values of all tensors instead of row indices.
   const Batch& there(const Batch& batch);
-  /// Runs a batch, which is on the network's device, forward. @return the program that holds the result.
+  /// Runs a batch on the network's device forward. @return the program that holds the result.
   detail::NetworkProgram& run(const Batch& batch, bool training);
 
   Context& context;
   std::uint64_t seed;
   bool enqueuesSteps;
   detail::NetworkPlan plan;        // empty until initialised
-  std::vector<StateBlock> blocks;  // parameters, gradients, and statistics where there are any
-  detail::EnqueuedSteps steps;     // before `programs`, whose steps in flight end with a score in here
+  std::vector<StateBlock> blocks;  // parameters, gradients, and statistics if there are any
+  detail::EnqueuedSteps steps;     // before `programs`: their steps in flight write scores here when they end
   detail::ProgramCache programs;
   detail::DeviceCopies copies;
 
-  /// Number of the program use that `forward` was; `backward` reads its activations until the next use.
+  /// The number of `forward`'s use of its program; `backward` reads the activations until the next use.
   std::uint64_t forwardUse = 0;
   StepInfo forwardInfo;
 
  private:
-  std::vector<const Tensor*> features_;  // [input] of the batch at hand
+  std::vector<const Tensor*> features_;  // [input] of the current batch
   Batch gathered_;                       // on the CPU, of a batch of row indices
 };
 

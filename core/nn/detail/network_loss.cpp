@@ -10,7 +10,7 @@
 namespace muster::detail {
 namespace {
 
-/// What `call` gives; its errors name the output where there are several.
+/// Returns what `call` returns; with several outputs, errors name the output.
 template <typename Call>
 std::invoke_result_t<Call> naming(const NetworkPlan& plan, const NetworkOutput& output, Call&& call) {
   try {
@@ -26,7 +26,8 @@ void add(StepScore& total, const NetworkOutput& output, const LossValue& value) 
   total.weight = std::max(total.weight, value.weight);
 }
 
-/// Calls `lossOf(index, labels, mask, gradient)` for each output, and gives its gradient the output's weight.
+/// Calls `lossOf(index, labels, mask, gradient)` for each output, and scales its gradient by the output's
+/// weight.
 /// @param derivatives  false: the gradient is undefined.
 template <typename Loss>
 void forEachLoss(const NetworkPlan& plan, NetworkProgram& program, const Batch& batch, bool derivatives,

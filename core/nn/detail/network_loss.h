@@ -8,13 +8,14 @@
 
 namespace muster::detail {
 
-// A network's loss: the sum of its outputs' losses times their weights. Its normaliser is the largest of the
-// outputs'. Errors name the output where there are several.
+// A network's loss: the weighted sum of its outputs' losses. Its normaliser is the largest of the outputs'.
+// With several outputs, errors name the output.
 
-/// @throws InvalidArgument where an output has no loss.
+/// @throws InvalidArgument if an output has no loss.
 void requireLoss(const NetworkPlan& plan);
 
-/// The score of what `program` holds, waited for. @param derivatives  writes the output gradients, too.
+/// The score of the outputs that `program` holds; waits for it.
+/// @param derivatives  also writes the output gradients.
 StepScore lossOf(const NetworkPlan& plan, NetworkProgram& program, const Batch& batch, bool derivatives,
                  Context& context);
 

@@ -41,7 +41,7 @@ std::size_t NetworkLayout::append(NetworkNode node) {
   requireIndices(node);
   try {
     node.output = node.module->outputShape(node.inputShapes);
-    static_cast<void>(node.output.elements());  // throws where they are too many
+    static_cast<void>(node.output.elements());  // throws if there are too many
     requireTensors(node);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(
@@ -51,11 +51,11 @@ std::size_t NetworkLayout::append(NetworkNode node) {
   return plan_.inputs.size() + plan_.nodes.size() - 1;
 }
 
-/// In a file all tensors of a model stand beside each other, with the updater's, named "updater...", and the
-/// "counters...".
+/// In a file all tensors of a model are together, with the updater's ("updater...") and the counters
+/// ("counters...").
 void NetworkLayout::requireTensors(const NetworkNode& node) {
   const auto add = [&](const ParameterSpec& spec) {
-    static_cast<void>(spec.shape.elements());  // throws where they are too many
+    static_cast<void>(spec.shape.elements());  // throws if there are too many
     requireUsableName("one of its tensors", spec.name);
     const std::string name = node.name + "." + spec.name;
     require(
@@ -69,7 +69,7 @@ void NetworkLayout::requireTensors(const NetworkNode& node) {
   for (const auto& spec : node.module->statistics(node.inputShapes)) add(spec);
 }
 
-/// What a node reads, for messages: "wide [9, 8, 7] and stem [4, 8, 7]".
+/// A node's inputs for messages: "wide [9, 8, 7] and stem [4, 8, 7]".
 std::string NetworkLayout::readingOf(const NetworkNode& node) const {
   std::vector<std::string> reads;
   for (const std::size_t value : node.inputs)
@@ -77,7 +77,7 @@ std::string NetworkLayout::readingOf(const NetworkNode& node) const {
   return fmt::format("{}", fmt::join(reads, " and "));
 }
 
-/// An input is read as indices or as numbers, and only inputs hold indices.
+/// Only inputs hold indices; an input is read either as indices or as numbers.
 void NetworkLayout::requireIndices(const NetworkNode& node) {
   for (const std::size_t value : node.inputs) {
     const bool isInput = value < plan_.inputs.size();

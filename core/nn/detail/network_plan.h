@@ -13,21 +13,21 @@
 
 namespace muster::detail {
 
-/// Where a network's data comes in.
+/// An input of a network.
 struct NetworkInput {
   std::string name;
   Shape shape = {};      ///< of one example
   bool indices = false;  ///< int64; else float32
 };
 
-/// A module of a network with its place in the flat state: what a program is compiled from.
+/// A module of a network, its inputs, and its part of the flat state: the source of a compiled program.
 ///
-/// Values are numbered: the network's inputs first, then the nodes' outputs in the order of the nodes.
+/// Values are numbered: first the network's inputs, then the nodes' outputs in the order of the nodes.
 struct NetworkNode {
   std::string name;
   std::shared_ptr<const Module> module;
   LayerSettings settings = {};
-  std::vector<std::size_t> inputs = {};  ///< values, all numbered lower than the node's own
+  std::vector<std::size_t> inputs = {};  ///< values with smaller numbers than the node's own
   std::vector<Shape> inputShapes = {};   ///< without the batch
   Shape output = {};
   std::vector<Tensor> parameters = {};  ///< views of the blocks
@@ -36,20 +36,20 @@ struct NetworkNode {
   std::span<const Segment> segments = {};  ///< of the parameters
 };
 
-/// A node in words.
+/// A node's description for tables.
 struct NetworkOutline {
   std::string name, type;
-  std::string inputs;  ///< what it reads, where that is not simply the node before it
+  std::string inputs;  ///< its inputs, unless it only reads the node before
 };
 
 struct NetworkOutput {
   std::string name;
   std::size_t value = 0;
   std::optional<LossHead> head = {};
-  double weight = 1;  ///< of its loss in the network's
+  double weight = 1;  ///< of its loss in the network's loss
 };
 
-/// A network laid out: its nodes in an order in which each comes after those that it reads.
+/// A network laid out: each node comes after its inputs.
 struct NetworkPlan {
   std::vector<NetworkInput> inputs;
   std::vector<NetworkNode> nodes;
@@ -64,18 +64,19 @@ struct NetworkPlan {
   }
 };
 
-/// Layers, vertices and inputs are named in files and tables. @param what  has the name: "layer 3".
-/// @throws InvalidArgument for a name that is not UTF-8 or holds a control character, as a newline.
+/// Checks the name of a layer, vertex or input, which files and tables use. @param what  has the name: "layer
+/// 3".
+/// @throws InvalidArgument for a name that is not UTF-8 or contains a control character, as a newline.
 void requireUsableName(std::string_view what, std::string_view name);
 
-/// Lays nodes out one after another, with checks that name the node.
+/// Lays out nodes one after another, with checks that name the node.
 class NetworkLayout {
  public:
   explicit NetworkLayout(std::vector<NetworkInput> inputs);
 
-  /// Adds a node that reads these values, a Flatten before it where it wants one. @return its value.
-  /// @throws InvalidArgument naming the node where its name or that of one of its tensors is taken, or the
-  /// shapes do not fit.
+  /// Adds a node that reads these values, with a Flatten before it if needed. @return its value.
+  /// @throws InvalidArgument naming the node if its name or one of its tensors' names is used already, or if
+  ///         the shapes do not fit.
   std::size_t add(std::string name, const Layer& layer, std::vector<std::size_t> inputs);
   void addOutput(std::string name, std::size_t value, double weight = 1);
   NetworkPlan take() { return std::move(plan_); }
@@ -88,7 +89,7 @@ class NetworkLayout {
 
   NetworkPlan plan_;
   std::set<std::string, std::less<>> tensors_;  // names of all parameters and statistics
-  std::vector<std::string> readAsNumbers_;      // [input] the first node that does
+  std::vector<std::string> readAsNumbers_;      // [input] the first node that reads it as numbers
 };
 
 }  // namespace muster::detail

@@ -7,14 +7,13 @@
 
 namespace muster::detail {
 
-/// How a network runs inside. For tests; programs have no use for it.
+/// The inner state of a network, for tests only.
 struct NetworkProbe {
-  /// Sets whether steps are enqueued, recorded and launched as a whole. Default: on a GPU. On the CPU that
-  /// gives the same bits by a longer path, which is how it is tested without a GPU. Waits for steps in
-  /// flight.
+  /// Sets whether steps are enqueued, recorded and launched. Default: on a GPU. On the CPU this gives the
+  /// same bits by the longer path, so tests need no GPU. Waits for steps in flight.
   /// @throws InvalidArgument for false on a GPU.
   static void setEnqueuedSteps(Network& network, bool enqueued);
-  /// Number of steps that the compiled programs have launched from a recording.
+  /// Number of steps launched as graphs by the compiled programs.
   static std::int64_t launchedSteps(const Network& network);
   /// Bytes of the activations and gradients of all compiled programs.
   static std::size_t activationBytes(const Network& network);

@@ -71,7 +71,7 @@ void NetworkProgram::backward(const StepInfo& info, bool withInputGradient) {
   sideStream.join();
 }
 
-/// Brings a node's gradients by its inputs where they belong, unless they are there already.
+/// Moves or adds a node's input gradients to the values' gradients, unless they are there already.
 void NetworkProgram::addShares(ProgramNode& node, bool withInputGradient) {
   const bool passes = node.passesGradient();
   for (auto& input : node.inputs) {

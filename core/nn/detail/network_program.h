@@ -8,7 +8,7 @@
 
 namespace muster::detail {
 
-/// A network compiled for one batch size and one context. All memory is planned when it is made; running it
+/// A network compiled for one batch size and one context. All memory is planned at construction; a run
 /// allocates nothing.
 class NetworkProgram {
  public:
@@ -22,12 +22,12 @@ class NetworkProgram {
   /// The value of output `index`, RowMajor [N, ...].
   const Tensor& output(std::size_t index) const { return graph_.values[graph_.outputs[index]].value; }
 
-  /// Where the derivative by an output is written before `backward`; the shape of the output.
+  /// The gradient by output `index`, to be written before `backward`; the shape of the output.
   Tensor& outputGradient(std::size_t index) { return graph_.values[graph_.outputs[index]].gradient; }
-  /// After `forward` with the same `info`: overwrites the gradients of all parameters that need them, last
-  /// node first. Nodes before the first parameter to be learned run only with `withInputGradient`.
+  /// After `forward` with the same `info`: overwrites the gradients of all parameters that are not frozen,
+  /// last node first. Nodes before the first such parameter run only with `withInputGradient`.
   void backward(const StepInfo& info, bool withInputGradient = false);
-  /// The derivative by an input, in the layout that its first reader wants.
+  /// The gradient by an input, in the layout of its first reader.
   const Tensor& inputGradient(std::size_t index) const { return graph_.values[index].gradient; }
 
   /// Whether a step may be recorded, see `VertexProgram::recordable`.

@@ -35,14 +35,14 @@ std::shared_ptr<const SegmentTable> parameterSegments(const NetworkPlan& plan) {
   return table;
 }
 
-/// A node's statistics that are merged by `rule`, in its order.
+/// A node's statistics with merge rule `rule`, in order.
 std::vector<ParameterSpec> statisticsOf(const NetworkNode& node, MergeRule rule) {
   auto specs = node.module->statistics(node.inputShapes);
   std::erase_if(specs, [&](const ParameterSpec& spec) { return spec.merge != rule; });
   return specs;
 }
 
-/// Moments come in pairs, a mean and the variance that goes with it.
+/// Moments come in pairs: a mean and its variance.
 void requirePairs(const NetworkNode& node, const std::vector<ParameterSpec>& specs) {
   for (std::size_t i = 0; i < specs.size(); i += 2)
     require(i + 1 < specs.size() && specs[i].shape == specs[i + 1].shape,
@@ -50,7 +50,7 @@ void requirePairs(const NetworkNode& node, const std::vector<ParameterSpec>& spe
             fullName(node, specs[i]), specs[i].shape.toString());
 }
 
-/// With as many parts as numbers belong together: part p holds every node's p-th of them.
+/// `parts` is the size of a group of tensors: part p holds the p-th tensor of each of a node's groups.
 std::shared_ptr<const SegmentTable> statisticsSegments(const NetworkPlan& plan, MergeRule rule) {
   auto table = std::make_shared<SegmentTable>();
   const std::size_t parts = rule == MergeRule::Moments ? 2 : 1;

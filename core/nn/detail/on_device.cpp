@@ -5,11 +5,11 @@
 namespace muster::detail {
 namespace {
 
-/// A tensor of the network and its like on the layer's device.
+/// A tensor of the network and its copy on the layer's device.
 class Twins {
  public:
   explicit Twins(Device device) : device_(device) {}
-  /// Adds a twin of the same elements. @return it.
+  /// Adds a pair with equal shape. @return it.
   Tensor add(const Tensor& here) {
     here_.push_back(here);
     there_.push_back(copyTo(here, device_));
@@ -54,11 +54,11 @@ class OnDeviceProgram final : public VertexProgram {
   Layout outputLayout() const override { return program_->outputLayout(); }
   BackwardReads backwardReads() const override {
     return {.input = false, .output = false};
-  }  // there are copies
+  }  // copies are used
 
   void forwardAll(std::span<const Tensor> x, Tensor& y, const StepInfo& info) override {
     context_.synchronize();
-    layerContext_.setPeers(context_.peers());  // workers come and go between steps
+    layerContext_.setPeers(context_.peers());  // workers may change between steps
     parameters_.fetch();
     statistics_.fetch();
     for (std::size_t i = 0; i < x.size(); ++i) copy(x[i], x_[i]);
@@ -92,7 +92,7 @@ class OnDeviceProgram final : public VertexProgram {
     return Tensor::zeros(shape, DType::Float32, layerContext_.device(), layout);
   }
 
-  /// The step's mask, too, is wanted on the layer's device.
+  /// The step's mask is also needed on the layer's device.
   StepInfo infoThere(const StepInfo& info) {
     StepInfo there = info;
     if (info.sequenceMask == nullptr) return there;

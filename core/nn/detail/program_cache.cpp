@@ -13,7 +13,7 @@ ProgramCache::Entry& ProgramCache::get(const NetworkPlan& plan, std::int64_t bat
     if (entries_.size() == kPrograms) {
       const auto oldest = std::ranges::min_element(entries_, {}, &Entry::use);
       for (auto& steps : oldest->runners) steps->finish();
-      oldest->runners.clear();  // before the program, which erasing would move away first
+      oldest->runners.clear();  // before the program: erasing would move the program away first
       entries_.erase(oldest);
     }
     entries_.push_back({.batch = batch,

@@ -9,42 +9,42 @@
 
 namespace muster::detail {
 
-/// A network's programs for batch sizes that come again, and the steps that run on them. What was used least
-/// recently makes room.
+/// A network's programs for recent batch sizes, and the runners of their steps. The least recently used
+/// program is removed.
 class ProgramCache {
  public:
   static constexpr std::size_t kPrograms = 8;
-  /// Forms of batches for each of them: other masks or element types.
+  /// Number of batch forms (other masks or element types) a program.
   static constexpr std::size_t kForms = 4;
 
   struct Entry {
     std::int64_t batch;
     bool training;
-    std::uint64_t use = 0;  ///< the last one's number, from 1
+    std::uint64_t use = 0;  ///< number of the last use, from 1
     std::unique_ptr<NetworkProgram> program;
-    std::vector<std::unique_ptr<StepRunner>> runners = {};  ///< the most recently used last
+    std::vector<std::unique_ptr<StepRunner>> runners = {};  ///< most recently used last
   };
 
-  /// The program for this size, made where there is none; it will hold another pass. The reference is good
-  /// until the next call.
+  /// The program for this size, compiled if necessary, for another pass. The reference is valid until the
+  /// next call.
   Entry& get(const NetworkPlan& plan, std::int64_t batch, bool training, Context& context);
-  /// The program that use `use` was the last of; nullptr where it has been used since, or has made room.
+  /// The program whose last use is `use`; nullptr if it has been used since or was removed.
   NetworkProgram* heldSince(std::uint64_t use) const;
 
-  /// The steps of an entry for batches like this one; nullptr where there are none yet.
+  /// The runner for batches like this one; nullptr if there is none yet.
   static StepRunner* find(Entry& entry, const Batch& batch);
   static StepRunner& add(Entry& entry, std::unique_ptr<StepRunner> runner);
 
-  /// Whether step `number`, wherever it went, is done.
+  /// Whether step `number` of any program is done.
   bool complete(std::uint64_t number) const;
   /// Waits for step `number` and reads its results.
   void finish(std::uint64_t number);
-  /// Waits for all steps that are under way.
+  /// Finishes all steps in flight.
   void finish();
 
-  /// How many steps were launched from a recording.
+  /// Number of steps launched as graphs.
   std::int64_t launched() const;
-  /// Of activations and gradients.
+  /// Bytes of activations and gradients.
   std::size_t bytes() const;
 
  private:

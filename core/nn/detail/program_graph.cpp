@@ -10,7 +10,7 @@
 namespace muster::detail {
 namespace {
 
-/// Brings an activation from one layout to another between two modules that disagree.
+/// Reorders an activation between two modules with different layouts.
 class ReorderProgram final : public ModuleProgram {
  public:
   ReorderProgram(Layout from, Layout to, Context& context) : from_(from), to_(to), context_(context) {}
@@ -28,7 +28,7 @@ class ReorderProgram final : public ModuleProgram {
   Context& context_;
 };
 
-/// A layer on another GPU multiplies as the network does, if that GPU can.
+/// A layer on another GPU uses the network's math mode if that GPU has it.
 ContextOptions optionsOn(Device device, const Context& network) {
   const bool bothOnGpus = !device.isCpu() && !network.device().isCpu();
   if (!bothOnGpus || (network.mathMode() != MathMode::Float32 && !propertiesOf(device).tensorFloat32))
@@ -102,8 +102,7 @@ class Compiler {
     graph_.nodes.push_back(std::move(node));
   }
 
-  /// The value in this layout, by a reorder if it has another one. An input takes the layout that its first
-  /// reader wants.
+  /// The value in this layout, with a reorder if necessary. An input takes the layout of its first reader.
   std::size_t inLayout(std::size_t value, Layout layout) {
     if (value < graph_.inputs && !inputRead_[value]) {
       graph_.values[value].layout = layout;
@@ -121,8 +120,8 @@ class Compiler {
     return graph_.values.size() - 1;
   }
 
-  /// Several nodes may read a value. The last of them comes first in the backward pass and writes the value's
-  /// gradient, the others add to it. The loss writes an output's gradient before all of them.
+  /// Several nodes may read a value. The last of them, which is first in the backward pass, writes the
+  /// value's gradient, the others add to it. For an output the loss writes the gradient first.
   void orderContributions() {
     std::vector<bool> written(graph_.values.size());
     for (const std::size_t output : graph_.outputs) written[output] = true;
@@ -145,7 +144,7 @@ class Compiler {
   Context& context_;
   std::vector<bool> inputRead_;  // [input] its layout is fixed
   ProgramGraph graph_;
-  std::vector<std::size_t> places_ = {};  // [value of the plan] its place in the graph
+  std::vector<std::size_t> places_ = {};  // [value of the plan] its index in the graph
 };
 
 }  // namespace

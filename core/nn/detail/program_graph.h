@@ -16,39 +16,38 @@ struct ProgramValue {
   Layout layout = Layout::RowMajor;
   DType dtype = DType::Float32;
   Tensor value = {}, gradient = {};
-  bool learned = false;  // parameters to be learned come before it
+  bool learned = false;  // parameters that are learned come before it
 };
 
-/// What a node reads.
+/// An input of a node.
 struct ProgramInput {
   std::size_t value;
-  bool writes = false;     // the first to contribute to the value's gradient: writes, others add
+  bool writes = false;     // the first contribution to the value's gradient: writes, the others add
   bool handsOver = false;  // the gradient is that of the node's output, in the same memory
-  Tensor scratch = {};     // where one that adds computes its share first
+  Tensor scratch = {};     // a contribution that is added is computed here first
 };
 
-/// A compiled module in its place.
+/// A compiled module and its inputs.
 struct ProgramNode {
   std::unique_ptr<VertexProgram> program;
   std::string name = "reorder";  // of the layer
   std::vector<ProgramInput> inputs = {};
   std::size_t output = 0;
-  bool runsBackward = false;               // it, or a node before it, has parameters to be learned
+  bool runsBackward = false;               // it, or a node before it, has parameters that are learned
   bool asInEvaluation = false;             // frozen
   bool usesSideStream = false;             // part of its backward pass may run there
-  std::vector<Tensor> x = {}, gradX = {};  // as the program takes them
+  std::vector<Tensor> x = {}, gradX = {};  // the program's arguments
 
-  /// The gradient by each input is that by the output.
+  /// The gradient by each input is the gradient by the output.
   bool passesGradient() const { return program->aliasesInput() || program->passesGradient(); }
 };
 
-/// A network's modules compiled for one batch size and one context, with reorders between layouts that
-/// differ.
+/// A network's modules compiled for one batch size and one context, with reorders between different layouts.
 struct ProgramGraph {
-  std::map<Device, std::unique_ptr<Context>> layerContexts = {};  // of layers on devices of their own
+  std::map<Device, std::unique_ptr<Context>> layerContexts = {};  // of layers on other devices
   std::size_t inputs = 0;                                         // the first values
   std::vector<ProgramValue> values = {};
-  std::vector<ProgramNode> nodes = {};  // in the order in which they run
+  std::vector<ProgramNode> nodes = {};  // in the order of execution
   std::vector<std::size_t> outputs = {};
 };
 

@@ -21,8 +21,8 @@ Tensor viewOf(const ProgramValue& value, const Tensor& memory, std::size_t offse
                       memory.device(), value.layout);
 }
 
-/// A value is needed from the node that makes it to the last that reads it. One that a backward pass reads is
-/// needed for good, since a backward pass may be run again.
+/// A value is needed from its node to its last reader. A value that the backward pass reads is needed for
+/// good, because a backward pass may run again.
 Tensor placeActivations(ProgramGraph& graph, bool training, Device device) {
   auto& values = graph.values;
   auto& nodes = graph.nodes;
@@ -50,10 +50,10 @@ Tensor placeActivations(ProgramGraph& graph, bool training, Device device) {
   return memory;
 }
 
-/// A node that uses the side stream keeps its output's gradient to the end of the backward pass. Nodes may,
-/// in the order of that pass, until these gradients take too much memory: large ones fill a device anyway.
-/// Not a first layer: it has no gradient of its input to compute meanwhile, and on the compute stream its
-/// weights' gradient overlaps with that of the layer after it.
+/// A node that uses the side stream keeps its output gradient to the end of the backward pass. Nodes may use
+/// it, in backward order, until these gradients take too much memory: large ones fill a device anyway.
+/// Not a first layer: it has no input gradient to compute meanwhile, and on the compute stream its weight
+/// gradient overlaps with the next layer's.
 void chooseSideStream(ProgramGraph& graph, Context& context) {
   constexpr std::size_t kMostBytes = std::size_t{32} << 20;
   std::size_t kept = 0;
@@ -68,9 +68,9 @@ void chooseSideStream(ProgramGraph& graph, Context& context) {
   if (kept > 0) context.prepareSideStream();
 }
 
-/// A gradient is needed from the first that writes it, the loss or the last node that reads the value, to the
-/// node that made the value, or to the end if that node reads it on the side stream. The caller reads those
-/// of inputs after the pass.
+/// A gradient is needed from its first writer (the loss, or the last node that reads the value) to the node
+/// that computes the value, or to the end if that node uses the side stream. The caller reads gradients of
+/// inputs after the pass.
 Tensor placeGradients(ProgramGraph& graph, Device device) {
   auto& values = graph.values;
   auto& nodes = graph.nodes;
@@ -87,7 +87,7 @@ Tensor placeGradients(ProgramGraph& graph, Device device) {
   for (std::size_t v = 0; v < values.size(); ++v)
     lifetimes.set(v, use(v, forGood, v < graph.inputs ? forGood : 0));
   for (const std::size_t output : graph.outputs) begins(output, 0);
-  std::vector<std::pair<ProgramInput*, std::size_t>> scratches;  // and its place in `lifetimes`
+  std::vector<std::pair<ProgramInput*, std::size_t>> scratches;  // and its index in `lifetimes`
   for (std::size_t i = nodes.size(); i-- > 0;) {
     ProgramNode& node = nodes[i];
     const int now = count - static_cast<int>(i);
@@ -114,7 +114,7 @@ void bindNodes(ProgramGraph& graph, bool training) {
     for (auto& input : node.inputs) {
       const ProgramValue& value = graph.values[input.value];
       node.x.push_back(value.value);
-      if (training && node.passesGradient())  // what it passes on is the output's gradient
+      if (training && node.passesGradient())  // its gradient is the output's
         input.scratch = viewOf(value, graph.values[node.output].gradient, 0);
     }
     if (!node.passesGradient()) node.gradX.resize(node.inputs.size());

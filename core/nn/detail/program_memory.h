@@ -9,8 +9,8 @@ struct ProgramMemory {
   Tensor activations, gradients;
 };
 
-/// Places all values of a graph, and their gradients if `training`, and binds the nodes to them: values share
-/// memory that no longer needs to be kept. Also decides which nodes use the side stream.
+/// Places all values of a graph, and their gradients if `training`, and binds the nodes to them; values with
+/// disjoint lifetimes share memory. Also decides which nodes use the side stream.
 ProgramMemory placeValues(ProgramGraph& graph, bool training, Context& context);
 
 }  // namespace muster::detail

@@ -10,24 +10,23 @@
 
 namespace muster::detail {
 
-/// What the last steps came to, by number: where tickets find it, however late they are asked within reason.
-/// Allocates nothing.
+/// The scores of the last steps by number, for tickets. Allocates nothing.
 class ScoreRing {
  public:
-  /// Steps that are remembered.
+  /// Number of steps that are kept.
   static constexpr std::size_t kSteps = 64;
 
-  /// Numbers are counted from 1.
+  /// Numbers start at 1.
   std::uint64_t nextNumber() { return ++last_; }
 
   void put(std::uint64_t number, const StepScore& score) { entryOf(number) = {number, score, nullptr}; }
-  /// A step that failed: whoever asks for its score is told.
+  /// Records a failed step; `get` then throws the failure.
   void put(std::uint64_t number, std::exception_ptr failure) {
     entryOf(number) = {number, {}, std::move(failure)};
   }
   bool has(std::uint64_t number) const { return entryOf(number).number == number; }
 
-  /// @throws what the step failed with; InvalidArgument for one that came too long ago.
+  /// @throws the step's exception; InvalidArgument if the step is no longer kept.
   StepScore get(std::uint64_t number) const;
 
  private:

@@ -37,7 +37,7 @@ void requireRows(const NamedTensor& named) {
                                         named.source->onCpu().toString()));
 }
 
-/// How many rows the batch names in all its lists.
+/// Number of rows that the batch names in all its lists.
 std::int64_t rowsNamed(const Batch& batch) {
   std::int64_t rows = 0;
   for (const auto* list : {&batch.features, &batch.labels, &batch.masks})

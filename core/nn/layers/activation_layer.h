@@ -7,8 +7,8 @@
 
 namespace muster {
 
-/// An activation function as a layer of its own; any shape. Softmax is over the first dimension (the
-/// channels), but over the features of each step of a sequence [T, F].
+/// An activation function as a layer; any shape. Softmax is over the first dimension (the channels); for a
+/// sequence [T, F] over the features of each step.
 struct ActivationLayer {
   static constexpr std::string_view kType = "activation";
 

@@ -14,15 +14,15 @@ bool fusedInPlan(Activation activation) {
 
 class BatchNormProgram final : public ModuleProgram {
  public:
-  /// @param behind  what the plan does not compute itself.
+  /// @param fused  the activation that the plan does not compute itself.
   BatchNormProgram(const BatchNorm& options, const BatchNormShape& shape, Layout layout,
-                   FusedActivation behind, const ModuleBinding& binding, Context& context)
+                   FusedActivation fused, const ModuleBinding& binding, Context& context)
       : options_(options),
         name_(binding.name),
         context_(context),
         plan_(planBatchNorm(shape, layout, context)),
         values_(static_cast<double>(shape.valuesPerChannel())),
-        behind_(std::move(behind)),
+        activation_(std::move(fused)),
         mean_(binding.statistics[0]),
         variance_(binding.statistics[1]),
         sums_(Tensor::zeros({2, shape.channels()}, DType::Float64, context.device())),
@@ -38,10 +38,12 @@ class BatchNormProgram final : public ModuleProgram {
   Layout inputLayout() const override { return plan_->layout(); }
   Layout outputLayout() const override { return plan_->layout(); }
 
-  /// What a ReLU lets through is found again from x.
-  BackwardReads backwardReads() const override { return {.input = true, .output = behind_.readsOutput()}; }
+  /// The ReLU's derivative is recomputed from x.
+  BackwardReads backwardReads() const override {
+    return {.input = true, .output = activation_.readsOutput()};
+  }
 
-  /// Synchronised it reads the sums and the loss's weight.
+  /// If synchronised it reads sums and the loss's weight on the host.
   bool recordable() const override { return !options_.synchronised; }
 
   void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
@@ -59,12 +61,12 @@ class BatchNormProgram final : public ModuleProgram {
     } else {
       plan_->normaliseBy(x, mean_, variance_, gamma_, beta_, y);
     }
-    behind_.forward(y, context_);
+    activation_.forward(y, context_);
   }
 
   void backward(const Tensor& x, const Tensor& y, Tensor& gradY, Tensor& gradX,
                 const StepInfo& info) override {
-    behind_.backward(y, gradY, context_);
+    activation_.backward(y, gradY, context_);
     plan_->gradientSums(x, gradY, sums_, gradGamma_, gradBeta_);
     if (!gradX.defined()) return;
     if (!inTraining_) return plan_->gradientBy(x, gradY, gradX);
@@ -75,7 +77,8 @@ class BatchNormProgram final : public ModuleProgram {
  private:
   Peers* peersOrNone() const { return options_.synchronised ? context_.peers() : nullptr; }
 
-  /// Puts the sums of all workers' `weight` times `sums_` in their place. @return that of their `count`.
+  /// Replaces `sums_` by the sum over all workers of `weight` times their sums. @return the same sum of
+  /// `count`.
   double sumOverPeers(Peers& peers, double weight, double count) {
     Tensor here = exchanged_.slice(0, sums_.shape());
     copy(sums_, here, context_);
@@ -88,28 +91,28 @@ class BatchNormProgram final : public ModuleProgram {
     return together;
   }
 
-  /// gradY is of this worker's own mean loss, which counts in that of all by its weight: so do its sums, and
-  /// what comes of them is brought back to the own loss.
+  /// gradY is of this worker's mean loss, whose share in the loss of all workers is its weight. So its sums
+  /// are weighted, and the result is scaled back to this worker's loss.
   void gradientOfAll(Peers& peers, const Tensor& x, const Tensor& gradY, Tensor& gradX, double weight) {
     sumOverPeers(peers, weight, 0);
     if (weight > 0)
       plan_->gradient(x, gradY, sums_, count_ * weight, gradX);
     else
-      setZero(gradX, context_);  // none of its examples counts, nor will what it learns from them
+      setZero(gradX, context_);  // none of its examples counts, and its gradients will not count
   }
 
   BatchNorm options_;
   std::string name_;
   Context& context_;
   std::unique_ptr<BatchNormPlan> plan_;
-  double values_;  // a channel has in this worker's batch
-  FusedActivation behind_;
+  double values_;  // values a channel in this worker's batch
+  FusedActivation activation_;
   Tensor gamma_, beta_, gradGamma_, gradBeta_;
   Tensor mean_, variance_;  // running
   Tensor sums_;             // float64 [2, C]
-  Tensor exchanged_;        // float64 [2 C + 1] on the CPU: the sums, and how many values they are of
-  bool inTraining_ = true;  // as the last forward was
-  double count_ = 0;        // values a channel that its statistics were taken over
+  Tensor exchanged_;        // float64 [2 C + 1] on the CPU: the sums, and the number of their values
+  bool inTraining_ = true;  // of the last forward pass
+  double count_ = 0;        // values a channel of its statistics
 };
 
 }  // namespace
@@ -136,9 +139,9 @@ std::unique_ptr<ModuleProgram> BatchNorm::compile(const ModuleBinding& binding, 
   const BatchNormShape shape{
       .input = binding.input(), .epsilon = epsilon, .activation = inPlan ? activation : Activation::Identity};
   const auto layout = activation == Activation::Softmax ? Layout::RowMajor : binding.offered();
-  FusedActivation behind(inPlan ? Activation::Identity : activation, shape.input, layout, binding.training,
-                         context.device());
-  return std::make_unique<BatchNormProgram>(*this, shape, layout, std::move(behind), binding, context);
+  FusedActivation fused(inPlan ? Activation::Identity : activation, shape.input, layout, binding.training,
+                        context.device());
+  return std::make_unique<BatchNormProgram>(*this, shape, layout, std::move(fused), binding, context);
 }
 
 void BatchNorm::fields(Fields& f) {

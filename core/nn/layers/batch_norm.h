@@ -11,12 +11,12 @@ namespace muster {
 
 /// Batch normalisation of each channel of [C, H, W], or feature of [C]: activation(gamma (x - mean) /
 /// sqrt(variance + epsilon) + beta). In training mean and variance are the batch's, which needs more than one
-/// value a channel, and the running ones move towards them; otherwise they are the running ones, which begin
-/// with 0 and 1.
+/// value a channel, and the running statistics move towards them; in evaluation they are the running
+/// statistics, initially 0 and 1.
 ///
-/// Variances are biased, divided by the number of values, the running one too (PyTorch's is not): so those of
-/// workers merge, as moments, to what the workers' examples have together. Parameters: gamma [C] and beta
-/// [C], which begin with 1 and 0 and take no L1, L2 or weight decay. Source: Ioffe and Szegedy 2015.
+/// Variances are biased, divided by the number of values, also the running ones (unlike PyTorch's). So the
+/// moments of several workers merge to those of their joined examples. Parameters: gamma [C] and beta [C],
+/// initially 1 and 0, without L1, L2 or weight decay. Source: Ioffe and Szegedy 2015.
 struct BatchNorm {
   static constexpr std::string_view kType = "batchnorm";
 
@@ -26,7 +26,7 @@ struct BatchNorm {
   double epsilon = 1e-5;  ///< added to the variance
   Activation activation = Activation::Identity;
   bool affine = true;  ///< has gamma and beta
-  /// In a ParallelWrapper or DataParallel: the batch is that of all workers in the step. They wait for each
+  /// In a ParallelWrapper or DataParallel: uses the batch of all workers in the step. Workers wait for each
   /// other in every such layer, forward and backward.
   bool synchronised = false;
   std::string name = {};

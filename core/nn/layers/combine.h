@@ -9,8 +9,8 @@
 
 namespace muster {
 
-/// Several inputs of one shape become one, element by element, with an activation behind it: the sum of a
-/// residual block.
+/// Combines several inputs of one shape element by element, then applies an activation: for example the sum
+/// of a residual block.
 struct Combine {
   static constexpr std::string_view kType = "combine";
 
@@ -21,7 +21,7 @@ struct Combine {
   Shape outputShape(std::span<const Shape> inputs) const;
   std::unique_ptr<VertexProgram> compile(const ModuleBinding& binding, Context& context) const;
   void fields(Fields& f);
-  /// @throws InvalidArgument for softmax, which does not go element by element.
+  /// @throws InvalidArgument for softmax, which is not element-wise.
   void validate() const;
 };
 

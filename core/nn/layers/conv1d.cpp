@@ -12,7 +12,7 @@ std::int64_t stepsBefore(const Conv1d& layer) {
   return layer.causal ? layer.dilation * (layer.kernel - 1) : layer.padding;
 }
 
-/// The convolution of such images. Zeros before a causal one are in its input already.
+/// The two-dimensional convolution on these images. For a causal one the input already includes the zeros.
 Conv2dShape planShape(const Conv1d& layer, const Shape& input) {
   require(input.rank() == 3 && input[1] > 0 && input[2] > 0,
           "conv1d: expected a sequence [T, F] of at least one step, got {}", input.dropFirst().toString());
@@ -35,10 +35,11 @@ Conv2dShape planShape(const Conv1d& layer, const Shape& input) {
           .groups = layer.groups};
 }
 
-/// A convolution of images, run on sequences.
+/// A two-dimensional convolution, run on sequences.
 class Conv1dProgram final : public ModuleProgram {
  public:
-  /// @param before  steps of zeros to put before each sequence; with none it is looked at where it lies.
+  /// @param before  steps of zeros to insert before each sequence; if 0, the sequence is viewed without a
+  ///         copy.
   Conv1dProgram(std::unique_ptr<ModuleProgram> images, const Conv2dShape& shape, std::int64_t before,
                 bool training, Context& context)
       : images_(std::move(images)), padding_{0, 0, before, 0}, context_(context) {
@@ -53,7 +54,7 @@ class Conv1dProgram final : public ModuleProgram {
   bool readsGradientLate() const override { return images_->readsGradientLate(); }
   BackwardReads backwardReads() const override {
     auto reads = images_->backwardReads();
-    if (padded_.defined()) reads.input = false;  // of which there is a copy
+    if (padded_.defined()) reads.input = false;  // a copy exists
     return reads;
   }
 

@@ -10,12 +10,12 @@
 namespace muster {
 
 /// Convolution along a sequence: [T, F] to [T', outChannels], T' = (T + 2 padding - dilation (kernel - 1) -
-/// 1) / stride + 1, rounded down. `padding` steps of zeros stand before and after the sequence. Where
-/// `causal`, dilation (kernel - 1) steps stand before it instead, so that a step sees itself and earlier ones
-/// alone, and T' = (T - 1) / stride + 1. Parameters: weight [outChannels, F / groups, kernel], bias
-/// [outChannels]. An activation other than softmax.
+/// 1) / stride + 1, rounded down, with `padding` steps of zeros before and after the sequence. If `causal`,
+/// dilation (kernel - 1) steps of zeros are before it instead, so that a step only depends on itself and
+/// earlier ones, and T' = (T - 1) / stride + 1. Parameters: weight [outChannels, F / groups, kernel], bias
+/// [outChannels]. Any activation except softmax.
 ///
-/// Masks of sequences are not looked at: steps behind a sequence's end count with the values that they have.
+/// Masks are ignored: steps after a sequence's end count with their values.
 struct Conv1d {
   static constexpr std::string_view kType = "conv1d";
 

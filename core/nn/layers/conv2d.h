@@ -12,9 +12,9 @@
 namespace muster {
 
 /// Two-dimensional convolution: [C, H, W] to [outChannels, H', W'], H' = (H + 2 padding - dilation (kernel -
-/// 1) - 1) / stride + 1, rounded down. `groups` divides both channel counts, and each group of outputs sees
-/// its own group of inputs alone; C groups make a depthwise convolution. Parameters: weight [outChannels, C /
-/// groups, kernel, kernel], bias [outChannels].
+/// 1) - 1) / stride + 1, rounded down. `groups` divides both channel counts, and each group of outputs
+/// depends only on its own group of inputs; C groups make a depthwise convolution. Parameters: weight
+/// [outChannels, C / groups, kernel, kernel], bias [outChannels].
 struct Conv2d {
   static constexpr std::string_view kType = "conv2d";
 

@@ -12,7 +12,7 @@
 
 namespace muster {
 
-/// A planned convolution as a layer: the plan says in which layouts it takes and gives activations.
+/// A planned convolution as a layer; the plan chooses the layouts of its activations.
 class Conv2dProgram final : public LinearProgram<Conv2dPlan> {
  public:
   using LinearProgram::LinearProgram;

@@ -11,9 +11,9 @@
 namespace muster {
 
 /// Transposed convolution, which enlarges: [C, H, W] to [outChannels, H', W'], H' = (H - 1) stride - 2
-/// padding + dilation (kernel - 1) + 1 + outputPadding. `padding` is taken off each side of the output,
-/// `outputPadding` (below the stride) added below and right of it. Parameters: weight [C, outChannels /
-/// groups, kernel, kernel], bias [outChannels]. An activation other than softmax.
+/// padding + dilation (kernel - 1) + 1 + outputPadding. `padding` is removed from each side of the output,
+/// `outputPadding` (below the stride) is added at its bottom and right. Parameters: weight [C, outChannels /
+/// groups, kernel, kernel], bias [outChannels]. Any activation except softmax.
 struct ConvTranspose2d {
   static constexpr std::string_view kType = "convtranspose2d";
 

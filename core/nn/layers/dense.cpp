@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-/// A program over rows, run on all steps of all sequences: [N, T, F] is looked at as [N * T, F].
+/// A program on rows, run on all steps of all sequences: [N, T, F] is viewed as [N * T, F].
 class PerStepProgram final : public ModuleProgram {
  public:
   PerStepProgram(std::unique_ptr<ModuleProgram> rows, std::int64_t steps)

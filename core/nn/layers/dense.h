@@ -9,9 +9,9 @@
 
 namespace muster {
 
-/// Fully connected layer: [F] to [units], or with `perStep` [T, F] to [T, units], each step of a sequence by
-/// itself with the same weights. Without `perStep` an input of more dimensions than one is flattened, a
-/// sequence too. Parameters: weight [units, F], bias [units].
+/// Fully connected layer: [F] to [units]; with `perStep` [T, F] to [T, units], each step with the same
+/// weights. Without `perStep`, an input of several dimensions is flattened, also a sequence. Parameters:
+/// weight [units, F], bias [units].
 struct Dense {
   static constexpr std::string_view kType = "dense";
 
@@ -19,7 +19,7 @@ struct Dense {
   Activation activation = Activation::Identity;
   Init init = Init::xavier();
   bool bias = true;
-  bool perStep = false;  ///< for sequences: over each step
+  bool perStep = false;  ///< for sequences: at each step
   std::string name = {};
 
   bool flatInput() const { return !perStep; }
@@ -32,10 +32,10 @@ struct Dense {
 
 /// The end of a network: a dense layer and a loss. [F] to [classes]; with `perStep` [T, F] to [T, classes],
 /// and a loss at each step. Labels are then [N, T] or [N, T, classes], and the score is the mean over all
-/// steps that no mask leaves out, so that a long sequence counts for more than a short one.
+/// unmasked steps, so a long sequence counts more than a short one.
 ///
-/// NegativeLogLikelihood goes with softmax and BinaryCrossEntropy with sigmoid, which are computed together
-/// with the loss; MeanSquaredError goes with any activation. Other pairs are refused.
+/// NegativeLogLikelihood requires softmax and BinaryCrossEntropy sigmoid, which are computed as part of the
+/// loss; MeanSquaredError allows any activation. Other pairs are refused.
 struct Output {
   static constexpr std::string_view kType = "output";
 
@@ -44,7 +44,7 @@ struct Output {
   Activation activation = Activation::Softmax;
   Init init = Init::xavier();
   bool bias = true;
-  bool perStep = false;  ///< for sequences: over each step
+  bool perStep = false;  ///< for sequences: at each step
   std::string name = {};
 
   bool flatInput() const { return !perStep; }

@@ -7,9 +7,9 @@
 
 namespace muster {
 
-/// Inverted dropout: while training, zeroes each element with probability `rate` and divides the others by
-/// 1 - rate. What is dropped depends on the seed, the layer's name, the epoch and the example's position in
-/// the epoch, never on the worker.
+/// Inverted dropout: in training, zeroes each element with probability `rate` and divides the others by 1 -
+/// rate. The random numbers depend on the seed, the layer's name, the epoch and the example's position in the
+/// epoch, never on the worker.
 struct Dropout {
   static constexpr std::string_view kType = "dropout";
 

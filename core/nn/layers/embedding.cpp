@@ -18,7 +18,7 @@ class EmbeddingProgram final : public ModuleProgram {
   void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
     embeddingForward(x, table_, sequenceMaskOf(info), y, context_);
   }
-  /// Indices have no gradient: `gradX` is left alone.
+  /// Indices have no gradient: `gradX` is not written.
   void backward(const Tensor& x, const Tensor&, Tensor& gradY, Tensor&, const StepInfo& info) override {
     embeddingBackward(x, gradY, sequenceMaskOf(info), gradTable_, context_);
   }

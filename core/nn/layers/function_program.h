@@ -7,8 +7,8 @@
 
 namespace muster {
 
-/// A program made of two functions, forward(x, y) and backward(gradY, gradX), for an operation that keeps its
-/// input's layout, whose derivative needs neither input nor output, and that may be recorded.
+/// A program of two functions, forward(x, y) and backward(gradY, gradX), for a recordable operation in any
+/// layout whose gradient needs neither input nor output.
 template <typename Forward, typename Backward>
 class FunctionProgram final : public ModuleProgram {
  public:

@@ -4,8 +4,8 @@
 
 namespace muster {
 
-/// An activation computed in place behind another operation, which keeps what its backward pass needs:
-/// nothing but the output, except for GELU, whose input is kept in memory planned here.
+/// An activation computed in place after another operation. Its backward pass needs only the output; for GELU
+/// it keeps the input in memory planned here.
 class FusedActivation {
  public:
   FusedActivation(Activation activation, const Shape& shape, Layout layout, bool training, Device device)
@@ -14,14 +14,14 @@ class FusedActivation {
       input_ = Tensor::zeros(shape, DType::Float32, device, layout);
   }
 
-  /// Lets a plan that can (`fuse`) compute the activation behind its own result: `forward` then does nothing.
+  /// Lets a plan that supports it (`fuse`) compute the activation; `forward` then does nothing.
   template <typename Plan>
   void offerTo(Plan& plan) {
     if constexpr (requires { plan.fuse(activation_); })
       withPlan_ = activation_ != Activation::Identity && !input_.defined() && plan.fuse(activation_);
   }
 
-  /// Whether `backward` reads what `forward` left.
+  /// Whether `backward` reads the result of `forward`.
   bool readsOutput() const { return activation_ != Activation::Identity && activation_ != Activation::GELU; }
 
   void forward(Tensor& y, Context& context) {

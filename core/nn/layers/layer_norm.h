@@ -9,9 +9,9 @@
 namespace muster {
 
 /// Layer normalisation over the last dimension of [F], or of each step of [T, F]: gamma (x - mean) /
-/// sqrt(variance + epsilon) + beta, with the (biased) moments of those F values. It is the same in training
-/// and evaluation, and couples no examples. Parameters: gamma [F] and beta [F], which begin with 1 and 0 and
-/// take no L1, L2 or weight decay. Source: Ba et al. 2016.
+/// sqrt(variance + epsilon) + beta, with the (biased) moments of those F values. Equal in training and
+/// evaluation; examples are independent. Parameters: gamma [F] and beta [F], initially 1 and 0, without L1,
+/// L2 or weight decay. Source: Ba et al. 2016.
 struct LayerNorm {
   static constexpr std::string_view kType = "layernorm";
 

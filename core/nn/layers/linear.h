@@ -9,7 +9,7 @@
 
 namespace muster {
 
-/// The parameters of a layer that is linear in its input: a weight and, where `bias`, a bias [outputs].
+/// The parameters of a layer that is linear in its input: a weight and, if `bias`, a bias [outputs].
 inline std::vector<ParameterSpec> linearParameters(const Shape& weight, std::int64_t outputs,
                                                    std::int64_t fanIn, std::int64_t fanOut, const Init& init,
                                                    bool bias) {
@@ -19,8 +19,8 @@ inline std::vector<ParameterSpec> linearParameters(const Shape& weight, std::int
   return specs;
 }
 
-/// Such a layer compiled: a plan with `forward`, `backwardData` and `backwardWeights` (`DensePlan`,
-/// `Conv2dPlan`), and an activation behind it.
+/// The program of such a layer: a plan with `forward`, `backwardData` and `backwardWeights` (`DensePlan`,
+/// `Conv2dPlan`), followed by an activation.
 template <typename Plan>
 class LinearProgram : public ModuleProgram {
  public:

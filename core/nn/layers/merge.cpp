@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-/// The dimension of an example that -1 stands for.
+/// The dimension that -1 means.
 std::int64_t axisOf(std::int64_t axis, const Shape& example, std::string_view type) {
   const std::int64_t resolved = axis >= 0 ? axis : example.rank() == 3 ? 0 : example.rank() - 1;
   require(resolved >= 0 && resolved < example.rank(), "{}: there is no dimension {} in {}", type, axis,
@@ -44,7 +44,7 @@ class MergeProgram final : public VertexProgram {
   }
 
  private:
-  int axis_;  // of a batch
+  int axis_;  // with the batch as dimension 0
   Context& context_;
 };
 
@@ -89,7 +89,8 @@ Shape Subset::outputShape(const Shape& input) const {
 }
 
 std::unique_ptr<ModuleProgram> Subset::compile(const ModuleBinding& binding, Context& context) const {
-  const int along = static_cast<int>(axisOf(axis, binding.input().dropFirst(), kType)) + 1;  // of a batch
+  const int along = static_cast<int>(axisOf(axis, binding.input().dropFirst(), kType)) +
+                    1;  // with the batch as dimension 0
   return functionProgram(
       Layout::RowMajor,
       [along, begin = from, &context](const Tensor& x, Tensor& y) {

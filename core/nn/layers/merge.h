@@ -9,12 +9,12 @@
 
 namespace muster {
 
-/// Joins its inputs along a dimension, one behind the other: the channels of images [C, H, W], the features
-/// of [F] and of sequences [T, F].
+/// Concatenates its inputs along a dimension: the channels of images [C, H, W], the features of [F] and of
+/// sequences [T, F].
 struct Merge {
   static constexpr std::string_view kType = "merge";
 
-  /// Dimension of an example; -1: the channels of images, the last dimension of others.
+  /// Dimension without the batch; -1: the channels of images, the last dimension of others.
   std::int64_t axis = -1;
   std::string name = {};
 
@@ -24,7 +24,7 @@ struct Merge {
   void validate() const;
 };
 
-/// Elements [from, to) of a dimension; which one, as for Merge.
+/// Elements [from, to) of a dimension; `axis` as for Merge.
 struct Subset {
   static constexpr std::string_view kType = "subset";
 

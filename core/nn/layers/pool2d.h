@@ -26,7 +26,7 @@ struct MaxPool2d {
   void validate() const;
 };
 
-/// Mean over each window, padding counted as zeros. Sizes as for MaxPool2d.
+/// Mean over each window, with padding as zeros. Sizes as for MaxPool2d.
 struct AveragePool2d {
   static constexpr std::string_view kType = "avgpool2d";
 
@@ -41,7 +41,7 @@ struct AveragePool2d {
   void validate() const;
 };
 
-/// Maximum or mean over the whole of each channel: [C, H, W] to [C, 1, 1].
+/// Maximum or mean over each whole channel: [C, H, W] to [C, 1, 1].
 struct GlobalPool2d {
   static constexpr std::string_view kType = "globalpool2d";
 

@@ -34,7 +34,7 @@ class RecurrentProgram final : public ModuleProgram {
   RecurrentWeights weights_, gradients_;
 };
 
-/// What LSTM and GRU have in common.
+/// Shared by LSTM and GRU.
 template <typename T>
 Shape outputOf(const T& layer, const Shape& input) {
   requireSequenceInput(T::kType, input);
@@ -44,7 +44,7 @@ Shape outputOf(const T& layer, const Shape& input) {
 template <typename T>
 std::vector<ParameterSpec> weightSpecs(const T& layer, RecurrentCell cell, const Shape& input) {
   const std::int64_t rows = gatesOf(cell) * layer.units;
-  // The fan-out is that of one gate.
+  // The fan-out of one gate.
   return {{.name = "weight",
            .shape = {rows, input[1]},
            .init = layer.init,

@@ -10,9 +10,9 @@
 namespace muster {
 
 /// Long short-term memory over a sequence: [T, F] to [T, units], the state after each step, or to [units],
-/// the state after the last real one. Its equations, with the gates in the order i, f, g, o, stand at
-/// RecurrentCell (core/ops/recurrent.h). States start from zero; padding passes them on and gives zeros, as
-/// does a sequence of padding alone.
+/// the state after the last real step. RecurrentCell (core/ops/recurrent.h) has the equations, with gates in
+/// the order i, f, g, o. States are initially zero; padding does not change them and gives zeros, as does a
+/// sequence of padding only.
 ///
 /// Parameters: weight [4 units, F], recurrentWeight [4 units, units], bias [4 units].
 struct LSTM {
@@ -23,7 +23,7 @@ struct LSTM {
   double forgetBias = 1;  ///< where the forget gate's bias starts; the others start at 0. Source: Jozefowicz
                           ///< et al. 2015
   Init init = Init::xavier();           ///< of the input's weights
-  Init recurrentInit = Init::xavier();  ///< of the state's
+  Init recurrentInit = Init::xavier();  ///< of the state's weights
   std::string name = {};
 
   Shape outputShape(const Shape& input) const;
@@ -33,17 +33,17 @@ struct LSTM {
   void validate() const;
 };
 
-/// Gated recurrent unit, otherwise as LSTM; gates in the order r, z, n, with r behind the matrix product.
+/// Gated recurrent unit, otherwise as LSTM; gates in the order r, z, n, with r after the matrix product.
 ///
 /// Parameters: weight [3 units, F], recurrentWeight [3 units, units], bias [3 units], and recurrentBias
-/// [units], which r is multiplied with.
+/// [units], which r multiplies.
 struct GRU {
   static constexpr std::string_view kType = "gru";
 
   std::int64_t units = 0;
   bool returnSequences = true;          ///< false: only the state after the last real step
   Init init = Init::xavier();           ///< of the input's weights
-  Init recurrentInit = Init::xavier();  ///< of the state's
+  Init recurrentInit = Init::xavier();  ///< of the state's weights
   std::string name = {};
 
   Shape outputShape(const Shape& input) const;

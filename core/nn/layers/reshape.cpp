@@ -5,7 +5,7 @@
 namespace muster {
 namespace {
 
-/// The input's memory is the output's: nothing runs.
+/// The output is the input's memory: nothing runs.
 class ReshapeProgram final : public ModuleProgram {
  public:
   bool aliasesInput() const override { return true; }

@@ -11,8 +11,8 @@
 
 namespace muster {
 
-/// Enlarges images by whole factors: [C, H, W] to [C, scale[0] H, scale[1] W]. Bilinear mode places the
-/// centres of pixels as in an image that is stretched; the formulas are in ops/upsample2d.h.
+/// Enlarges images by integer factors: [C, H, W] to [C, scale[0] H, scale[1] W]. ops/upsample2d.h has the
+/// formulas of the bilinear mode (align_corners = false).
 struct Upsample2d {
   static constexpr std::string_view kType = "upsample2d";
 
@@ -26,7 +26,7 @@ struct Upsample2d {
   void validate() const;
 };
 
-/// Puts zeros around images: [C, H, W] to [C, top + H + bottom, left + W + right].
+/// Adds zeros around images: [C, H, W] to [C, top + H + bottom, left + W + right].
 struct ZeroPad2d {
   static constexpr std::string_view kType = "zeropad2d";
 

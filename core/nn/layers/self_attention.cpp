@@ -60,7 +60,7 @@ class SelfAttentionProgram final : public ModuleProgram {
 
  private:
   Tensor zeros(const Shape& shape) const { return Tensor::zeros(shape, DType::Float32, context_.device()); }
-  /// The input without what its padding holds, of the last forward pass.
+  /// The input of the last forward pass, with its padding zeroed.
   const Tensor& realOf(const Tensor& x, const Tensor& mask) const { return mask.defined() ? real_ : x; }
   Tensor rowsOf(const Tensor& tensor) const { return tensor.reshape({rows_, tensor.shape()[2]}); }
 
@@ -70,7 +70,7 @@ class SelfAttentionProgram final : public ModuleProgram {
   std::unique_ptr<DensePlan> intoHeads_;
   std::unique_ptr<AttentionPlan> attention_;
   std::unique_ptr<DensePlan> outOfHeads_;
-  Tensor real_;                       // the input, zero where padded; read where there is a mask
+  Tensor real_;                       // the input, zero for padding; used only with a mask
   Tensor projected_, gradProjected_;  // [N, T, 3 F]; gradients in training only
   Tensor attended_, gradAttended_;    // [N, T, F]
 };

@@ -9,11 +9,11 @@
 
 namespace muster {
 
-/// Self-attention with several heads: [T, F] to [T, F]. Each step asks all steps (with `causal` itself and
-/// those before it) and takes the mean of what they hold, weighted by how well they answer:
+/// Self-attention with several heads: [T, F] to [T, F]. Each step takes a weighted mean of the values of all
+/// steps (with `causal` of itself and earlier ones); its query and their keys give the weights:
 ///   [Q K V] = x inputWeight^T + inputBias,   y = attention(Q, K, V) outputWeight^T + outputBias,
 /// with scaled dot-product attention in each head (core/ops/attention.h). Padding gets no weight and gives
-/// zeros. It knows no order of the steps; one that matters must be in x.
+/// zeros. The result does not depend on the order of steps; include positions in x if it matters.
 ///
 /// Parameters: inputWeight [3 F, F] and inputBias [3 F], of queries, keys and values in this order;
 /// outputWeight [F, F], outputBias [F].

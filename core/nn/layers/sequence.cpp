@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-/// A sequence becomes one row, by one of the operations over time.
+/// Reduces each sequence to one row.
 class ReductionProgram final : public ModuleProgram {
  public:
   using Forward = void (*)(const Tensor& x, const Tensor& mask, Tensor& y, Context& context);

@@ -7,21 +7,19 @@
 
 namespace muster {
 
-/// Which steps of a batch's sequences are real, float32 [N, T]; undefined where all are. For layers over
-/// time.
+/// The real steps of a batch's sequences, float32 [N, T]; undefined if all are. For layers over time.
 inline Tensor sequenceMaskOf(const StepInfo& info) {
   return info.sequenceMask ? *info.sequenceMask : Tensor();
 }
 
-/// @throws InvalidArgument naming the layer's type and the shape unless it is that of a sequence [T, F] of at
-///         least one step.
+/// @throws InvalidArgument naming the layer's type and the shape unless it is a sequence [T, F] of at least
+///         one step.
 void requireSequenceInput(std::string_view type, const Shape& input);
 
-/// A view of a sequence [N, T, F] as an image [N, F, 1, T]: its memory is that of one in layout
-/// channels-last.
+/// A view of a sequence [N, T, F] as an image [N, F, 1, T] in layout channels-last.
 Tensor sequenceAsImage(const Tensor& sequence);
 
-/// The last real step of each sequence: [T, F] to [F]. A sequence of padding alone gives zeros.
+/// The last real step of each sequence: [T, F] to [F]. A sequence of padding only gives zeros.
 struct LastStep {
   static constexpr std::string_view kType = "laststep";
 
@@ -33,7 +31,7 @@ struct LastStep {
   void validate() const {}
 };
 
-/// The mean of each sequence's real steps: [T, F] to [F]. A sequence of padding alone gives zeros.
+/// The mean of each sequence's real steps: [T, F] to [F]. A sequence of padding only gives zeros.
 struct MeanOverTime {
   static constexpr std::string_view kType = "meanovertime";
 

@@ -9,7 +9,7 @@ class Builder {
  public:
   explicit Builder(const Resnet18Options& options) : options_(options) {}
 
-  /// A convolution over windows of `kernel` squared, and its normalisation.
+  /// A square convolution of size `kernel`, and its normalisation.
   std::string convolution(const std::string& name, const std::string& input, std::int64_t channels,
                           std::int64_t kernel, std::int64_t stride, Activation activation) {
     const auto made = graph.add(name,
@@ -27,7 +27,7 @@ class Builder {
                      {made});
   }
 
-  /// @param stride  2 where channels and size change.
+  /// @param stride  2 if channels and size change.
   std::string block(const std::string& name, const std::string& input, std::int64_t channels,
                     std::int64_t stride) {
     auto y = convolution(name + ".conv1", input, channels, 3, stride, Activation::ReLU);

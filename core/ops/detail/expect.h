@@ -6,7 +6,7 @@
 
 namespace muster::detail {
 
-/// What an operation wants of a tensor.
+/// The required shape, type, layout and device of a tensor.
 struct Expected {
   Shape shape;
   Layout layout = Layout::RowMajor;
@@ -14,12 +14,12 @@ struct Expected {
   Device device = Device::cpu();
 };
 
-/// Checks an argument, as in `conv2d: x is float32 [2, 3] on cpu, expected float32 [2, 4] on cpu`. Allocates
-/// nothing unless it throws, so that it may stand in a training step.
+/// Checks an argument: `conv2d: x is float32 [2, 3] on cpu, expected float32 [2, 4] on cpu`. Allocates only
+/// if it throws, so training steps may call it.
 /// @throws InvalidArgument unless `tensor` is as expected.
 void expectTensor(std::string_view op, std::string_view name, const Tensor& tensor, const Expected& expected);
 
-/// Checks that `tensor` is float32 and in shape, layout and device like `other`.
+/// Checks that `tensor` is float32 and equal to `other` in shape, layout and device.
 void expectLike(std::string_view op, std::string_view name, const Tensor& tensor, const Tensor& other);
 
 }  // namespace muster::detail

@@ -26,8 +26,8 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
-// Steps that are enqueued and recorded, as on a GPU. On the CPU they take the same way where it is asked for,
-// and must come to the bits of those that are computed at once.
+// Steps that are enqueued and recorded, as on a GPU. On request the CPU does the same, with the bits of steps
+// that are computed at once.
 
 using namespace muster;
 

@@ -124,8 +124,7 @@ TEST_CASE("each listener gets onFitEnd, whatever the others throw, and the first
 
 namespace {
 
-/// A model whose steps go on in the background until somebody waits for them; tells what is done in which
-/// order.
+/// A model whose steps finish only when waited for; records the order of events.
 class LateModel final : public Model, PendingScores {
  public:
   LateModel() {

@@ -8,15 +8,14 @@ namespace muster::cuda {
 namespace {
 
 // Note [Access in groups]
-// A thread takes 16 bytes of each replica at once, a group, which is one access where all replicas and the
-// mergedCopy are aligned for it. Where they are not, and for the elements behind the last whole group, it takes
-// the same elements one by one: who adds up what for the distances, and in which order, is the same. A thread
-// has about 128 bytes on their way before it looks at any. With two blocks of 256 threads on each of its 132
-// multiprocessors, an H100 then has 64 KB a multiprocessor under way, more than twice what memory of 3.35
-// TB/s moves in the microsecond that an access takes.
+// A thread takes 16 bytes of each replica at once, a group, in one access if all replicas and the merged copy
+// are aligned. Otherwise, and after the last whole group, it takes the same elements one by one, so distances
+// are summed in the same order. A thread loads about 128 bytes before it uses any. With two blocks of 256
+// threads on each of its 132 multiprocessors, an H100 then has loads of 64 KB a multiprocessor in flight,
+// more than twice what memory of 3.35 TB/s moves in the microsecond of an access.
 
-/// Blocks that fit on a multiprocessor: the grid is there at once, on 132 multiprocessors and on 88, so that
-/// no block is left to run when the others are done.
+/// Blocks that fit on a multiprocessor: the whole grid is resident on 132 multiprocessors and on 88, so no
+/// block runs after the others.
 constexpr int residentBlocks(bool measured) {
   return measured ? 2 : 3;
 }
@@ -42,7 +41,7 @@ __device__ const Group<T>& groupAt(const T* from) {
   return *reinterpret_cast<const Group<T>*>(from);
 }
 
-/// The first `count` elements, at most a group, and zeros behind them, which add nothing to any sum.
+/// The first `count` elements, at most a group, then zeros, which do not change any sum.
 template <typename T>
 __device__ Group<T> loadSome(const T* from, std::int64_t count) {
   Group<T> group;
@@ -58,8 +57,8 @@ __device__ void storeSome(T* to, const Group<T>& group, std::int64_t count) {
     if (e < count) to[e] = group.at[e];
 }
 
-/// The mean of a group. The sum begins at -0.0, which adds nothing, not even a sign: the mean of negative
-/// zeros is a negative zero. Replicas without a share are passed over, whatever they hold.
+/// The mean of a group. The sum begins at -0.0, so the mean of negative zeros is a negative zero. Replicas
+/// without a share are skipped, whatever they contain.
 template <typename T>
 struct Mean {
   double at[Group<T>::kElements];
@@ -81,8 +80,8 @@ struct Mean {
   }
 };
 
-/// @return the rounded mean of a group of W replicas, whose squared distances from it, and its square, are
-/// added to `sums` where they are measured.
+/// Adds squared distances and the mean's square to `sums` if they are measured. @return the rounded mean of a
+/// group of W replicas.
 template <bool kMeasured, int W, typename T>
 __device__ Group<T> meanOf(const ReplicaTable<T>& replicas, const Group<T> (&values)[W],
                            double (&sums)[W + 1]) {
@@ -100,8 +99,8 @@ __device__ Group<T> meanOf(const ReplicaTable<T>& replicas, const Group<T> (&val
   return mean.rounded();
 }
 
-/// W replicas, whose elements stay in registers between the mean and the distances: memory sees each once.
-/// @param aligned  all may be accessed in groups.
+/// W replicas, whose elements stay in registers between the mean and the distances, so memory is read once.
+/// @param aligned  all replicas may be accessed in groups.
 template <bool kMeasured, int W, typename T>
 __global__ void __launch_bounds__(kBlockThreads, residentBlocks(kMeasured))
     meanKernel(const __grid_constant__ ReplicaTable<T> replicas, T* mergedCopy, std::int64_t elements,
@@ -148,7 +147,7 @@ __global__ void __launch_bounds__(kBlockThreads, residentBlocks(kMeasured))
   }
 }
 
-/// Any number of replicas, read again from the cache for the distances, one replica's at a time.
+/// Any number of replicas; for the distances one replica at a time is read again from the cache.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads)
     meanOfManyKernel(const __grid_constant__ ReplicaTable<T> replicas, T* mergedCopy, std::int64_t elements,
@@ -221,7 +220,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     }
     const T mean = static_cast<T>(origin + shift);
     const double deviation = squares - shift * shift;
-    const T variance = static_cast<T>(deviation < 0 ? 0.0 : deviation);  // lets NaN through
+    const T variance = static_cast<T>(deviation < 0 ? 0.0 : deviation);  // keeps NaN
     for (int w = 0; w < replicas.count; ++w) {
       replicas.at[w][i] = mean;
       replicas.at[w][half + i] = variance;
@@ -236,14 +235,15 @@ __global__ void __launch_bounds__(kBlockThreads)
 }  // namespace
 
 template <typename T>
-cudaError_t launchMean(ReplicaTable<T> replicas, T* mergedCopy, std::int64_t begin, std::int64_t end, bool write,
-                       double* distances, double* scratch, std::uint32_t* counter, cudaStream_t stream) {
+cudaError_t launchMean(ReplicaTable<T> replicas, T* mergedCopy, std::int64_t begin, std::int64_t end,
+                       bool write, double* distances, double* scratch, std::uint32_t* counter,
+                       cudaStream_t stream) {
   const std::int64_t elements = end - begin;
   const int blocks = mergeBlocks(elements);
   const auto isAligned = [](const T* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; };
   for (int w = 0; w < replicas.count; ++w) replicas.at[w] += begin;
   if (mergedCopy) mergedCopy += begin;
-  bool aligned = isAligned(mergedCopy);  // as is a null pointer
+  bool aligned = isAligned(mergedCopy);  // also true for a null pointer
   for (int w = 0; w < replicas.count; ++w) aligned = aligned && isAligned(replicas.at[w]);
   const auto launch = [&](auto kernel) {
     kernel<<<blocks, kBlockThreads, 0, stream>>>(replicas, mergedCopy, elements, aligned, write, distances,
@@ -273,15 +273,16 @@ cudaError_t launchMean(ReplicaTable<T> replicas, T* mergedCopy, std::int64_t beg
                                                             scratch, counter);
     if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
   }
-  if (write) meanOfManyKernel<T><<<blocks, kBlockThreads, 0, stream>>>(replicas, mergedCopy, elements, aligned);
+  if (write)
+    meanOfManyKernel<T><<<blocks, kBlockThreads, 0, stream>>>(replicas, mergedCopy, elements, aligned);
   return cudaGetLastError();
 }
 
 template <typename T>
-cudaError_t launchMoments(const ReplicaTable<T>& replicas, T* mergedCopy, std::int64_t begin, std::int64_t end,
-                          std::int64_t half, int origin, cudaStream_t stream) {
-  momentsKernel<T>
-      <<<mergeBlocks(end - begin), kBlockThreads, 0, stream>>>(replicas, mergedCopy, begin, end, half, origin);
+cudaError_t launchMoments(const ReplicaTable<T>& replicas, T* mergedCopy, std::int64_t begin,
+                          std::int64_t end, std::int64_t half, int origin, cudaStream_t stream) {
+  momentsKernel<T><<<mergeBlocks(end - begin), kBlockThreads, 0, stream>>>(replicas, mergedCopy, begin, end,
+                                                                           half, origin);
   return cudaGetLastError();
 }
 

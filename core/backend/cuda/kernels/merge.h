@@ -8,7 +8,7 @@ namespace muster::cuda {
 
 inline constexpr int kMostReplicas = 32;
 
-/// Replicas on one device, and what they weigh in the mean: shares sum to 1.
+/// Replicas on one device, and their shares in the mean, which sum to 1.
 template <typename T>
 struct ReplicaTable {
   T* at[kMostReplicas];
@@ -16,22 +16,23 @@ struct ReplicaTable {
   int count;
 };
 
-/// Elements [begin, end) of all replicas become their mean, and of `mergedCopy` where that is not null. Where
-/// `distances` is not null it gets count + 1 numbers: the squared distance of each replica, as it was, from
-/// the mean, and the mean's squared norm. Where `write` is false, only those. `scratch` has
+/// Elements [begin, end) of all replicas, and of `mergedCopy` if it is not null, become their mean.
+/// `distances`, if not null, receives count + 1 numbers: each replica's squared distance from the mean before
+/// the merge, and the mean's squared norm. If `write` is false, only `distances` is written. `scratch` has
 /// mergeScratch(count) numbers.
 template <typename T>
-cudaError_t launchMean(ReplicaTable<T> replicas, T* mergedCopy, std::int64_t begin, std::int64_t end, bool write,
-                       double* distances, double* scratch, std::uint32_t* counter, cudaStream_t stream);
+cudaError_t launchMean(ReplicaTable<T> replicas, T* mergedCopy, std::int64_t begin, std::int64_t end,
+                       bool write, double* distances, double* scratch, std::uint32_t* counter,
+                       cudaStream_t stream);
 inline constexpr std::int64_t kMergeBlocks = 264;  // two for each multiprocessor of an H100
 constexpr std::int64_t mergeScratch(int replicas) {
   return kMergeBlocks * (replicas + 1);
 }
 
-/// Moments about a shift, as on the CPU: means in [begin, end), variances `half` behind them. `origin` is the
-/// first replica with a share.
+/// Moments about a shift, as on the CPU: means in [begin, end), variances `half` elements later. `origin` is
+/// the first replica with a share.
 template <typename T>
-cudaError_t launchMoments(const ReplicaTable<T>& replicas, T* mergedCopy, std::int64_t begin, std::int64_t end,
-                          std::int64_t half, int origin, cudaStream_t stream);
+cudaError_t launchMoments(const ReplicaTable<T>& replicas, T* mergedCopy, std::int64_t begin,
+                          std::int64_t end, std::int64_t half, int origin, cudaStream_t stream);
 
 }  // namespace muster::cuda

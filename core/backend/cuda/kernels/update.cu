@@ -7,7 +7,7 @@
 namespace muster::cuda {
 namespace {
 
-/// Changes nothing: for the penalty alone.
+/// Changes nothing: only for the penalty.
 struct NoRule {};
 
 template <typename Rule>
@@ -35,8 +35,8 @@ __device__ bool aligned(const void* p) {
   return reinterpret_cast<std::uintptr_t>(p) % sizeof(float4) == 0;
 }
 
-/// Rounded by hand: the compiler could join other products and sums in each kernel, and the penalty alone is
-/// to have the bits of an update's.
+/// Rounded explicitly: the compiler could contract products and sums differently in each kernel, but the
+/// separate penalty must have the bits of an update's.
 __device__ double penaltyOf(float w, const DeviceRange& range) {
   const auto value = static_cast<double>(w);
   const double squared = __dmul_rn(0.5 * range.l2, __dmul_rn(value, value));
@@ -51,7 +51,7 @@ __device__ void updateOne(float& w, float g, float& first, float& second, const 
   w = before - (step + terms.decay * before);
 }
 
-/// Four parameters, and what their update reads beside them: all of it asked for before any is used.
+/// Four parameters and all other inputs of their update; all loads are issued before the first is used.
 template <typename Rule>
 struct Four {
   float4 w, g = {}, states[2] = {};
@@ -89,7 +89,7 @@ __device__ void updateFour(const UpdateCall& call, const DeviceRange& range, con
   store(call.parameters + at, w, whole, left);
 }
 
-/// Each thread of the grid comes to the same answer. No number waits for another.
+/// Each thread of the grid gets the same answer. The loads are independent.
 __device__ bool lossesAreGood(const UpdateCall& call) {
   bool good = true;
   for (std::int64_t i = 0; i < call.lossCount; ++i) {
@@ -103,7 +103,7 @@ __device__ bool lossesAreGood(const UpdateCall& call) {
 
 template <typename Rule>
 __global__ void __launch_bounds__(kBlockThreads) updateKernel(UpdateCall call, Rule given) {
-  // A chunk's place is read ahead, the first one's beside the losses, the others' beside the work before.
+  // Chunks are loaded ahead: the first one together with the losses, the others during the previous work.
   std::int64_t chunk = blockIdx.x;
   Chunk next = chunk < call.chunkCount ? call.chunks[chunk] : Chunk{};
   if (!lossesAreGood(call)) {

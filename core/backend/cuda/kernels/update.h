@@ -7,19 +7,19 @@
 
 namespace muster::cuda {
 
-/// A run of parameters with the same settings, on the device.
+/// Adjacent parameters with the same settings, on the device.
 struct DeviceRange {
   double learningScale;
   float l1, l2, weightDecay;
 };
-/// What one block updates at a time: at most kChunkElements of one range.
+/// The elements that one block updates at a time: at most kChunkElements of one range.
 struct Chunk {
   std::int64_t begin;
   std::int32_t count, range;
 };
 inline constexpr std::int64_t kChunkElements = 4 * kBlockThreads;
 
-/// How many numbers a loss has: its sum first, third the row whose class is out of range, or -1.
+/// Numbers of a loss: its sum is the first, the row with an invalid class (or -1) the third.
 inline constexpr std::int64_t kNumbersOfLoss = 4;
 
 struct UpdateCall {
@@ -29,23 +29,23 @@ struct UpdateCall {
   const DeviceRange* ranges;
   const Chunk* chunks;
   std::int64_t chunkCount;
-  const update::StepNumbers* numbers;  // read anew at each launch of a captured update
+  const update::StepNumbers* numbers;  // read again at each launch of a captured update
   const double* clipScale;             // of clipping by norm; null: 1
-  float clipValue;                     // infinity: none
+  float clipValue;                     // infinity: no clamp
   double* scratch;                     // blocksFor(chunkCount, 1) numbers
   std::uint32_t* counter;
-  const double* losses;  // of the step; null: not looked at
+  const double* losses;  // of the step; null: not checked
   std::int64_t lossCount;
-  double* penalty;  // sum(l1 |w| + l2/2 w^2) at the parameters from before
+  double* penalty;  // sum(l1 |w| + l2/2 w^2) at the parameters before the update
 };
 
 /// One kernel for the whole block. If a loss is not good it only sets the penalty to 0.
 cudaError_t launchUpdate(const UpdateCall& call, const UpdateRule& rule, cudaStream_t stream);
-/// The penalty alone, to the same bits. Reads parameters, ranges and chunks.
+/// Only the penalty, with the same bits. Reads parameters, ranges and chunks.
 cudaError_t launchPenalty(const UpdateCall& call, cudaStream_t stream);
 
-/// squares = sum of (gradientScale g)^2 over the chunks, and scale = clipNorm / sqrt(squares) where that is
-/// below 1. `numbers` may be null: gradientScale 1. `result` is {squares, scale}.
+/// squares = sum of (gradientScale g)^2 over the chunks; scale = clipNorm / sqrt(squares), at most 1.
+/// `numbers` may be null: gradientScale 1. `result` is {squares, scale}.
 cudaError_t launchSquaredNorm(const UpdateCall& call, double clipNorm, double* result, cudaStream_t stream);
 
 }  // namespace muster::cuda
