@@ -11,23 +11,23 @@ namespace muster {
 
 /// A vector of which each element is -threshold, 0 or +threshold.
 ///
-/// Few elements are listed: a word for each, its index times 2, plus 1 where it is negative, in ascending
-/// order. From one in sixteen on they lie as a map of two bits each: 1 positive, 2 negative, 0 neither. A
-/// message is never longer than the map: a sixteenth of a float32 vector.
+/// A message with few elements is a list: a word for each, its index times 2, plus 1 if it is negative, in
+/// ascending order. From one element in sixteen on it is a bitmap of two bits for each: 1 positive, 2
+/// negative, 0 neither. A message is never longer than the bitmap: a sixteenth of a float32 vector.
 struct ThresholdMessage {
-  /// @param elements  of the vector, 0 to 2^31 - 1. Allocates all that a message of this length can need.
+  /// @param elements  of the vector, 0 to 2^31 - 1. Allocates for the longest message.
   explicit ThresholdMessage(std::int64_t elements);
 
   std::int64_t elements = 0;
   float threshold = 0;
   std::int64_t nonZero = 0;
   bool isMap = false;
-  std::vector<std::uint32_t> words;  ///< the first `wordCount()` count
+  std::vector<std::uint32_t> words;  ///< the first `wordCount()` are valid
 
-  /// Nothing is sent.
+  /// Makes the message empty.
   void clear();
   std::int64_t wordCount() const;
-  /// As sent: the words, and 16 bytes for threshold, counts and kind.
+  /// Bytes sent: the words, and 16 bytes for threshold, counts and kind.
   std::int64_t bytes() const { return 16 + 4 * wordCount(); }
 };
 
@@ -35,22 +35,22 @@ struct ThresholdMessage {
 // returns to the host.
 
 /// residual += values - base: adds an update to the part that has not been sent yet.
-/// @return how many elements of the residual are then at least `threshold` in size.
+/// @return how many elements of the residual are then at least `threshold` in magnitude.
 /// @throws InvalidArgument if sizes differ, or unless threshold > 0; NonFiniteScore if an element of the
 ///         residual is not finite afterwards.
 std::int64_t accumulateUpdate(const Tensor& values, const Tensor& base, float threshold, Tensor& residual,
                               Context& context);
 
-/// Takes a threshold, with its sign, from each element of the residual that is at least as large, and writes
-/// down which these were. The rest stays for later. Allocates nothing on the CPU.
+/// Subtracts a threshold with its sign from each element of the residual that is at least as large, and
+/// writes these elements to the message. The rest stays in the residual. Allocates nothing on the CPU.
 /// Source: Strom 2015, "Scalable distributed DNN training using commodity GPU cloud computing".
-/// @param nonZero  how many elements that will be, as `accumulateUpdate` has counted them.
+/// @param nonZero  the number of these elements, from `accumulateUpdate`.
 /// @throws InvalidArgument as above.
 void encodeThreshold(Tensor& residual, float threshold, std::int64_t nonZero, ThresholdMessage& message,
                      Context& context);
 
 /// out[i] += scale * message[i] for i in [begin, end). Several threads may each take a slice.
-/// @throws InvalidArgument if sizes differ or the range does not lie in them.
+/// @throws InvalidArgument if sizes differ or the range is not inside them.
 void addDecoded(const ThresholdMessage& message, float scale, std::int64_t begin, std::int64_t end,
                 Tensor& out, Context& context);
 

@@ -5,15 +5,15 @@
 
 #include "muster/core/ops/detail/host_device.h"
 
-// What an update does with one element. Each rule is written once, for every backend.
+// The update of one element. Each rule is written once, for every backend.
 
 namespace muster::update {
 
-/// The numbers of one step, which an update reads from memory: a recorded one reads them anew each time.
+/// The numbers of one step, which an update reads from memory; a recorded one reads them at each launch.
 struct StepNumbers {
   double learningRate = 0;
-  double gradientScale = 1;  ///< what gradients are multiplied by
-  double rule[2] = {};       ///< what the rule's `numbers` wrote
+  double gradientScale = 1;  ///< factor of gradients
+  double rule[2] = {};       ///< written by the rule's `numbers`
 };
 
 /// The settings of one range, the same for each of its elements.
@@ -22,8 +22,8 @@ struct Terms {
   float decay;  // learningRate * weightDecay
 };
 
-/// The gradient after clipping and regularisation. The comparisons let NaN through: a broken gradient must
-/// show in the score, not be clipped to a number.
+/// The gradient after clipping and regularisation. The comparisons keep NaN: a broken gradient must show in
+/// the score.
 MUSTER_HOST_DEVICE float regularised(float g, float w, const Terms& t) {
   g *= t.scale;
   g = g > t.clipValue ? t.clipValue : g;
@@ -33,11 +33,11 @@ MUSTER_HOST_DEVICE float regularised(float g, float w, const Terms& t) {
 }
 
 // A rule keeps `kStates` states for each parameter, at most two. `step` takes g, the regularised gradient,
-// and lr, the learning rate; it updates the states and returns what the parameter w loses.
+// and lr, the learning rate; it updates the states and returns what is subtracted from the parameter w.
 //
-// Constructors take float64 and round once: 1 - 0.999f is off by 1.3e-5 of itself. A rule with numbers that
-// differ from step to step has two more functions: the host writes them with `numbers` (t: steps including
-// this one), the backend passes them to `setNumbers`.
+// Constructors take float64 and round once: 1 - 0.999f has a relative error of 1.3e-5. A rule with numbers
+// that differ from step to step has two more functions: the host writes them with `numbers` (t: steps
+// including this one), the backend passes them to `setNumbers`.
 
 /// w -= lr g.
 struct SgdRule {
@@ -122,7 +122,7 @@ struct LionRule {
   MUSTER_HOST_DEVICE float step(float g, float learningRate, float& m, float&) const {
     const float direction = beta1 * m + rest1 * g;
     m = beta2 * m + rest2 * g;
-    const float sign = direction > 0 ? 1.0f : (direction < 0 ? -1.0f : direction);  // 0 and NaN stay
+    const float sign = direction > 0 ? 1.0f : (direction < 0 ? -1.0f : direction);  // keeps 0 and NaN
     return learningRate * sign;
   }
   float beta1, rest1, beta2, rest2;  // rest: 1 - beta

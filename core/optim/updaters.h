@@ -26,7 +26,7 @@ struct Sgd {
   void validate() const {}
 };
 
-/// Nesterov momentum, the learning rate outside the velocity (`NesterovsRule`).
+/// Nesterov momentum; the learning rate is not part of the velocity (`NesterovsRule`).
 struct Nesterovs {
   static constexpr std::string_view kType = "nesterovs";
   Schedule learningRate = 0.1;
@@ -58,7 +58,7 @@ struct Adam {
   }
 };
 
-/// Adam with decoupled weight decay of its own, 0.01 by default. The decay of the model's options is added.
+/// Adam with its own decoupled weight decay, 0.01 by default. The decay of the model's options is added.
 struct AdamW {
   static constexpr std::string_view kType = "adamw";
   Schedule learningRate = 1e-3;

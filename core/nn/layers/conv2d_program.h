@@ -20,13 +20,13 @@ class Conv2dProgram final : public LinearProgram<Conv2dPlan> {
   Layout outputLayout() const override { return plan().outputLayout(); }
 };
 
-/// Softmax wants its channels in one row, which a convolution's output is not.
+/// Softmax needs its channels in one row; a convolution's output is not a row.
 inline void requireElementwise(std::string_view layer, Activation activation) {
   require(activation != Activation::Softmax,
           "{}: softmax cannot be computed in place here; put an ActivationLayer behind it", layer);
 }
 
-// What Conv2d and ConvTranspose2d share. `Convolution` is the layer's options, `Sizes` those of its plan.
+// Shared by Conv2d and ConvTranspose2d. `Convolution` is the layer's options, `Sizes` those of its plan.
 
 template <typename Sizes, typename Convolution>
 Sizes convolutionSizes(const Convolution& layer, const Shape& input) {

@@ -6,7 +6,7 @@
 
 #include "muster/core/base/error.h"
 
-// Checks that convolutions and transposed ones share, as layers and as planned sizes. `name` begins the
+// Checks shared by convolutions and transposed ones, as layers and as planned sizes. `name` begins the
 // message.
 
 namespace muster::detail {
