@@ -26,8 +26,8 @@ OneDnnConv2dPlanner plannerFor(const Conv2dShape& shape, Context& context, Conv2
               context};
     case Conv2dChoice::Winograd:
       require(winogradConv2dSupports(shape, context),
-              "conv2d: Winograd's algorithm needs one group, a kernel 3x3, stride and dilation 1 and "
-              "AVX-512");
+              "conv2d: Winograd's algorithm needs one group, a kernel 3x3, stride and dilation 1, "
+              "AVX-512 and oneDNN 2");
       return {shape, Layout::ChannelBlocks, Layout::ChannelBlocks, context, {true, true, true}};
     default:
       return {shape, Layout::RowMajor, Layout::RowMajor, context};

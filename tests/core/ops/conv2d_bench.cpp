@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/core/backend/cpu/onednn_conv2d.h"
 #include "muster/core/base/random.h"
 #include "muster/core/ops/reorder.h"
 
@@ -113,6 +114,8 @@ enum class Pass { Forward, BackwardData, BackwardWeights };
 void onePass(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice choice, Pass pass) {
   Context context;
   const ContextScope scope(context);
+  if (choice == Conv2dChoice::Winograd && !cpu::winogradConv2dSupports(shape, context))
+    return state.SkipWithError("oneDNN has no Winograd convolution here");
   // In the network the previous layer's output is in blocks of channels.
   auto plan = planConv2d(shape, context, choice, Layout::ChannelBlocks);
   Tensors t(shape, *plan);

@@ -434,7 +434,7 @@ TEST_CASE("Winograd's algorithm is chosen for enough whole tiles") {
                        .padding = {1, 1}};
   };
   if (!cpu::winogradConv2dSupports(square(1, 64, 28), context))
-    return test::skip("Winograd's algorithm needs AVX-512");
+    return test::skip("Winograd's algorithm needs AVX-512 and oneDNN 2");
   const auto winograd = [&](const Conv2dShape& shape) {
     return planConv2d(shape, context)->implementation().find("wino") != std::string::npos;
   };
