@@ -12,8 +12,8 @@ namespace muster {
 /// The option struct of some strategy, whatever its type. A value.
 class AnyStrategy {
  public:
-  template <StrategyOptions T>
-  requires(!std::same_as<T, AnyStrategy>) AnyStrategy(T options)
+  template <typename T>
+  requires(!std::same_as<T, AnyStrategy> && StrategyOptions<T>) AnyStrategy(T options)
       : options_(std::move(options)),
         validate_([](const std::any& any) { std::any_cast<const T&>(any).validate(); }),
         make_([](const std::any& any) -> std::unique_ptr<Strategy> {
