@@ -6,9 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "muster/core/ops/linear_combination.h"
-#include "muster/parallel/exchange/exchange.h"
-#include "muster/parallel/exchange/merge_plan.h"
+#include "muster/parallel/exchange/device_reduction.h"
 
 namespace muster {
 
@@ -55,45 +53,27 @@ class DeviceExchange final : public Exchange {
  private:
   /// A device and what merges there.
   struct Group {
-    Group(const DeviceGroup& where, std::size_t groups, std::int64_t sumBytes, std::int64_t inboxBytes);
+    explicit Group(const DeviceGroup& where);
     std::vector<std::size_t> workers;
     std::unique_ptr<Context> context;
-    Event merged;                  // all verbs up to the last `end`
-    Tensor distances;              // float64 [workers + 1]
-    Tensor sums;                   // float64, as long as the longest block: the workers' weighted sum
-    Tensor inbox;                  // bytes: the slice that this group reduces, from each
-    std::vector<Tensor> replicas;  // of the merge in progress
+    Event merged;      // all verbs up to the last `end`
+    Tensor distances;  // float64 [workers + 1]
   };
 
-  void connect();
   void mergeOnOneDevice(const SharedBlock& block, std::span<const double> weights, Spread* spread);
   void mergeAcrossDevices(const SharedBlock& block, std::span<const double> weights, Spread* spread);
-  /// The mean of elements of the workers' tensors, on every device. @param into  [worker] one a device.
-  void meanAcross(std::span<const Tensor> tensors, std::span<const double> weights, Slice slice,
-                  std::span<const Tensor> into);
-  /// As `meanAcross`, of means and variances. Each replica's travel, as they are few.
-  void momentsAcross(std::span<const Tensor> tensors, std::span<const double> weights,
-                     std::span<const Tensor> into);
-  /// Every group's slice of `into` goes to all others. @param parts  2 of means and variances, else 1.
-  void gatherSlices(Slice slice, int parts, std::span<const Tensor> into);
   /// How far the replicas are from their mean, which each device has.
   Spread spreadAbout(std::span<const Tensor> mean, std::span<const Tensor> replicas,
                      std::span<const double> weights);
   void copyToAll(const SharedBlock& block, std::span<const Tensor> merged);
   void setZero(std::span<const Tensor> tensors);  // [worker]
 
-  const std::optional<Route> failing_;
-  MergePlan plan_;  // its route is that of `transport_`
+  MergePlan plan_;
   std::vector<SharedBlock> blocks_;
-  bool sumsTravel_ = false;       // several workers share a device: their sum is sent, in float64
-  std::size_t stagingBytes_ = 0;  // the most that one device sends another in one call
   std::vector<Group> groups_;
+  DeviceReduction reduction_;
   std::vector<Tensor> staged_;       // [block] of one participant: another merged copy, if it has one
   std::vector<Event> arrivals_;      // [worker] recorded by its worker
-  Transport transport_;              // with several groups
-  std::vector<Send> sends_;          // of the merge in progress
-  std::vector<Transfer> transfers_;  // likewise
-  std::vector<Term> terms_;          // likewise
   std::atomic<bool> whole_{true};    // not between `begin` and `end`
   std::atomic<bool> broken_{false};  // a transfer was aborted
   std::atomic<bool> aborted_{false};

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "muster/core/ops/linear_combination.h"
+#include "muster/parallel/exchange/exchange.h"
+#include "muster/parallel/exchange/merge_plan.h"
+
+namespace muster {
+
+/// Forms means over replicas on several devices, as MergePlan says: one thread enqueues everything.
+class DeviceReduction {
+ public:
+  /// A device's part.
+  struct Member {
+    std::vector<std::size_t> workers;
+    Context* context;  // where its work is enqueued
+    Tensor sums;       // bytes: the weighted sum of its workers, float64, as long as the longest block
+    Tensor inbox;      // bytes: the slice that it reduces, from each member or worker
+  };
+  /// @param plan  outlives it; `connect` sets its route to the one that works.
+  /// @param contexts  [group of the plan]
+  /// @param blocks  that will be merged.
+  /// @param failing  for tests: a route that fails.
+  /// @throws InvalidArgument for a block of means and variances with too many replicas.
+  DeviceReduction(MergePlan& plan, const std::vector<Context*>& contexts, std::span<const SharedBlock> blocks,
+                  std::optional<Route> failing);
+
+  /// Makes the transport, at first and after `abort`. @throws what makeTransport throws.
+  void connect();
+  /// Whether transfers in progress wait for all devices, so that a failure has to abort them.
+  bool waitsForAll() const { return transport_.copies && transport_.route == Route::Nccl; }
+  /// After `waitsForAll`. Thread-safe.
+  void abort() noexcept { transport_.copies->abort(); }
+
+  /// The weighted mean of elements of the workers' tensors, on every device.
+  /// @param into  [worker] one a device.
+  void mean(std::span<const Tensor> tensors, std::span<const double> weights, Slice slice,
+            std::span<const Tensor> into);
+  /// As `mean`, of means and variances. Each replica's travel, as they are few.
+  void moments(std::span<const Tensor> tensors, std::span<const double> weights,
+               std::span<const Tensor> into);
+
+ private:
+  /// Every member's slice of `into` goes to all others. @param parts  2 of means and variances, else 1.
+  void gather(Slice slice, int parts, std::span<const Tensor> into);
+
+  MergePlan& plan_;
+  const std::optional<Route> failing_;
+  bool sumsTravel_ = false;       // several workers share a device: their sum is sent, in float64
+  std::size_t stagingBytes_ = 0;  // the most that one device sends another in one call
+  std::vector<Member> members_;   // [group of the plan]
+  Transport transport_;           // with several members
+  // Of the work in progress:
+  std::vector<Send> sends_;
+  std::vector<Transfer> transfers_;
+  std::vector<Term> terms_;
+  std::vector<Tensor> replicas_;
+};
+
+}  // namespace muster
