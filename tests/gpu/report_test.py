@@ -171,10 +171,12 @@ class Reading(unittest.TestCase):
 class WrongCalls(Sandbox):
     def refused(self, piece, *options):
         """A wrong call is told of in one sentence, whether or not there is a GPU."""
-        call = subprocess.run([sys.executable, HERE / "report", *options], cwd=self.folder, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.assertEqual(call.returncode, 2, call.stdout)
-        self.assertRegex(call.stdout, f"^gpu: .*{re.escape(piece)}.*\n$")
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+            self.assertEqual(main([*map(str, options)]), 2)
+        self.assertRegex(said.getvalue(), f"^gpu: .*{re.escape(piece)}.*\n$")
 
     def test_options(self):
         self.refused("there is no option --bogus", "--bogus")
@@ -205,6 +207,7 @@ class WrongCalls(Sandbox):
     def test_right_calls(self):
         self.assertEqual(main("--check --only tests,profile --minutes 9 --bench-seconds .5".split()), 0)
         said = subprocess.run([sys.executable, HERE / "report", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        self.assertEqual(subprocess.run([sys.executable, HERE / "report", "foo"], stderr=subprocess.DEVNULL).returncode, 2)
         self.assertIn("./run gpu [options]", said.splitlines()[0])
 
 
@@ -280,14 +283,15 @@ class Pieces(Sandbox):
     def test_pieces_make_a_whole(self):
         """What hangs is cut short where a call has little time, and goes on in the next; nothing is run again."""
         self.programs("core/ops/fine", "core/ops/hanging", "nn/fine")
-        few = "--only", "tests", "--minutes", "2", "--time-limit", "8"
-        self.call(4, *few, "--jobs", "3", ago=101)
-        self.has("12 cases of 3 programs: 10 run, 0 of them failed; 2 skipped.", "- 3 test cases of 1 programs", "- compute-sanitizer")
+        few = "--only", "tests", "--minutes", "2", "--time-limit", "12"
+        self.call(4, *few, "--jobs", "3", ago=93)  # at most 12 s are left
+        self.has("12 cases of 3 programs: 10 run, 0 of them failed; 2 skipped.", "- 3 test cases of 1 programs",
+                 "- compute-sanitizer")
         self.call(4, *few, ago=117)  # too late for anything
         first = (self.results / "tests/core__ops__fine_test.log").stat().st_mtime_ns
         self.call(1, *few)
         self.has("15 cases of 3 programs: 12 run, 1 of them failed; 3 skipped.",
-                 "- core/ops/hanging_test: ends badly<gpu>, did not end within 8 s")
+                 "- core/ops/hanging_test: ends badly<gpu>, did not end within 12 s")
         self.lacks("test cases of")
         self.assertEqual(first, (self.results / "tests/core__ops__fine_test.log").stat().st_mtime_ns)
         self.call(1, "--minutes", "2", "--time-limit", "8", ago=100)

@@ -126,7 +126,8 @@ def unchecked(known):
 def run(job):
     asked = [program for program in find_programs(job)[1] if program.startswith(OUR_KERNELS)]
     with job.change() as data:
-        known = data["sanitizer"] = {"chosen": [], "verdicts": {}, "left_out": {}, "spent": 0, "refused": "", **data["sanitizer"]}
+        known = {"chosen": [], "verdicts": {}, "left_out": {}, "spent": 0, "refused": "", **data["sanitizer"]}
+        data["sanitizer"] = known
         known["chosen"] = sorted({*known["chosen"], *asked})
         if job.options.filter:
             known["refused"] = ""
