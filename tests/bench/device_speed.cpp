@@ -117,7 +117,7 @@ void checkMean(const Tensor& mean, const Tensor& x, int replicas) {
   }
 }
 
-/// Bytes a second of a merge: each replica is read and written, and the shadow written.
+/// Bytes a second of a merge: each replica is read and written, and the merged copy written.
 struct MergeSpeed {
   double plain, withDistances;
 };
@@ -125,16 +125,16 @@ MergeSpeed mergeSpeed(std::int64_t bytes, int count, Context& context, const Opt
   const Tensor x = randomNumbers(bytes / 4, options.device);
   auto replicas = makeReplicas(x, count, context);
   const std::vector<double> weights(static_cast<std::size_t>(count), 128.0);
-  Tensor shadow = Tensor::zeros(x.shape(), DType::Float32, options.device);
+  Tensor mergedCopy = Tensor::zeros(x.shape(), DType::Float32, options.device);
   Tensor distances = Tensor::zeros({count + 1}, DType::Float64, options.device);
   const auto n = x.elements();
-  weightedMean(replicas, weights, shadow, 0, n, distances, context);
+  weightedMean(replicas, weights, mergedCopy, 0, n, distances, context);
   context.synchronize();
-  for (const Tensor& mean : {shadow, replicas.front(), replicas.back()}) checkMean(mean, x, count);
+  for (const Tensor& mean : {mergedCopy, replicas.front(), replicas.back()}) checkMean(mean, x, count);
   const double moved = (2.0 * count + 1) * static_cast<double>(bytes);
-  return {moved / secondsOf([&] { weightedMean(replicas, weights, shadow, 0, n, context); }, context,
+  return {moved / secondsOf([&] { weightedMean(replicas, weights, mergedCopy, 0, n, context); }, context,
                             options.repeats),
-          moved / secondsOf([&] { weightedMean(replicas, weights, shadow, 0, n, distances, context); },
+          moved / secondsOf([&] { weightedMean(replicas, weights, mergedCopy, 0, n, distances, context); },
                             context, options.repeats)};
 }
 
@@ -142,7 +142,7 @@ void measureMerges(Context& context, const Options& options) {
   const double copied = copyBandwidth(400'000'000, context, options);
   fmt::print("Copy of 400 MB on the device: {:.0f} GB/s, read and written\n\n", copied / 1e9);
   fmt::print(
-      "Merging replicas: each is read and written once, a shadow copy written; medians of {} rounds\n\n",
+      "Merging replicas: each is read and written once, a merged copy written; medians of {} rounds\n\n",
       options.repeats.rounds);
   fmt::print("{:>8} {:>9} {:>10} {:>14} {:>22}\n", "replicas", "MB each", "GB/s", "share of copy",
              "share, with distances");

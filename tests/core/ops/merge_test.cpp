@@ -76,14 +76,14 @@ TEST_CASE_TEMPLATE("weightedMean: means known in closed form, over workers and s
         weights.push_back(w + 1);
       }
       const auto there = copyTo(replicas, Where::device());
-      Tensor shadow = copyTo(filled(n, std::nanf("")), Where::device());
+      Tensor mergedCopy = copyTo(filled(n, std::nanf("")), Where::device());
       Tensor distances = copyTo(Tensor::zeros({workers + 1}, DType::Float64), Where::device());
-      weightedMean(there, weights, shadow, 0, n, distances, context);
+      weightedMean(there, weights, mergedCopy, 0, n, distances, context);
       context.synchronize();
       Tensor expected = Tensor::empty({n});
       for (std::int64_t i = 0; i < n; ++i)
         expected.data<float>()[i] = static_cast<float>(i % 97 + 2 * (workers - 1));
-      CHECK(sameBits(copyTo(shadow, Device::cpu()), expected));
+      CHECK(sameBits(copyTo(mergedCopy, Device::cpu()), expected));
       for (const auto& replica : there) CHECK(sameBits(copyTo(replica, Device::cpu()), expected));
       const Tensor far = copyTo(distances, Device::cpu());
       double norm = 0;
@@ -105,9 +105,9 @@ TEST_CASE("weightedMean is the exact mean, rounded once") {
   const double weights[] = {384, 256, 100, 128, 384};
   const auto before = randomReplicas(5, n);
   auto replicas = cloneAll(before);
-  Tensor shadow;
+  Tensor mergedCopy;
   Context context;
-  weightedMean(replicas, weights, shadow, 0, n, context);
+  weightedMean(replicas, weights, mergedCopy, 0, n, context);
   bool within = true;
   for (std::int64_t i = 0; i < n; ++i) {
     long double sum = 0;
@@ -123,11 +123,11 @@ TEST_CASE("weightedMean is the exact mean, rounded once") {
 TEST_CASE("weightedMean of a tie rounds to even") {
   const float one = 1, next = 1 + 0x1p-23f, afterNext = 1 + 0x1p-22f;
   Context context;
-  Tensor shadow;
+  Tensor mergedCopy;
   for (const double weight : {1.0, 384.0, 0.1}) {
     const Tensor replicas[] = {Tensor::of({one, next}, {2}), Tensor::of({next, afterNext}, {2})};
     const double weights[] = {weight, weight};
-    weightedMean(replicas, weights, shadow, 0, 2, context);
+    weightedMean(replicas, weights, mergedCopy, 0, 2, context);
     CHECK(replicas[0].data<float>()[0] == one);
     CHECK(replicas[0].data<float>()[1] == afterNext);
   }
@@ -141,9 +141,9 @@ TEST_CASE("weightedMean leaves equal replicas unchanged, whatever the weights") 
     CAPTURE(workers);
     std::vector<Tensor> replicas;
     for (std::size_t w = 0; w < workers; ++w) replicas.push_back(cloneTensor(numbers));
-    Tensor shadow = Tensor::zeros(numbers.shape());
-    weightedMean(replicas, {weights, workers}, shadow, 0, numbers.elements(), context);
-    CHECK(sameBits(shadow, numbers));
+    Tensor mergedCopy = Tensor::zeros(numbers.shape());
+    weightedMean(replicas, {weights, workers}, mergedCopy, 0, numbers.elements(), context);
+    CHECK(sameBits(mergedCopy, numbers));
     for (const auto& replica : replicas) CHECK(sameBits(replica, numbers));
   }
 }
@@ -154,10 +154,10 @@ TEST_CASE("weightedMean: a replica of weight 0 receives and does not contribute"
   const Tensor replicas[] = {filled(n, std::nanf("")), filled(n, 1), filled(n, INFINITY), filled(n, 5),
                              filled(n, std::nanf(""))};
   const double weights[] = {0, 3, 0, 1, 0};
-  Tensor shadow = filled(n, -1);
-  weightedMean(replicas, weights, shadow, 0, n, context);
+  Tensor mergedCopy = filled(n, -1);
+  weightedMean(replicas, weights, mergedCopy, 0, n, context);
   for (const auto& replica : replicas) CHECK(sameBits(replica, filled(n, 2)));
-  CHECK(sameBits(shadow, filled(n, 2)));
+  CHECK(sameBits(mergedCopy, filled(n, 2)));
 }
 
 TEST_CASE("weightedMean: one contributor is copied bit for bit") {
@@ -170,10 +170,10 @@ TEST_CASE("weightedMean: one contributor is copied bit for bit") {
     replicas[contributor] = cloneTensor(source);
     double weights[] = {0, 0, 0};
     weights[contributor] = 0.3;
-    Tensor shadow = filled(19, 4);
-    weightedMean(replicas, weights, shadow, 0, 19, context);
+    Tensor mergedCopy = filled(19, 4);
+    weightedMean(replicas, weights, mergedCopy, 0, 19, context);
     for (const auto& replica : replicas) CHECK(sameBits(replica, source));
-    CHECK(sameBits(shadow, source));
+    CHECK(sameBits(mergedCopy, source));
   }
 }
 
@@ -187,18 +187,18 @@ TEST_CASE("weightedMean: slices by several threads make the whole, and each touc
   weightedMean(whole, weights, wholeShadow, 0, n, context);
 
   auto sliced = cloneAll(before);
-  Tensor shadow = Tensor::zeros({n});
+  Tensor mergedCopy = Tensor::zeros({n});
   {
     std::vector<std::jthread> threads;
     const std::int64_t bounds[] = {0, 1, 10007, 10009, 30016, n};
     for (int t = 0; t < 5; ++t)
       threads.emplace_back([&, t] {
         Context own;
-        weightedMean(sliced, weights, shadow, bounds[t], bounds[t + 1], own);
+        weightedMean(sliced, weights, mergedCopy, bounds[t], bounds[t + 1], own);
       });
   }
   for (int w = 0; w < 4; ++w) CHECK(sameBits(sliced[w], whole[w]));
-  CHECK(sameBits(shadow, wholeShadow));
+  CHECK(sameBits(mergedCopy, wholeShadow));
 
   auto part = cloneAll(before);
   Tensor partShadow = filled(n, 9);
@@ -229,17 +229,17 @@ TEST_CASE("weightedMean: a context's threads change no bit") {
 
 TEST_CASE("weightedMoments: worked out by hand") {
   Context context;
-  // Means first, variances behind. Shares 1/4 and 3/4:
+  // Means first, then variances. Shares 1/4 and 3/4:
   // mean 3,   variance (1 (1 + 0) + 3 (5 + 16)) / 4 - 9 = 7
   // mean 1.5, variance (1 (2 + 9) + 3 (0 + 1)) / 4 - 2.25 = 1.25
   const Tensor replicas[] = {Tensor::of({0, 3, 1, 2}, {4}), Tensor::of({4, 1, 5, 0}, {4}),
                              filled(4, std::nanf(""))};
   const double weights[] = {32, 96, 0};
-  Tensor shadow = Tensor::zeros({4});
-  weightedMoments(replicas, weights, shadow, 0, 2, context);
+  Tensor mergedCopy = Tensor::zeros({4});
+  weightedMoments(replicas, weights, mergedCopy, 0, 2, context);
   const Tensor expected = Tensor::of({3, 1.5f, 7, 1.25f}, {4});
   for (const auto& replica : replicas) CHECK(sameBits(replica, expected));
-  CHECK(sameBits(shadow, expected));
+  CHECK(sameBits(mergedCopy, expected));
 }
 
 TEST_CASE("weightedMoments: a small variance about a large mean is not lost") {
@@ -247,8 +247,8 @@ TEST_CASE("weightedMoments: a small variance about a large mean is not lost") {
   // Means 4096 -+ 0.25, variances 2^-20: mean 4096, variance 2^-20 + 1/16.
   const Tensor replicas[] = {Tensor::of({4095.75f, 0x1p-20f}, {2}), Tensor::of({4096.25f, 0x1p-20f}, {2})};
   const double weights[] = {5, 5};
-  Tensor shadow;
-  weightedMoments(replicas, weights, shadow, 0, 1, context);
+  Tensor mergedCopy;
+  weightedMoments(replicas, weights, mergedCopy, 0, 1, context);
   CHECK(replicas[1].data<float>()[0] == 4096);
   CHECK(replicas[1].data<float>()[1] == 0x1p-20f + 0.0625f);
 }
@@ -257,11 +257,11 @@ TEST_CASE("weightedMoments: equal replicas, one contributor, a slice") {
   Context context;
   const Tensor numbers = Tensor::of({0.1f, -7.3f, 1e10f, 0.0f, 0.0f, 1e-20f, 3.3f, 0.7f}, {8});
   const double weights[] = {0.1, 127, 3};
-  Tensor shadow = Tensor::zeros({8});
+  Tensor mergedCopy = Tensor::zeros({8});
   const Tensor equal[] = {cloneTensor(numbers), cloneTensor(numbers), cloneTensor(numbers)};
-  weightedMoments(equal, weights, shadow, 0, 4, context);
+  weightedMoments(equal, weights, mergedCopy, 0, 4, context);
   for (const auto& replica : equal) CHECK(sameBits(replica, numbers));
-  CHECK(sameBits(shadow, numbers));
+  CHECK(sameBits(mergedCopy, numbers));
 
   const Tensor others[] = {filled(8, 1), cloneTensor(numbers)};
   const double single[] = {0, 2};
@@ -298,15 +298,15 @@ TEST_CASE("float64 replicas are merged in float64, over workers and sizes") {
           replicas[w].data<double>()[i] = static_cast<double>(i % 97) + 3 * w * kFine;
         weights.push_back(w + 1);
       }
-      Tensor shadow = Tensor::zeros({n}, DType::Float64);
-      weightedMean(replicas, weights, shadow, 0, n, context);
+      Tensor mergedCopy = Tensor::zeros({n}, DType::Float64);
+      weightedMean(replicas, weights, mergedCopy, 0, n, context);
       bool close = true;
       for (std::int64_t i = 0; i < n; ++i) {
         const double expected = static_cast<double>(i % 97) + 2 * (workers - 1) * kFine;
-        close = close && std::abs(shadow.data<double>()[i] - expected) <= 1e-15 * (1 + expected);
+        close = close && std::abs(mergedCopy.data<double>()[i] - expected) <= 1e-15 * (1 + expected);
       }
       CHECK(close);
-      for (const auto& replica : replicas) CHECK(sameBits(replica, shadow));
+      for (const auto& replica : replicas) CHECK(sameBits(replica, mergedCopy));
     }
 }
 
@@ -314,11 +314,11 @@ TEST_CASE("float64: a slice, a contributor alone, moments") {
   Context context;
   const Tensor replicas[] = {ofDoubles({1, 2, 3}), ofDoubles({0.1, 0.2, 0.3}), ofDoubles({5, 6, 7})};
   const double one[] = {0, 2, 0};
-  Tensor shadow = ofDoubles({0, 0, 0});
-  weightedMean(replicas, one, shadow, 1, 2, context);
+  Tensor mergedCopy = ofDoubles({0, 0, 0});
+  weightedMean(replicas, one, mergedCopy, 1, 2, context);
   CHECK(sameBits(replicas[0], ofDoubles({1, 0.2, 3})));
   CHECK(sameBits(replicas[2], ofDoubles({5, 0.2, 7})));
-  CHECK(sameBits(shadow, ofDoubles({0, 0.2, 0})));
+  CHECK(sameBits(mergedCopy, ofDoubles({0, 0.2, 0})));
 
   // As worked out by hand for float32: mean 3, variance 7; mean 1.5, variance 1.25.
   const Tensor moments[] = {ofDoubles({0, 3, 1, 2}), ofDoubles({4, 1, 5, 0})};
@@ -331,32 +331,32 @@ TEST_CASE("float64: a slice, a contributor alone, moments") {
 
 TEST_CASE("merges refuse what has no mean, naming it") {
   Context context;
-  Tensor shadow;
+  Tensor mergedCopy;
   const Tensor two[] = {filled(4, 1), filled(4, 2)};
   const Tensor unequal[] = {filled(4, 1), filled(3, 2)};
   const Tensor counters[] = {Tensor::zeros({4}, DType::Int64), Tensor::zeros({4}, DType::Int64)};
   const double weights[] = {1, 1}, zeros[] = {0, 0}, negative[] = {2, -1}, broken[] = {1, std::nan("")};
-  CHECK_THROWS_WITH_AS(weightedMean({}, {}, shadow, 0, 0, context), "weightedMean: there are no replicas",
+  CHECK_THROWS_WITH_AS(weightedMean({}, {}, mergedCopy, 0, 0, context), "weightedMean: there are no replicas",
                        InvalidArgument);
-  CHECK_THROWS_WITH_AS(weightedMean(two, zeros, shadow, 0, 4, context),
+  CHECK_THROWS_WITH_AS(weightedMean(two, zeros, mergedCopy, 0, 4, context),
                        "weightedMean: the weights sum to 0, so there is no mean", InvalidArgument);
-  CHECK_THROWS_AS(weightedMean(two, negative, shadow, 0, 4, context), InvalidArgument);
-  CHECK_THROWS_AS(weightedMean(two, broken, shadow, 0, 4, context), InvalidArgument);
-  CHECK_THROWS_AS(weightedMean(two, {weights, 1}, shadow, 0, 4, context), InvalidArgument);
-  CHECK_THROWS_AS(weightedMean(unequal, weights, shadow, 0, 3, context), InvalidArgument);
-  CHECK_THROWS_AS(weightedMean(counters, weights, shadow, 0, 4, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(two, negative, mergedCopy, 0, 4, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(two, broken, mergedCopy, 0, 4, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(two, {weights, 1}, mergedCopy, 0, 4, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(unequal, weights, mergedCopy, 0, 3, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(counters, weights, mergedCopy, 0, 4, context), InvalidArgument);
   const Tensor mixed[] = {filled(4, 1), ofDoubles({1, 2, 3, 4})};
-  CHECK_THROWS_WITH_AS(weightedMean(mixed, weights, shadow, 0, 4, context),
+  CHECK_THROWS_WITH_AS(weightedMean(mixed, weights, mergedCopy, 0, 4, context),
                        "weightedMean: a replica must be float32 or float64, row-major and of the first "
                        "replica's type and size (float32 [4] on cpu), got float64 [4] on cpu",
                        InvalidArgument);
-  CHECK_THROWS_AS(weightedMean(two, weights, shadow, 0, 5, context), InvalidArgument);
-  CHECK_THROWS_AS(weightedMean(two, weights, shadow, -1, 2, context), InvalidArgument);
-  CHECK_THROWS_AS(weightedMean(two, weights, shadow, 3, 2, context), InvalidArgument);
-  CHECK_THROWS_AS(weightedMoments(two, weights, shadow, 0, 3, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(two, weights, mergedCopy, 0, 5, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(two, weights, mergedCopy, -1, 2, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMean(two, weights, mergedCopy, 3, 2, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMoments(two, weights, mergedCopy, 0, 3, context), InvalidArgument);
   Tensor small = filled(3, 0);
   CHECK_THROWS_AS(weightedMean(two, weights, small, 0, 3, context), InvalidArgument);
-  CHECK_THROWS_AS(weightedMoments({&small, 1}, {weights, 1}, shadow, 0, 1, context), InvalidArgument);
+  CHECK_THROWS_AS(weightedMoments({&small, 1}, {weights, 1}, mergedCopy, 0, 1, context), InvalidArgument);
 }
 
 TEST_CASE_TEMPLATE("moments and spread are the CPU's on each device", Where, MUSTER_TEST_DEVICES) {
@@ -369,14 +369,14 @@ TEST_CASE_TEMPLATE("moments and spread are the CPU's on each device", Where, MUS
 
   const auto onCpu = cloneAll(before);
   const auto there = copyTo(before, device);
-  Tensor shadow = filled(n, 0), shadowThere = copyTo(shadow, device);
-  weightedMoments(onCpu, weights, shadow, 0, n / 2, cpu);
-  weightedMoments(there, weights, shadowThere, 0, n / 2, context);
+  Tensor mergedCopy = filled(n, 0), mergedThere = copyTo(mergedCopy, device);
+  weightedMoments(onCpu, weights, mergedCopy, 0, n / 2, cpu);
+  weightedMoments(there, weights, mergedThere, 0, n / 2, context);
   context.synchronize();
-  const Tensor merged = copyTo(shadowThere, Device::cpu());
+  const Tensor merged = copyTo(mergedThere, Device::cpu());
   double worst = 0;
   for (std::int64_t i = 0; i < n; ++i)
-    worst = std::max(worst, std::abs(double{merged.data<float>()[i]} - shadow.data<float>()[i]));
+    worst = std::max(worst, std::abs(double{merged.data<float>()[i]} - mergedCopy.data<float>()[i]));
   CHECK(worst < 2e-7);
   for (const auto& replica : there) CHECK(sameBits(copyTo(replica, Device::cpu()), merged));
 
@@ -388,8 +388,8 @@ TEST_CASE_TEMPLATE("moments and spread are the CPU's on each device", Where, MUS
 
 namespace {
 
-/// What a merge of replicas leaves: the shadow and the distances. `offset` elements lie before each in its
-/// memory and some behind it, which must stay as they are, as must the replicas equal the shadow.
+/// A merge's results: the merged copy and the distances. Checks that the replicas equal the merged copy, and
+/// that the `offset` elements before each tensor in its memory, and those after it, do not change.
 std::vector<Tensor> mergedAt(std::int64_t offset, const std::vector<Tensor>& replicas,
                              const std::vector<double>& weights, Context& context) {
   const std::int64_t n = replicas[0].elements(), around = n + offset + 5;
@@ -403,13 +403,13 @@ std::vector<Tensor> mergedAt(std::int64_t offset, const std::vector<Tensor>& rep
   for (const auto& replica : replicas) memories.push_back(padded(replica));
   memories.push_back(padded(filled(n, std::nanf(""))));
   for (const auto& memory : memories) there.push_back(memory.slice(offset, {n}));
-  Tensor shadow = there.back();
+  Tensor mergedCopy = there.back();
   there.pop_back();
   const auto sums = static_cast<std::int64_t>(replicas.size()) + 1;
   Tensor distances = copyTo(Tensor::zeros({sums}, DType::Float64), context.device());
-  weightedMean(there, weights, shadow, 0, n, distances, context);
+  weightedMean(there, weights, mergedCopy, 0, n, distances, context);
   context.synchronize();
-  const Tensor merged = copyTo(shadow, Device::cpu());
+  const Tensor merged = copyTo(mergedCopy, Device::cpu());
   const Tensor whole = copyTo(padded(merged), Device::cpu());
   for (const auto& memory : memories) CHECK(sameBits(copyTo(memory, Device::cpu()), whole));
   return {merged, copyTo(distances, Device::cpu())};
@@ -453,9 +453,9 @@ TEST_CASE_TEMPLATE("one contributor is copied bit for bit on each device", Where
   source.data<float>()[3] = std::bit_cast<float>(0x7F812345u);  // a signalling NaN with a payload
   const auto there = copyTo(std::vector<Tensor>{filled(19, 1), source, filled(19, 3)}, Where::device());
   const double weights[] = {0, 0.3, 0};
-  Tensor shadow = copyTo(filled(19, 4), Where::device());
-  weightedMean(there, weights, shadow, 0, 19, context);
+  Tensor mergedCopy = copyTo(filled(19, 4), Where::device());
+  weightedMean(there, weights, mergedCopy, 0, 19, context);
   context.synchronize();
   for (const auto& replica : there) CHECK(sameBits(copyTo(replica, Device::cpu()), source));
-  CHECK(sameBits(copyTo(shadow, Device::cpu()), source));
+  CHECK(sameBits(copyTo(mergedCopy, Device::cpu()), source));
 }

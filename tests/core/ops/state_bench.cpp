@@ -53,11 +53,11 @@ void merge(benchmark::State& state) {
   std::vector<Tensor> replicas;
   std::vector<double> weights(workers, 1.0);
   for (std::size_t w = 0; w < workers; ++w) replicas.push_back(filled(static_cast<float>(w)));
-  Tensor shadow = filled(0);
-  weightedMean(replicas, weights, shadow, 0, kParameters, context);
-  if (shadow.data<float>()[7] != static_cast<float>(workers - 1) / 2)
+  Tensor mergedCopy = filled(0);
+  weightedMean(replicas, weights, mergedCopy, 0, kParameters, context);
+  if (mergedCopy.data<float>()[7] != static_cast<float>(workers - 1) / 2)
     return state.SkipWithError("the mean is wrong");
-  for (auto pass : state) weightedMean(replicas, weights, shadow, 0, kParameters, context);
+  for (auto pass : state) weightedMean(replicas, weights, mergedCopy, 0, kParameters, context);
   state.SetBytesProcessed(state.iterations() * kParameters * static_cast<std::int64_t>(2 * workers + 1) * 4);
 }
 
