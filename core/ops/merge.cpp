@@ -35,8 +35,6 @@ void checkWeights(std::span<const double> weights, std::size_t replicas, std::st
 
 /// Merging across devices is a collective's work.
 void checkDevice(const Tensor& block, Device device, std::string_view op) {
-  if (!block.device().isCpu() && !kCudaBuilt)
-    throw DeviceUnavailable(fmt::format("{}: this build has no CUDA", op));
   if (block.device() != device)
     throw InvalidArgument(fmt::format("{}: all must lie on one device, got {} and {}", op, device.toString(),
                                       block.device().toString()));
@@ -63,12 +61,12 @@ void check(std::span<const Tensor> replicas, std::span<const double> weights, co
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
                   std::int64_t begin, std::int64_t end, Context& context) {
   check(replicas, weights, mergedCopy, begin, end, 1, "weightedMean");
-  if constexpr (kCudaBuilt) {
-    Tensor none;
-    if (!replicas[0].device().isCpu())
-      return cuda::weightedMean(replicas, weights, mergedCopy, begin, end, none, context);
-  }
-  cpu::weightedMean(replicas, weights, mergedCopy, begin, end, context);
+  Tensor none;
+  if (replicas[0].device().isCpu())
+    return cpu::weightedMean(replicas, weights, mergedCopy, begin, end, none, context);
+  if constexpr (kCudaBuilt)
+    return cuda::weightedMean(replicas, weights, mergedCopy, begin, end, none, context);
+  throw DeviceUnavailable("weightedMean: this build has no CUDA");
 }
 
 double relativeDistance(std::span<const Spread> slices) {
@@ -83,9 +81,9 @@ double relativeDistance(std::span<const Spread> slices) {
 Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
                       std::int64_t end, Context& context) {
   check(replicas, weights, Tensor(), begin, end, 1, "weightedSpread");
-  if constexpr (kCudaBuilt)
-    if (!replicas[0].device().isCpu()) return cuda::weightedSpread(replicas, weights, begin, end, context);
-  return cpu::weightedSpread(replicas, weights, begin, end);
+  if (replicas[0].device().isCpu()) return cpu::weightedSpread(replicas, weights, begin, end, context);
+  if constexpr (kCudaBuilt) return cuda::weightedSpread(replicas, weights, begin, end, context);
+  throw DeviceUnavailable("weightedSpread: this build has no CUDA");
 }
 
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
@@ -95,16 +93,11 @@ void weightedMean(std::span<const Tensor> replicas, std::span<const double> weig
                        {.shape = {static_cast<std::int64_t>(replicas.size()) + 1},
                         .dtype = DType::Float64,
                         .device = replicas[0].device()});
+  if (replicas[0].device().isCpu())
+    return cpu::weightedMean(replicas, weights, mergedCopy, begin, end, distances, context);
   if constexpr (kCudaBuilt)
-    if (!replicas[0].device().isCpu())
-      return cuda::weightedMean(replicas, weights, mergedCopy, begin, end, distances, context);
-  auto* const to = distances.data<double>();
-  for (std::size_t w = 0; w < replicas.size(); ++w) {
-    const Spread own = cpu::distanceOf(replicas[w], replicas, weights, begin, end);
-    to[w] = own.distance;
-    to[replicas.size()] = own.norm;
-  }
-  cpu::weightedMean(replicas, weights, mergedCopy, begin, end, context);
+    return cuda::weightedMean(replicas, weights, mergedCopy, begin, end, distances, context);
+  throw DeviceUnavailable("weightedMean: this build has no CUDA");
 }
 
 Spread spreadOf(std::span<const double> distances, std::span<const double> weights) {
@@ -120,10 +113,10 @@ Spread spreadOf(std::span<const double> distances, std::span<const double> weigh
 void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
                      std::int64_t begin, std::int64_t end, Context& context) {
   check(replicas, weights, mergedCopy, begin, end, 2, "weightedMoments");
-  if constexpr (kCudaBuilt)
-    if (!replicas[0].device().isCpu())
-      return cuda::weightedMoments(replicas, weights, mergedCopy, begin, end, context);
-  cpu::weightedMoments(replicas, weights, mergedCopy, begin, end, context);
+  if (replicas[0].device().isCpu())
+    return cpu::weightedMoments(replicas, weights, mergedCopy, begin, end, context);
+  if constexpr (kCudaBuilt) return cuda::weightedMoments(replicas, weights, mergedCopy, begin, end, context);
+  throw DeviceUnavailable("weightedMoments: this build has no CUDA");
 }
 
 }  // namespace muster

@@ -56,6 +56,15 @@ double relativeDistance(std::span<const Spread> slices);
 Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
                       std::int64_t end, Context& context);
 
+namespace cpu {
+/// `distances` may be undefined.
+void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
+                  std::int64_t begin, std::int64_t end, Tensor& distances, Context& context);
+void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
+                     std::int64_t begin, std::int64_t end, Context& context);
+Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
+                      std::int64_t end, Context& context);
+}  // namespace cpu
 namespace cuda {
 /// `distances` may be undefined.
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
@@ -65,17 +74,5 @@ void weightedMoments(std::span<const Tensor> replicas, std::span<const double> w
 Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
                       std::int64_t end, Context& context);
 }  // namespace cuda
-
-namespace cpu {
-/// Squared distance of one replica from the mean, and the mean's squared norm.
-Spread distanceOf(const Tensor& replica, std::span<const Tensor> replicas, std::span<const double> weights,
-                  std::int64_t begin, std::int64_t end);
-Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
-                      std::int64_t end);
-void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
-                  std::int64_t begin, std::int64_t end, Context& context);
-void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
-                     std::int64_t begin, std::int64_t end, Context& context);
-}  // namespace cpu
 
 }  // namespace muster

@@ -214,16 +214,8 @@ Spread distanceFromMean(const Tensor& replica, std::span<const Tensor> replicas,
 
 }  // namespace
 
-Spread distanceOf(const Tensor& replica, std::span<const Tensor> replicas, std::span<const double> weights,
-                  std::int64_t begin, std::int64_t end) {
-  const Contributors contributors(weights);
-  const auto distance =
-      replica.dtype() == DType::Float64 ? distanceFromMean<double> : distanceFromMean<float>;
-  return distance(replica, replicas, contributors, begin, end);
-}
-
 Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
-                      std::int64_t end) {
+                      std::int64_t end, Context&) {
   const Contributors contributors(weights);
   Spread spread;
   for (std::int64_t at = begin; at < end; at += kBlock) {
@@ -237,8 +229,18 @@ Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> 
 }
 
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
-                  std::int64_t begin, std::int64_t end, Context& context) {
+                  std::int64_t begin, std::int64_t end, Tensor& distances, Context& context) {
   const Contributors contributors(weights);
+  if (distances.defined()) {
+    const auto distance =
+        replicas[0].dtype() == DType::Float64 ? distanceFromMean<double> : distanceFromMean<float>;
+    auto* const to = distances.data<double>();
+    for (std::size_t w = 0; w < replicas.size(); ++w) {
+      const Spread own = distance(replicas[w], replicas, contributors, begin, end);
+      to[w] = own.distance;
+      to[replicas.size()] = own.norm;
+    }
+  }
   const auto meanOf = replicas[0].dtype() == DType::Float64 ? mean<double> : mean<float>;
   parallelFor(context, end - begin, kGrain, [&](std::int64_t from, std::int64_t to) {
     if (contributors.count == 1)
