@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -44,17 +45,17 @@ constexpr double roundings(double count, double magnitude = 1) {
 /// float32.
 ///
 /// @param deviation  standard deviation of a term.
-/// @param termError  what each term is off by before it is added, relatively.
-/// @param run        so many terms are added in float32, and those sums in float64; 0: all are added in
-/// float32.
+/// @param termError  relative error of each term before it is added.
+/// @param run  how many terms are added in float32; the sums of these runs are added in float64. 0: all.
 inline double sumError(std::int64_t terms, double deviation, double termError = kRounding,
                        std::int64_t run = 0) {
   const auto all = static_cast<double>(terms);
-  const double inRow = run == 0 ? all : static_cast<double>(run < terms ? run : terms);
-  const double additions =
-      std::sqrt((inRow - 1) * (inRow + 2) * std::ceil(all / inRow));  // sqrt(2 sum k), k = 2..n
-  return deviation *
-         (20 / std::sqrt(3.0) * kRounding * additions + 8 * (termError + kRounding) * std::sqrt(all));
+  const double inRun = run == 0 ? all : static_cast<double>(std::min(run, terms));
+  const auto additions = [](double n) { return n > 1 ? (n - 1) * (n + 2) : 0; };  // 2 sum k, k = 2..n
+  const double runs = std::floor(all / inRun);
+  const double squares = runs * additions(inRun) + additions(all - runs * inRun);
+  return deviation * (20 / std::sqrt(3.0) * kRounding * std::sqrt(squares) +
+                      8 * (termError + kRounding) * std::sqrt(all));
 }
 
 /// `sumError` of products of two uniform factors.

@@ -18,9 +18,9 @@ namespace {
 using test::Array;
 namespace reference = test::reference;
 
-/// `exp`, `tanh` and the normal distribution are right to two units in the last place, which is four
-/// roundings, and are followed by up to three. A softmax adds up its channels, the largest of which is 1, and
-/// multiplies once more.
+/// `exp`, `tanh` and the normal distribution function are right to two units in the last place, which is four
+/// roundings; up to three follow. A softmax also adds up its channels, the largest of which is 1, and
+/// divides.
 double toleranceOf(Activation kind, const Shape& shape) {
   return test::roundings(kind == Activation::Softmax ? 8 + static_cast<double>(shape[1]) : 7);
 }

@@ -106,10 +106,11 @@ TEST_CASE_TEMPLATE(
     const auto first = [&](const Tensor& y) {
       return test::toArray(y.reshape({kSteps, 24}).rows(0, kLength).reshape(alone.output()));
     };
-    // Sequences of another length may be added up in another order. A logit is the sum of 8 products of
+    // A sequence of another length may be added up in another order. A logit is the sum of 8 products of
     // numbers in
-    // [-2, 2), over sqrt 8. If each is off by d, the weights are by 2 d relatively, and so is what they give,
-    // a mean of numbers up to 2 and the roundings of its sum. Both results are off.
+    // [-2, 2), divided by sqrt 8. If each logit has the error d, each weight has the relative error 2 d. The
+    // output, a weighted mean of numbers up to 2, then has twice that error, and the roundings of its sum.
+    // Both results have it.
     const double logit = test::sumError(8, 4 * test::kProduct) / std::sqrt(8.0);
     const double tolerance = 2 * (2 * 2 * logit + test::roundings(kSteps + 8, 2));
     CHECK(test::maxDifference(expected, first(padded)) < tolerance);

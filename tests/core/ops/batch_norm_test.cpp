@@ -101,17 +101,18 @@ std::vector<Shape> shapes() {
   return all;
 }
 
-// Of inputs that do not change: a few roundings of numbers up to about 5, and of sums of 8000 terms.
+// For fixed inputs: a few roundings of numbers up to about 5, and of sums of 8000 terms.
 constexpr double kTolerance = 3e-6, kSumTolerance = 3e-5;
-constexpr std::int64_t kRun = 32;  // so many terms are added in float32, their sums in float64
+constexpr std::int64_t kRun = 32;  // terms that are added in float32; their sums are added in float64
 
-/// How far results may be off that are normalised by their own statistics.
+/// Bounds the errors of a normalisation by the batch's own statistics.
 ///
-/// Sixteen at a time, the distances of values from the first of them are added in float32: sums of up to k D
-/// / 2 for values D apart, so that 32 of them are off by sqrt(2 sum k^2) u / sqrt 3 D / 2 = 16 u D in
-/// deviation. Eight times that is 4 u D in the mean; the squares, and the mean's again, make 5 u D^2 in the
-/// variance. In units of what is divided by, s = D / sqrt(variance + epsilon), a normalised value n, up to s,
-/// is off by 4 s and 2.4 s^2 n, and by 4 roundings of its own.
+/// The kernels add up 16 distances x - x_0 in a row in float32, twice for each 32 values, and the rest in
+/// float64. If a channel's values differ by at most D, the k-th partial sum is about k D / 2, so that the sum
+/// of 32 has an error of deviation sqrt(2 sum k^2) u / sqrt 3 D / 2 = 16 u D. Eight deviations are 4 u D in
+/// the mean; with the squares', they are 5 u D^2 in the variance. Let s = D / sqrt(variance + epsilon). A
+/// normalised value n, at most s, then has an error of 4 s u from the mean, 2.4 s^2 n u from the variance,
+/// and 4 n u from its own roundings.
 struct Tolerances {
   double y, gradX, gradGamma, gradBeta;
 
@@ -120,11 +121,12 @@ struct Tolerances {
     const std::int64_t terms = x.shape.elements() / x.shape[1];
     const double ofScale = 2.4 * s * s, ofMean = 4 * s, ofValue = ofMean + ofScale * s + 4 * s;
     y = test::roundings(ofValue + s, kLargestGamma) + test::roundings(2);
-    // gamma inverse (g - mean g - n mean gn), where each mean is at most 1 and that of gn is off by what n
-    // is.
+    // gradX = gamma inverse (g - mean g - n mean gn). Both means are at most 1; the error of n is in mean gn,
+    // too.
     gradX =
         test::roundings((2 + s) * (5 + ofScale) + ofValue + s * (ofMean + ofScale), kLargestGamma * inverse);
-    // Eight deviations of the sums of g and gn, which mean and variance shift and scale.
+    // An error of the mean shifts sum gn by a multiple of sum g, and one of the variance scales it. Each sum
+    // has eight deviations at most.
     const double sum = 8 * test::kUniform * std::sqrt(static_cast<double>(terms));
     gradGamma = test::sumError(terms, test::kUniform, 4 * test::kRounding, kRun) +
                 test::roundings(ofMean + ofScale + 4, sum);
@@ -201,7 +203,7 @@ TEST_CASE_TEMPLATE("it agrees with the reference for given statistics", Where, M
         context.synchronize();
         CHECK(test::maxDifference(y, expected) < tolerance);
         CHECK(test::maxDifference(gradX, gradients.x) < test::roundings(3, kLargestScale));
-        // The values' mean square, normalised by the mean and variance that are the furthest away, is below
+        // Given means and variances are at most so far from the values' that the mean square of n is below
         // 3^2.
         const std::int64_t terms = input.elements() / input[1];
         CHECK(test::maxDifference(gradGamma, gradients.gamma) <

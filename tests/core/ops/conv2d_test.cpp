@@ -51,7 +51,7 @@ struct Inputs {
         gradY(test::randomArray(s.output(), random)) {}
 };
 
-/// And what they must give, with the numbers of products that are added up.
+/// Inputs with the expected results. Terms: how many products each result is the sum of.
 struct Case : Inputs {
   Array y, gradX, gradWeight, gradBias;
 
@@ -93,18 +93,17 @@ struct Results {
   }
 };
 
-/// How many times as far off as a plain sum of products a plan's may be.
+/// How many times the error of a plain sum of products a plan may have.
 ///
-/// Winograd's algorithm for four outputs and three weights (Lavin and Gray, "Fast algorithms for
-/// convolutional neural networks", 2015) adds up, at 6 places, products of transformed inputs and weights
-/// over the channels, and then takes outputs from those sums. The squared rows of its matrices B (inputs), G
-/// (weights) and A (outputs) say how far what is random is spread: the sums of an output at the edge have the
-/// variance sum_i A_i^2 B_i G_i = 94 in each direction, where plain sums of three times as many products
-/// have 3. So the errors grow by 94 / 9 in the channels' sums; those of the transformations make it 12. The
-/// gradient of the weights (97 / 16) stays below.
+/// Winograd's algorithm F(4x4, 3x3) (Lavin and Gray, "Fast algorithms for convolutional neural networks",
+/// 2015) transforms inputs (matrix B) and weights (G), adds up products over the channels at 6 places in each
+/// direction, and computes outputs from these sums (A). With random inputs, the squared norms of the
+/// matrices' rows are variances: an output at the tile's edge has sum_i A_i^2 B_i G_i = 94 in each direction,
+/// where a plain sum of three times as many products has 3. Errors therefore grow by 94 / 9; 12 includes
+/// those of the transformations. For the gradient of the weights the factor is smaller, 97 / 16.
 double amplification(const Conv2dPlan& plan, Conv2dChoice choice, Context& context) {
   const bool winograd = context.device().isCpu() ? plan.implementation().find("wino") != std::string::npos
-                                                 : choice != Conv2dChoice::Direct;  // cuDNN may choose it
+                                                 : choice != Conv2dChoice::Direct;  // cuDNN may use it
   return winograd ? 12 : 1;
 }
 

@@ -104,7 +104,8 @@ TEST_CASE_TEMPLATE("combinations and their derivatives, for few inputs and many,
         Tensor out = test::nanTensor(shape, layout, Where::device());
         combine(combination, inputs, out, context);
         context.synchronize();
-        // Terms and factors are positive: no sum or product is off by more than its roundings.
+        // Terms and factors are positive, so that the relative error is at most one rounding for each
+        // operation.
         const double tolerance = test::roundings(static_cast<double>(count) + 1);
         CHECK(test::maxError(out, y) < tolerance);
         for (const std::size_t input : {std::size_t{0}, count / 2, count - 1}) {

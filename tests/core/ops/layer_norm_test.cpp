@@ -55,9 +55,9 @@ TEST_CASE_TEMPLATE("layer normalisation agrees with the reference over shapes an
     Context one(Where::device()), three(Where::device(), {.threads = 3});
     const auto got = run(shape, one, x, gamma, beta, gradY);
     const auto gradients = reference::layerNormBackward(x, gamma, gradY, 1e-3);
-    // Statistics and sums are float64. A normalised value n, (x - mean) * inverse + rest, has five roundings;
-    // gamma and beta add two. A gradient, inverse (gradY gamma - mean - n along), has eight of terms that
-    // gamma bounds.
+    // Statistics and sums are float64. A normalised value n = (x - mean) * inverse + rest has five roundings;
+    // gamma and beta add two. The gradient inverse (gradY gamma - mean - n along) has eight, of terms up to
+    // gamma's size.
     const auto spread = reference::spreadOf(Array({1, input[0], 1, input[1]}, x.values), 1e-3);
     CHECK(test::maxDifference(got.y, reference::layerNorm(x, gamma, beta, 1e-3)) <
           test::roundings(7, kLargestGamma * spread.distance + 1));

@@ -27,8 +27,8 @@ void checkAgainstReference(const Pool2dShape& shape, const Array& x, const Array
   plan->forward(test::toTensor(x, layout, device), y);
   plan->backward(test::toTensor(gradY, layout, device), gradX);
   context.synchronize();
-  // A maximum is one of its inputs. A gradient is the sum of those of the windows that overlap. An average is
-  // divided by the number of its terms, or each term is.
+  // A maximum is one of its inputs. A gradient is the sum of the gradients of all windows that overlap there.
+  // Averages divide each term by the window's size, or the sum.
   const bool average = shape.kind == PoolKind::Average;
   const std::int64_t places = shape.kernel[0] * shape.kernel[1];
   const auto windows = [&](std::size_t axis) { return (shape.kernel[axis] - 1) / shape.stride[axis] + 1; };

@@ -194,11 +194,9 @@ TEST_CASE_TEMPLATE("a padded batch gives the results of its single sequences", W
       for (std::int64_t n = 0; n < batch; ++n)
         std::fill_n(mask.data<float>() + n * shape.steps, lengths[static_cast<std::size_t>(n)], 1.0f);
       const auto whole = run(shape, {x, weights, mask, gradY}, context);
-      // The same sums, perhaps in another order. A gate's terms are inputs and states within [-1, 1] times
-      // weights within
-      // [-1/2, 1/2). What a step is off by, the next takes over at most as it is: after nine steps that is
-      // sqrt 9 times as much, if they are independent. A cell has the products of two gates, and both results
-      // are off.
+      // Both compute the same sums, perhaps in another order. A gate's terms are inputs and states within
+      // [-1, 1] times weights within [-1/2, 1/2), and a cell multiplies two gates. A step hands its error on
+      // at most unchanged, so that the independent errors of n steps grow to sqrt n times one step's.
       const double gate = test::sumError(features + units + 1, test::kProduct / 2);
       const double tolerance = 2 * 2 * std::sqrt(static_cast<double>(shape.steps)) * gate;
       // Gradients of weights are sums over steps and examples.

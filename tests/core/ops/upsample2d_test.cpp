@@ -24,8 +24,8 @@ void checkAgainstReference(std::int64_t channels, std::mt19937_64& random) {
       const Array g = test::randomArray(large, random);
       const Array y = test::reference::upsample2d(mode, x, height, width),
                   gradX = test::reference::upsample2dBackward(mode, g, shape[2], shape[3]);
-      // Each pixel is in up to two factors' worth of outputs in either direction, whose shares have the mean
-      // square 1/3; both neighbours of an output may be the same pixel.
+      // A pixel has a share in up to 2 * factor outputs in each direction; the shares' mean square is 1/3
+      // there.
       const std::int64_t terms = 4 * (height / shape[2]) * (width / shape[3]);
       for (const Layout layout : Where::layouts()) {
         CAPTURE(nameOf(layout));
