@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <string>
@@ -11,6 +12,8 @@
 
 namespace muster {
 namespace {
+
+constexpr int kLossBits = 40;  // of a loss, after the binary point
 
 double quotient(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -40,6 +43,12 @@ Place placeOf(std::span<const float> row, std::int64_t actual) {
   for (std::size_t c = 0; c < row.size(); ++c)
     if (row[c] > own || (row[c] == own && static_cast<std::int64_t>(c) < actual)) ++place.rank;
   return place;
+}
+
+/// What was predicted for the example's own class.
+double probabilityOf(std::span<const float> row, std::int64_t actual) {
+  if (row.size() > 1) return row[static_cast<std::size_t>(actual)];
+  return actual == 1 ? row[0] : 1 - double{row[0]};
 }
 
 /// @param rows  the predictions' shape without the classes: [N] or [N, T].
@@ -115,6 +124,7 @@ void Evaluation::add(const Tensor& predictions, const Tensor& labels, const Tens
     ++batch.confusion_[static_cast<std::size_t>(actual * classes_ + place.predicted)];
     ++batch.ranks_[static_cast<std::size_t>(place.rank)];
     ++batch.examples_;
+    batch.losses_.addExample(probabilityOf(row, actual));
   }
   merge(batch);
 }
@@ -125,6 +135,31 @@ void Evaluation::merge(const Evaluation& other) {
   std::ranges::transform(confusion_, other.confusion_, confusion_.begin(), std::plus{});
   std::ranges::transform(ranks_, other.ranks_, ranks_.begin(), std::plus{});
   examples_ += other.examples_;
+  losses_.add(other.losses_);
+}
+
+void Evaluation::Losses::addExample(double probability) {
+  const double p = std::max<double>(probability, std::numeric_limits<float>::min());
+  const bool valid = probability >= 0 && probability <= 1;
+  add({.whole = 0,
+       .rest = valid ? std::llround(std::ldexp(-std::log(p), kLossBits)) : 0,
+       .probabilities = valid});
+}
+
+void Evaluation::Losses::add(const Losses& other) {
+  rest += other.rest;
+  whole += other.whole + (rest >> kLossBits);
+  rest &= (std::int64_t{1} << kLossBits) - 1;
+  probabilities = probabilities && other.probabilities;
+}
+
+double Evaluation::Losses::sum() const {
+  return static_cast<double>(whole) + std::ldexp(static_cast<double>(rest), -kLossBits);
+}
+
+double Evaluation::loss() const {
+  if (!losses_.probabilities) return std::numeric_limits<double>::quiet_NaN();
+  return examples_ == 0 ? 0 : losses_.sum() / static_cast<double>(examples_);
 }
 
 std::int64_t Evaluation::count(std::int64_t actual, std::int64_t predicted) const {

@@ -15,8 +15,9 @@ class Model;
 
 /// Evaluates a classifier: counts (true class, predicted class), and computes scores from these counts.
 ///
-/// The counts do not depend on how examples were split into batches. The predicted class is the one with the
-/// largest prediction, the first of equal ones.
+/// The counts and the sum of the losses are whole numbers: they do not depend on the order of the examples,
+/// nor on how they were split into batches and over workers. The predicted class is the one with the largest
+/// prediction, the first of equal ones.
 ///
 /// 0/0 is 0, as in scikit-learn with `zero_division=0`; macro means are over all classes, and macro F1 is the
 /// mean of the classes' F1. (Deeplearning4j leaves classes with 0/0 out of its means.)
@@ -52,6 +53,12 @@ class Evaluation {
   /// class comes first. @throws InvalidArgument for k < 1.
   double topKAccuracy(std::int64_t k) const;
 
+  /// Mean over the examples of -log p, p the probability that was predicted for the true class (the
+  /// cross-entropy, from softmax or sigmoid outputs). A p that was rounded to 0 counts as the smallest normal
+  /// float. Each loss is rounded to a multiple of 2^-40. NaN where a prediction for a true class was not in
+  /// [0, 1], as logits are not.
+  double loss() const;
+
   /// Share of examples predicted as this class that belong to it.
   double precision(std::int64_t ofClass) const;
   /// Share of examples of this class predicted as it.
@@ -69,12 +76,24 @@ class Evaluation {
   bool operator==(const Evaluation&) const = default;
 
  private:
+  /// A sum of losses in whole numbers: exact, so that the order of adding does not matter.
+  struct Losses {
+    std::int64_t whole = 0;
+    std::int64_t rest = 0;      // multiples of 2^-40, fewer than 2^40
+    bool probabilities = true;  // each prediction was one
+    bool operator==(const Losses&) const = default;
+    void addExample(double probability);
+    void add(const Losses& other);
+    double sum() const;
+  };
+
   void requireClass(std::int64_t index) const;
 
   std::int64_t classes_;
   std::int64_t examples_ = 0;
   std::vector<std::int64_t> confusion_;  // [actual * classes + predicted]
   std::vector<std::int64_t> ranks_;      // [r] examples with r classes ranked before their own
+  Losses losses_;
 };
 
 /// Runs `model` over a batch and counts its predictions; the first batch creates the evaluation. For code

@@ -44,6 +44,7 @@ std::string matrixTable(const Evaluation& e) {
 std::string Evaluation::summary() const {
   std::string head = fmt::format("{} examples, {} classes: accuracy {:.4f}", examples_, classes_, accuracy());
   if (classes_ > kTopK) head += fmt::format(", top-{} {:.4f}", kTopK, topKAccuracy(kTopK));
+  if (losses_.probabilities) head += fmt::format(", loss {:.4f}", loss());
   return head + "\n\n" + classTable(*this) + "\n" + matrixTable(*this);
 }
 

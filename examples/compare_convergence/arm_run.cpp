@@ -5,6 +5,8 @@
 #include "examples/support/image_network.h"
 #include "muster/core/base/error.h"
 #include "muster/core/device/device.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/datasets/image_set_iterator.h"
 #include "muster/parallel/parallel_wrapper.h"
 
 namespace convergence {
@@ -53,6 +55,14 @@ std::optional<std::int64_t> sharedParametersOf(const Arm& arm, Model& network) {
   return std::nullopt;
 }
 
+/// @throws NonFiniteScore for a model that predicts no numbers.
+TestResult test(Model& model, DataSetIterator& images) try {
+  const Evaluation result = evaluate(model, images);
+  return {.accuracy = result.accuracy(), .loss = result.loss()};
+} catch (const InvalidArgument& error) {  // labels and predictions fit, so nothing else is refused
+  throw NonFiniteScore(fmt::format("the merged model on the test images: {}", error.what()));
+}
+
 bool isNonFinite(const std::exception_ptr& cause) {
   try {
     std::rethrow_exception(cause);
@@ -77,16 +87,16 @@ std::unique_ptr<Network> networkOf(const Arm& arm, std::int64_t seed, const Sett
 
 ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
               const std::function<void(std::int64_t samples)>& progress, const std::function<bool()>& stop) {
-  Tester tester(ImageSetIterator(setting.testImages, kTestBatch, std::nullopt, setting.testExamples));
+  ImageSetIterator testImages(setting.testImages, kTestBatch, std::nullopt, setting.testExamples);
   const auto network = networkOf(arm, seed, setting);
-  const auto recorder =
-      std::make_shared<Recorder>(RecorderOptions{.testEvery = setting.testEvery,
-                                                 .samples = setting.samples(),
-                                                 .apart = measuresDistance(arm),
-                                                 .sharedParameters = sharedParametersOf(arm, *network),
-                                                 .test = [&](Model& model) { return tester.test(model); },
-                                                 .progress = progress,
-                                                 .stop = stop});
+  const auto recorder = std::make_shared<Recorder>(
+      RecorderOptions{.testEvery = setting.testEvery,
+                      .samples = setting.samples(),
+                      .apart = measuresDistance(arm),
+                      .sharedParameters = sharedParametersOf(arm, *network),
+                      .test = [&](Model& model) { return test(model, testImages); },
+                      .progress = progress,
+                      .stop = stop});
   ImageSetIterator images(setting.trainingImages, arm.batch, static_cast<std::uint64_t>(seed),
                           setting.trainingExamples);
   ArmRun run{.record = {.arm = arm, .seed = seed, .points = {}, .cores = availableParallelism()},

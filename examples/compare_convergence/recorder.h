@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "examples/compare_convergence/run_record.h"
-#include "examples/compare_convergence/tester.h"
 #include "muster/core/listeners/every.h"
 #include "muster/core/nn/listener.h"
 
@@ -23,6 +22,11 @@ struct Merge {
   std::int64_t bytes = 0;          ///< that one worker contributed
   bool resynchronisation = false;  ///< of shared gradients
   double drift = 0;                ///< what a resynchronisation found withheld, relative to the parameters
+};
+
+struct TestResult {
+  double accuracy = 0;  ///< share of the images whose class was predicted
+  double loss = 0;      ///< mean of -log p(class)
 };
 
 struct RecorderOptions {

@@ -99,6 +99,7 @@ void writeResults(const Results& results, const Options& options, const DataSets
   json.put("interrupted", results.interrupted);
   json.put("epochsFinished", results.epochsFinished);
   json.put("testAccuracy", results.test.accuracy());
+  json.put("testLoss", results.test.loss());
   json.put("f1", results.test.f1());
   putTraining(json, results);
   json.put("seconds", results.training.seconds);

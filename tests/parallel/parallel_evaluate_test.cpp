@@ -172,6 +172,8 @@ TEST_CASE("a network: confusion matrix and top-k, with an uneven last batch") {
     const Evaluation alone = network.evaluate(data), together = wrapper.evaluate(data);
     CHECK(together == alone);
     CHECK(together.examples() == 67);
+    CHECK(together.loss() > 0);
+    CHECK(together.loss() == alone.loss());
     for (std::int64_t k = 1; k <= 5; ++k) CHECK(together.topKAccuracy(k) == alone.topKAccuracy(k));
     network.init();  // another model than the replicas have seen last
     CHECK(wrapper.evaluate(data) == network.evaluate(data));

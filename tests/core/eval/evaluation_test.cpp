@@ -193,8 +193,55 @@ TEST_CASE("a bad batch is refused, and nothing of it is counted") {
   CHECK_THROWS_AS(static_cast<void>(e.count(0, -1)), InvalidArgument);
 }
 
+TEST_CASE("the mean loss is that of the true classes' probabilities") {
+  Evaluation e(2);
+  CHECK(e.loss() == 0);
+  e.add(Tensor::of({0.5f, 0.5f, 0.25f, 0.75f, 0, 1}, {3, 2}), indices({0, 0, 1}));
+  CHECK(e.loss() == doctest::Approx((std::log(2) + std::log(4)) / 3).epsilon(1e-11));
+  Evaluation sigmoid(2);
+  sigmoid.add(Tensor::of({0.5f, 0.75f, 1}, {3, 1}), indices({0, 0, 1}));
+  CHECK(sigmoid.loss() == e.loss());
+  Evaluation surelyWrong(2);
+  surelyWrong.add(Tensor::of({0, 1}, {1, 2}), indices({0}));
+  CHECK(surelyWrong.loss() ==
+        doctest::Approx(-std::log(double{std::numeric_limits<float>::min()})).epsilon(1e-11));
+  // One prediction that is no probability leaves no loss, whatever is added later.
+  surelyWrong.add(Tensor::of({-1, 1}, {1, 2}), indices({0}));
+  surelyWrong.merge(e);
+  CHECK(std::isnan(surelyWrong.loss()));
+  CHECK(surelyWrong.summary().starts_with("5 examples, 2 classes: accuracy 0.4000\n"));
+}
+
+TEST_CASE("the loss has the same bits in any order, in any batches") {
+  constexpr std::int64_t kExamples = 5000;
+  const RandomStream random(1, "losses");
+  Tensor predictions = Tensor::empty({kExamples, 2}), labels = Tensor::zeros({kExamples}, DType::Int64);
+  double sum = 0;
+  for (std::int64_t i = 0; i < kExamples; ++i) {
+    // From likely to all but impossible: in float64 their sum would depend on the order.
+    const auto p = static_cast<float>(std::pow(random.uniform(static_cast<std::uint64_t>(i)), 9));
+    predictions.data<float>()[2 * i] = p;
+    predictions.data<float>()[2 * i + 1] = 1 - p;
+    sum -= std::log(double{p});
+  }
+  Evaluation whole(2);
+  whole.add(predictions, labels);
+  CHECK(whole.loss() == doctest::Approx(sum / kExamples).epsilon(1e-11));
+  for (const std::int64_t step : {1, 7, 1024}) {
+    Evaluation backwards(2);
+    for (std::int64_t begin = (kExamples - 1) / step * step; begin >= 0; begin -= step) {
+      const auto end = std::min(begin + step, kExamples);
+      Evaluation part(2);
+      part.add(predictions.rows(begin, end), labels.rows(begin, end));
+      backwards.merge(part);
+    }
+    CHECK(backwards == whole);
+    CHECK(backwards.loss() == whole.loss());
+  }
+}
+
 TEST_CASE("the summary's tables line up") {
-  CHECK(example().summary() == R"(10 examples, 3 classes: accuracy 0.6000
+  CHECK(example().summary() == R"(10 examples, 3 classes: accuracy 0.6000, loss 34.9346
 
      class   examples  precision     recall         F1
          0          3     0.6667     0.6667     0.6667
@@ -212,7 +259,7 @@ confusion matrix (rows: true class, columns: predicted class)
   const auto [predictions, labels] = examplesOf({{11, 11}}, 12);
   for (int i = 0; i < 100; ++i) wide.add(predictions, labels);
   const std::string text = wide.summary();
-  CHECK(text.starts_with("100 examples, 12 classes: accuracy 1.0000, top-3 1.0000\n"));
+  CHECK(text.starts_with("100 examples, 12 classes: accuracy 1.0000, top-3 1.0000, loss 0.0000\n"));
   CHECK(text.find("\n             0   1   2   3   4   5   6   7   8   9  10  11\n") != std::string::npos);
   CHECK(text.find("\n        11   0   0   0   0   0   0   0   0   0   0   0 100\n") != std::string::npos);
   CHECK(Evaluation(31).summary().find("not printed for 31 classes") != std::string::npos);
