@@ -21,7 +21,6 @@
 #include "examples/compare_convergence/tables.h"
 #include "examples/support/command_line.h"
 #include "examples/support/data_sets.h"
-#include "examples/support/image_network.h"
 #include "examples/support/interrupt.h"
 #include "examples/support/number_text.h"
 #include "examples/support/program.h"
@@ -74,7 +73,7 @@ Comparison comparisonOf(const Options& options, const example::DataSets& data, c
       "Every arm trains the same network ({}, {} parameters) on the same {} samples, {} epoch{}, from the "
       "same "
       "first weights for a seed; each worker is one thread.",
-      networkTitle(options), count(example::parametersOf(*networkOf(grid.arms.front(), 0, setting))),
+      networkTitle(options), count(networkOf(grid.arms.front(), 0, setting)->parameterCount()),
       count(setting.samples()), setting.epochs, setting.epochs == 1 ? "" : "s");
   comparison.testing = setting.testEvery >= setting.samples()
                            ? "The merged model is tested at the end."

@@ -22,7 +22,7 @@
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/listeners/performance_listener.h"
 #include "muster/core/listeners/progress_listener.h"
-#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/nn/models/convnet.h"
 #include "muster/parallel/parallel_wrapper.h"
 
 using namespace muster;
@@ -37,15 +37,13 @@ void say(const Options& options, fmt::format_string<Args...> text, Args&&... arg
   if (!options.quiet) fmt::print(text, std::forward<Args>(args)...);
 }
 
-/// The network: two convolutions, each with a pooling behind it, and two dense layers.
-MultiLayerConfiguration convnet(const Options& options) {
-  return {.seed = static_cast<std::uint64_t>(options.seed),
-          .updater = options.makeUpdater(),
-          .l2 = options.l2,
-          .inputShape = {1, 28, 28},
-          .layers = {Conv2d{.outChannels = 20, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
-                     Conv2d{.outChannels = 50, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
-                     Dense{.units = 500, .activation = Activation::ReLU}, Output{.classes = 10}}};
+/// The network of Deeplearning4j's test, trained as the options say.
+MultiLayerConfiguration configurationOf(const Options& options) {
+  auto configuration = convnet();
+  configuration.seed = static_cast<std::uint64_t>(options.seed);
+  configuration.updater = options.makeUpdater();
+  configuration.l2 = options.l2;
+  return configuration;
 }
 
 /// What watches the training. Times are taken first, so that what the others do between epochs is not
@@ -170,7 +168,7 @@ int run(const Options& options) {
   for (const auto& notice : {options.device.notice, placed})
     if (!notice.empty()) say(options, "{}\n", notice);
   const auto recipe = example::recipeOf(options, data);
-  MultiLayerNetwork network(convnet(options));
+  MultiLayerNetwork network(configurationOf(options));
   network.init();
   const Start start = begin(network, options, recipe);
 

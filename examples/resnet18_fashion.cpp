@@ -12,7 +12,6 @@
 #include "examples/resnet18_fashion/curve.h"
 #include "examples/resnet18_fashion/options.h"
 #include "examples/support/data_sets.h"
-#include "examples/support/image_network.h"
 #include "examples/support/output_file.h"
 #include "examples/support/program.h"
 #include "examples/support/same_outputs.h"
@@ -23,7 +22,7 @@
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/listeners/progress_listener.h"
-#include "muster/core/nn/computation_graph.h"
+#include "muster/core/nn/models/resnet18.h"
 #include "muster/parallel/parallel_wrapper.h"
 
 using namespace muster;
@@ -62,13 +61,14 @@ std::unique_ptr<Network> loadNetwork(const Options& options, const Shape& image)
 std::unique_ptr<Network> makeNetwork(const Options& options, const example::DataSets& data) {
   const Shape& image = data.train->set()->imageShape();
   if (!options.load.empty()) return loadNetwork(options, image);
-  return example::makeImageNetwork({.model = "resnet18",
-                                    .image = image,
-                                    .classes = data.train->set()->classes(),
-                                    .seed = static_cast<std::uint64_t>(options.seed),
-                                    .updater = Sgd{.learningRate = options.learningRate},
-                                    .width = options.width,
-                                    .init = options.init});
+  auto configuration =
+      resnet18(data.train->set()->classes(), image[0],
+               {.imageSize = {image[1], image[2]}, .width = options.width, .init = options.init});
+  configuration.seed = static_cast<std::uint64_t>(options.seed);
+  configuration.updater = Sgd{.learningRate = options.learningRate};
+  auto network = std::make_unique<ComputationGraph>(std::move(configuration));
+  network->init();
+  return network;
 }
 
 /// The training images as they are, or moved and mirrored.
@@ -150,8 +150,7 @@ int run(const Options& options) {
   fmt::print("data: {}, {} images to train with{} and {} to test with, from {}\n", data.title,
              *data.train->examples(), options.augment ? ", moved and mirrored at random," : "",
              *data.test->examples(), data.origin);
-  fmt::print("plan: {}; {}; {} parameters\n", wrapper.plan(), describe(options),
-             example::parametersOf(*network));
+  fmt::print("plan: {}; {}; {} parameters\n", wrapper.plan(), describe(options), network->parameterCount());
   if (!options.load.empty())
     fmt::print("loaded: {}, with {} epochs finished, test accuracy {:.4f}\n", options.load.string(),
                network->epoch(), wrapper.evaluate(*data.test).accuracy());

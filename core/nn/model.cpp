@@ -97,6 +97,13 @@ StateBlock& Model::block(BlockKind kind) {
                             : "model: it has no parameters yet; call init() first, or fit() it");
 }
 
+std::int64_t Model::parameterCount() {
+  std::int64_t count = 0;
+  for (const auto& segment : block(BlockKind::Parameters).segments->segments)
+    count += segment.shape.elements();
+  return count;
+}
+
 void Model::copyStateFrom(Model& other, bool withUpdaterState) {
   context_->synchronize();
   other.context_->synchronize();

@@ -87,6 +87,9 @@ class Model {
   std::vector<StateBlock*> state();
   /// The block of this kind in `blocks()`. @throws InvalidArgument if there is none.
   StateBlock& block(BlockKind kind);
+  /// How many numbers the model learns: the elements of all parameters, without the padding between them.
+  /// @throws InvalidArgument while the model has no parameters.
+  std::int64_t parameterCount();
   /// Copies parameters, statistics and counters from a model of the same architecture on any device, and the
   /// updater's state if `withUpdaterState`. Done on return; waits for both contexts first.
   /// @throws InvalidArgument naming the block that differs.

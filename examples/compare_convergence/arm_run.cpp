@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
-#include "examples/support/image_network.h"
 #include "muster/core/base/error.h"
 #include "muster/core/device/device.h"
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/nn/models/convnet.h"
+#include "muster/core/nn/models/resnet18.h"
 #include "muster/datasets/image_set_iterator.h"
 #include "muster/parallel/parallel_wrapper.h"
 
@@ -73,16 +74,27 @@ bool isNonFinite(const std::exception_ptr& cause) {
   }
 }
 
+template <typename N, typename Configuration>
+std::unique_ptr<Network> initialised(Configuration configuration, const Arm& arm, std::int64_t seed,
+                                     const Setting& setting) {
+  configuration.seed = static_cast<std::uint64_t>(seed);
+  configuration.updater = updaterOf(arm, setting);
+  configuration.l2 = setting.l2;
+  auto network = std::make_unique<N>(std::move(configuration));
+  network->init();
+  return network;
+}
+
 }  // namespace
 
 std::unique_ptr<Network> networkOf(const Arm& arm, std::int64_t seed, const Setting& setting) {
-  return example::makeImageNetwork({.model = setting.model,
-                                    .image = setting.trainingImages->imageShape(),
-                                    .classes = setting.trainingImages->classes(),
-                                    .seed = static_cast<std::uint64_t>(seed),
-                                    .updater = updaterOf(arm, setting),
-                                    .l2 = setting.l2,
-                                    .width = setting.width});
+  const Shape& image = setting.trainingImages->imageShape();
+  const auto classes = setting.trainingImages->classes();
+  if (setting.model == "convnet")
+    return initialised<MultiLayerNetwork>(convnet(classes, image), arm, seed, setting);
+  auto configuration =
+      resnet18(classes, image[0], {.imageSize = {image[1], image[2]}, .width = setting.width});
+  return initialised<ComputationGraph>(std::move(configuration), arm, seed, setting);
 }
 
 ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,

@@ -20,7 +20,7 @@ struct Setting {
   std::int64_t testEvery = 6000;  ///< samples
   double momentum = 0.9;          ///< of nesterovs
   double l2 = 5e-4;
-  std::string model = "convnet";  ///< as example::ImageNetwork has it
+  std::string model = "convnet";  ///< or resnet18
   std::int64_t width = 64;        ///< of resnet18
   bool pinThreads = true;
 

@@ -7,7 +7,6 @@
 #include "examples/compare_convergence/lists.h"
 #include "examples/support/command_line.h"
 #include "examples/support/data_options.h"
-#include "examples/support/image_network.h"
 
 namespace convergence {
 namespace {
@@ -155,8 +154,8 @@ GridLists listsOf(const Texts& t) {
 }
 
 void checkRanges(const Options& o) {
-  require(std::ranges::find(example::kImageModels, o.model) != example::kImageModels.end(),
-          "--model must be convnet or resnet18, got {}", o.model);
+  require(o.model == "convnet" || o.model == "resnet18", "--model must be convnet or resnet18, got {}",
+          o.model);
   example::requireRange<std::int64_t>("width", o.width, 1, 1024);
   example::requireRange<std::int64_t>("epochs", o.epochs, 1, 1'000'000);
   if (o.testEvery) example::requireAtLeast<std::int64_t>("test-every", *o.testEvery, 1);

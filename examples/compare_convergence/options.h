@@ -15,7 +15,7 @@ namespace convergence {
 /// What the command line can say.
 struct Options {
   GridLists lists;
-  std::string model = "convnet";  ///< as example::ImageNetwork has it
+  std::string model = "convnet";  ///< or resnet18
   std::int64_t width = 64;        ///< of resnet18
   std::int64_t epochs = 1;
   std::optional<std::int64_t> testEvery;  ///< samples; nothing: a tenth of an epoch

@@ -4,22 +4,11 @@
 
 #include "muster/core/base/random.h"
 #include "muster/core/data/in_memory.h"
-#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/nn/models/convnet.h"
 
 // What the programs that measure training train.
 
 namespace muster::bench {
-
-/// The convnet of the MNIST example.
-inline MultiLayerConfiguration convnet() {
-  return {.seed = 123,
-          .updater = Nesterovs{.learningRate = 0.01, .momentum = 0.9},
-          .l2 = 5e-4,
-          .inputShape = {1, 28, 28},
-          .layers = {Conv2d{.outChannels = 20, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
-                     Conv2d{.outChannels = 50, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
-                     Dense{.units = 500, .activation = Activation::ReLU}, Output{.classes = 10}}};
-}
 
 /// Random images that stay in memory, as the baseline has them: this measures training, not reading files.
 /// @param dtype  Float32, or UInt8 as in the files.

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "muster/core/eval/evaluation.h"
-#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/nn/models/convnet.h"
 #include "muster/datasets/mnist.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/environment.h"
@@ -11,16 +11,6 @@
 using namespace muster;
 
 namespace {
-
-MultiLayerConfiguration convnet() {
-  return {.seed = 123,
-          .updater = Nesterovs{.learningRate = 0.01, .momentum = 0.9},
-          .l2 = 5e-4,
-          .inputShape = {1, 28, 28},
-          .layers = {Conv2d{.outChannels = 20, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
-                     Conv2d{.outChannels = 50, .kernel = {5, 5}}, MaxPool2d{.kernel = {2, 2}},
-                     Dense{.units = 500, .activation = Activation::ReLU}, Output{.classes = 10}}};
-}
 
 struct Bytes final : Listener {
   void onMerge(const MergeEvent& event) override { sent += event.bytes; }

@@ -85,6 +85,23 @@ TEST_CASE("stopFit ends it after the step in progress, and leaves the epoch unfi
   CHECK(model.epoch() == 1);
 }
 
+TEST_CASE("a stop token ends it after the step in progress, and a request that came first before any step") {
+  ToyModel model;
+  auto data = ToyIterator::ofValues({2, 5, 5, 5});
+  std::stop_source stop;
+  model.setListeners(
+      {std::make_shared<RecordingListener>(ListenerScope::Merged, [&](const RecordedCall& call, Trainer&) {
+        if (call.event == "merge" && call.iteration == 2) stop.request_stop();
+      })});
+  model.fit(data, 3, stop.get_token());
+  CHECK(model.iteration() == 2);
+  model.fit(data, 3, stop.get_token());
+  CHECK(model.iteration() == 2);
+  CHECK(model.epoch() == 0);
+  model.fit(data, 1, {});
+  CHECK(model.epoch() == 1);
+}
+
 TEST_CASE("a score that is not finite is named, and does not reach the parameters") {
   ToyModel model;
   auto data = ToyIterator::ofValues({2, std::nanf("")});

@@ -20,10 +20,7 @@ namespace {
 
 std::int64_t parametersOf(Network& model) {
   model.init();
-  std::int64_t count = 0;
-  for (const auto& segment : model.block(BlockKind::Parameters).segments->segments)
-    count += segment.shape.elements();
-  return count;
+  return model.parameterCount();
 }
 
 Shape lastShape(const Network& model, const std::string& name) {
