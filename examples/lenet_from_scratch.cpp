@@ -17,13 +17,13 @@
 #include "examples/lenet_from_scratch/options.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/device_option.h"
-#include "examples/support/epoch_progress.h"
 #include "examples/support/image_placement.h"
 #include "examples/support/output_file.h"
 #include "examples/support/program.h"
 #include "muster/core/base/error.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
+#include "muster/core/listeners/epoch_progress.h"
 #include "muster/core/ops/update.h"
 #include "muster/parallel/exchange/all_reduce.h"
 #include "muster/parallel/split_and_load.h"
@@ -139,14 +139,16 @@ struct EpochResult {
 EpochResult trainEpoch(std::int64_t epoch, DataSetIterator& data, Replicas& replicas,
                        const Options& options) {
   const std::int64_t batches = (*data.examples() + options.batch - 1) / options.batch;
-  example::EpochProgress progress(epoch + 1, options.epochs, batches);
+  EpochProgress progress(options.epochs);
+  progress.begin(epoch + 1, batches);
   data.reset(epoch);
-  for (Batch batch; data.next(batch);) {
+  Batch batch;
+  for (std::int64_t done = 1; data.next(batch); ++done) {
     const double lossSum = trainBatch(batch, replicas, options.learningRate);
     if (!std::isfinite(lossSum))
       throw NonFiniteScore(fmt::format("epoch {}: the loss became {}; a smaller --lr than {} may help",
                                        epoch + 1, std::abs(lossSum), options.learningRate));
-    progress.add(batch.examples(), lossSum);
+    progress.advance(done, batch.examples(), lossSum);
   }
   return {progress.loss(), progress.elapsed().count()};
 }

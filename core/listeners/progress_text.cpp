@@ -12,16 +12,9 @@ namespace {
 constexpr int kWidestBar = 40;
 constexpr int kNarrowestBar = 8;
 
-/// For example `0:07`, `12:34` or `1:02:03`.
-std::string duration(double seconds) {
-  const auto s = static_cast<std::int64_t>(std::ceil(seconds));
-  if (s < 3600) return fmt::format("{}:{:02}", s / 60, s % 60);
-  return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
-}
-
-/// For example `7.3 s`; as `duration` from a minute on.
+/// For example `7.3 s`; as `durationText` from a minute on.
 std::string fineDuration(double seconds) {
-  return seconds < 59.95 ? fmt::format("{:.1f} s", seconds) : duration(seconds);
+  return seconds < 59.95 ? fmt::format("{:.1f} s", seconds) : durationText(seconds);
 }
 
 /// The finished share of the epoch, if its length is known.
@@ -56,16 +49,7 @@ std::string scoreText(const Progress& p) {
 std::string timeLeftText(const Progress& p) {
   const auto done = fraction(p);
   if (!done || *done <= 0) return "";
-  return fmt::format("{} left", duration(p.elapsed.count() * (1 - *done) / *done));
-}
-
-std::string bar(double share, int width) {
-  const int inside = width - 2;
-  const int filled = std::min(inside, static_cast<int>(share * inside));
-  std::string text(static_cast<std::size_t>(filled), '=');
-  if (filled < inside) text += '>';
-  text.resize(static_cast<std::size_t>(inside), ' ');
-  return fmt::format("[{}]", text);
+  return fmt::format("{} left", durationText(p.elapsed.count() * (1 - *done) / *done));
 }
 
 std::string join(const std::vector<std::string>& parts) {
@@ -80,6 +64,21 @@ void appendAfterComma(std::string& text, const std::string& part) {
 }
 
 }  // namespace
+
+std::string meter(double share, int width) {
+  const int inside = width - 2;
+  const int filled = std::min(inside, static_cast<int>(share * inside));
+  std::string text(static_cast<std::size_t>(filled), '=');
+  if (filled < inside) text += '>';
+  text.resize(static_cast<std::size_t>(inside), ' ');
+  return fmt::format("[{}]", text);
+}
+
+std::string durationText(double seconds) {
+  const auto s = static_cast<std::int64_t>(std::ceil(seconds));
+  if (s < 3600) return fmt::format("{}:{:02}", s / 60, s % 60);
+  return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+}
 
 std::string progressBar(const Progress& p, int columns) {
   if (columns <= 0) return "";
@@ -99,7 +98,7 @@ std::string progressBar(const Progress& p, int columns) {
   const int room = columns - static_cast<int>(text.size()) - 1;
   if (!share || room < kNarrowestBar) return text;
   const std::size_t behindPercent = epochText(p).size() + 1 + percentText.size();
-  text.insert(behindPercent, fmt::format(" {}", bar(*share, std::min(room, kWidestBar))));
+  text.insert(behindPercent, fmt::format(" {}", meter(*share, std::min(room, kWidestBar))));
   return text;
 }
 

@@ -18,6 +18,12 @@ struct Progress {
   std::optional<double> score = {};          ///< mean over the epoch so far
 };
 
+/// A bar of `width` columns for what is done, from 0 to 1: `[=========>          ]`.
+std::string meter(double share, int width);
+
+/// For example `0:07`, `12:34` or `1:02:03`, rounded up.
+std::string durationText(double seconds);
+
 /// A progress bar in at most `columns` columns of ASCII, as `epoch 1/3  45% [=========>          ] 211/469
 /// 8612 samples/s  score 0.1234  0:04 left`; parts that do not fit are left out, the least important first.
 std::string progressBar(const Progress& progress, int columns);

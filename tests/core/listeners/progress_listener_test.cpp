@@ -59,16 +59,16 @@ struct Fixture {
   std::chrono::steady_clock::time_point clock;
 
   ProgressOptions options(bool terminal) {
-    return {.terminal = terminal,
-            .write =
-                [this, terminal](std::string_view text) {
-                  if (terminal)
-                    screen.write(text);
-                  else
-                    plain += text;
-                },
-            .columns = [] { return 76; },
-            .now = [this] { return clock; }};
+    return {.terminal = {.terminal = terminal,
+                         .write =
+                             [this, terminal](std::string_view text) {
+                               if (terminal)
+                                 screen.write(text);
+                               else
+                                 plain += text;
+                             },
+                         .columns = [] { return 76; },
+                         .now = [this] { return clock; }}};
   }
   FitEvent fit(std::int64_t epochs = 2) {
     return {.trainer = trainer, .firstEpoch = 0, .epochs = epochs, .batchesPerEpoch = 100};

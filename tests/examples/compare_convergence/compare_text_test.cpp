@@ -62,13 +62,14 @@ TEST_CASE("the bar never exceeds its columns, and leaves out the name first") {
 /// Progress on a clock that the test moves, and what it wrote.
 struct Shown {
   explicit Shown(bool terminal) {
-    progress.emplace(GridProgressOptions{.runs = 4,
-                                         .finished = 1,
-                                         .samplesPerRun = 100,
-                                         .terminal = terminal,
+    progress.emplace(
+        GridProgressOptions{.runs = 4,
+                            .finished = 1,
+                            .samplesPerRun = 100,
+                            .terminal = {.terminal = terminal,
                                          .write = [this](std::string_view text) { written += text; },
                                          .columns = [] { return 200; },
-                                         .now = [this] { return time; }});
+                                         .now = [this] { return time; }}});
   }
   std::string take() { return std::exchange(written, {}); }
 

@@ -1,0 +1,121 @@
+#include "muster/core/listeners/terminal_bar.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+
+#include "muster/core/base/log.h"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+constexpr Clock::duration kBarInterval = 100ms;
+constexpr Clock::duration kLineInterval = 10s;
+constexpr int kUsualColumns = 80;
+
+bool standardErrorIsTerminal() {
+  const char* kind = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) != 0 && kind != nullptr && std::string_view(kind) != "dumb";
+}
+
+int standardErrorColumns() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsualColumns;
+  return size.ws_col;
+}
+
+void writeToStandardError(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return;  // a closed terminal is not the end of a training
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace
+
+/// Workers may log while the bar is drawn, so all members but the two of the log are thread-safe.
+class TerminalBar::Screen {
+ public:
+  explicit Screen(std::function<void(std::string_view)> write) : write_(std::move(write)) {}
+
+  void draw(std::string bar) {
+    std::scoped_lock lock(mutex_);
+    bar_ = std::move(bar);
+    // The rest of the line is erased after the text: erasing it first would flicker.
+    write_("\r" + bar_ + "\x1b[K");
+  }
+  /// Takes the bar away and writes `text` in its place.
+  void replace(const std::string& text) {
+    std::scoped_lock lock(mutex_);
+    erase();
+    bar_.clear();
+    if (!text.empty()) write_(text);
+  }
+
+  /// From now on log lines appear above the bar.
+  static void hookLog(const std::shared_ptr<Screen>& screen) {
+    LogSink before = setLogSink({});
+    screen->sinkBefore_ = before;
+    setLogSink([screen, before](LogLevel level, std::string_view text) {
+      std::scoped_lock lock(screen->mutex_);
+      screen->erase();
+      before ? before(level, text) : printLogLine(level, text);
+      if (!screen->bar_.empty()) screen->write_(screen->bar_);
+    });
+  }
+  void unhookLog() { setLogSink(std::move(sinkBefore_)); }
+
+ private:
+  void erase() {
+    if (!bar_.empty()) write_("\r\x1b[K");
+  }
+
+  std::mutex mutex_;
+  const std::function<void(std::string_view)> write_;  // called with mutex_ held
+  std::string bar_;                                    // on the screen now; guarded by mutex_
+  LogSink sinkBefore_;                                 // caller's thread only
+};
+
+TerminalBar::TerminalBar(TerminalOptions options) : options_(std::move(options)) {
+  if (!options_.write) options_.write = writeToStandardError;
+  if (!options_.columns) options_.columns = standardErrorColumns;
+  if (!options_.now) options_.now = Clock::now;
+  restart();
+  if (!options_.terminal.value_or(standardErrorIsTerminal())) return;
+  screen_ = std::make_shared<Screen>(options_.write);
+  Screen::hookLog(screen_);
+}
+
+TerminalBar::~TerminalBar() {
+  if (!screen_) return;
+  screen_->replace("");
+  screen_->unhookLog();
+}
+
+bool TerminalBar::due() const {
+  return now() - lastShown_ >= (onTerminal() ? kBarInterval : kLineInterval);
+}
+
+void TerminalBar::show(const std::function<std::string(int columns)>& bar, const std::string& line) {
+  restart();
+  // Some terminals wrap when the last column is written, so it stays empty.
+  if (onTerminal())
+    screen_->draw(bar(options_.columns() - 1));
+  else if (!line.empty())
+    options_.write(line + "\n");
+}
+
+void TerminalBar::print(const std::string& line) {
+  onTerminal() ? screen_->replace(line + "\n") : options_.write(line + "\n");
+}
+
+}  // namespace muster
