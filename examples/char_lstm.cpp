@@ -10,9 +10,9 @@
 
 #include "examples/char_lstm/options.h"
 #include "examples/char_lstm/sampler.h"
+#include "examples/support/check_saved.h"
 #include "examples/support/output_file.h"
 #include "examples/support/program.h"
-#include "examples/support/same_outputs.h"
 #include "examples/support/training_interrupt.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/progress_listener.h"

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iostream>
 #include <vector>
 
 #include "examples/support/command_line.h"
@@ -21,8 +20,6 @@
 using namespace muster;
 
 namespace {
-
-namespace po = boost::program_options;
 
 constexpr std::int64_t kExamples = 100, kInputs = 5, kOutputs = 2;
 constexpr double kLearningRate = 0.1;
@@ -111,24 +108,19 @@ int run(const Options& options) {
 int readAndRun(int argc, const char* const* argv) {
   Options options;
   example::DeviceOption device(example::Unasked::Cpu);  // a regression of ten numbers gains nothing on a GPU
-  po::options_description all(example::kLineLength);
-  device.describe(all, "replica");
-  all.add_options()                                                                                       //
-      ("replicas", example::withDefault(options.replicas, "N"), "replicas of the model, a thread each")   //
-      ("batch", example::withDefault(options.batch, "N"), "examples a batch, dealt out to the replicas")  //
-      ("help", "this text");
-  const auto given = example::parseCommandLine(argc, argv, all);
-  if (given.count("help") > 0) {
-    std::cout << "Runs a small model on several devices at once: prints what each replica gets of a batch,\n"
-                 "then trains a regression by hand.\n\n"
-              << all;
-    return 0;
-  }
-  example::requireRange("replicas", options.replicas, 1, 64);
-  example::requireRange<std::int64_t>("batch", options.batch, 1, kExamples);
+  example::CommandLine line(
+      "Runs a small model on several devices at once: prints what each replica gets of a batch,\n"
+      "then trains a regression by hand.\n\n");
+  line.group("Options");
+  device.describe(line, "replica");
+  line.add("replicas", options.replicas, "N", "replicas of the model, a thread each",
+           example::between(1, 64));
+  line.add("batch", options.batch, "N", "examples a batch, dealt out to the replicas",
+           example::between(1, kExamples));
+  if (!line.read(argc, argv)) return 0;
   options.devices = device.choose().devices;
   const auto listed = static_cast<int>(options.devices.size());
-  if (given["replicas"].defaulted()) options.replicas = std::max(options.replicas, listed);
+  if (!line.said("replicas")) options.replicas = std::max(options.replicas, listed);
   require(options.replicas >= listed, "--replicas {} leaves some of the {} that --device names without work",
           options.replicas, listed);
   return run(options);

@@ -17,9 +17,9 @@
 #include "examples/lenet_from_scratch/options.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/device_option.h"
-#include "examples/support/image_placement.h"
 #include "examples/support/output_file.h"
 #include "examples/support/program.h"
+#include "examples/support/training_options.h"
 #include "muster/core/base/error.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
@@ -34,7 +34,6 @@ namespace {
 
 using example::LeNet;
 using example::Options;
-using example::PlacementWish;
 
 /// What one device holds: parameters and gradients of its own, and LeNet planned for each size of batch that
 /// it has met.
@@ -207,8 +206,8 @@ int run(const Options& options) {
   fmt::print("data: {}, {} images to train with and {} to validate with, from {}\n", data.title,
              *data.train->examples(), *data.test->examples(), data.origin);
   fmt::print("plan: {} replica{} on {}, {} examples a batch over all, SGD with learning rate {}\n",
-             options.devices, options.devices == 1 ? "" : "s", example::listOf(options.device.devices),
-             options.batch, options.learningRate);
+             options.devices, options.devices == 1 ? "" : "s", namesOf(options.device.devices), options.batch,
+             options.learningRate);
 
   Replicas replicas = makeReplicas(options);
   for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {

@@ -10,22 +10,22 @@
 #include <string_view>
 #include <vector>
 
-#include "examples/support/data_sets.h"
-#include "examples/support/output_file.h"
-#include "examples/support/program.h"
-#include "examples/support/same_outputs.h"
 #include "examples/support/small_training.h"
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/eval/same_outputs.h"
 #include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/ops/activation.h"
 #include "muster/core/ops/axpy.h"
 #include "muster/core/ops/dense.h"
+#include "muster/datasets/generated_digits.h"
 #include "muster/parallel/parallel_wrapper.h"
 
 using namespace muster;
 
 namespace {
+
+constexpr std::uint64_t kDrawing = 20;  // what the digits are drawn from
 
 constexpr std::string_view kIntroduction =
     R"(Adds a layer of one's own to the library's: checks its gradient, trains a network that has it on digits that
@@ -140,24 +140,26 @@ MultiLayerConfiguration networkWith(const example::SmallTraining& options) {
 }
 
 int run(const example::SmallTraining& options) {
-  example::checkOutputFile(options.model);
   if (!checkLayer()) return 1;
 
-  const auto data = example::loadData({.name = "generated", .examples = options.examples}, 32, options.seed);
+  const auto seed = static_cast<std::uint64_t>(options.seed);
+  const GeneratedDigitsIterator digits(32, options.examples, kDrawing, true);
+  ImageSetIterator train(digits.set(), 32, seed);
+  GeneratedDigitsIterator test(32, options.examples, kDrawing, false);
   MultiLayerNetwork network(networkWith(options));
   network.init();
   fmt::print("\n{}", network.summary());
   auto wrapper = ParallelWrapper::Builder(network).workers(options.workers).averagingFrequency(1).build();
   for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
-    wrapper.fit(*data.train);
+    wrapper.fit(train);
     fmt::print("epoch {}/{}: loss {:.4f}, accuracy on other digits {:.4f}\n", epoch, options.epochs,
-               network.score(), wrapper.evaluate(*data.test).accuracy());
+               network.score(), wrapper.evaluate(test).accuracy());
   }
 
   network.save(options.model);
   Layer::registerType<TanhSkip>();  // so that files may name it
   const auto loaded = MultiLayerNetwork::load(options.model);
-  const bool same = example::sameOutputs(network, *loaded, *data.test);
+  const bool same = sameOutputs(network, *loaded, test);
   fmt::print("saved and loaded: {}; its outputs are {}\n", options.model,
              same ? "the same, bit for bit" : "others");
   return same ? 0 : 1;
@@ -166,9 +168,5 @@ int run(const example::SmallTraining& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return example::runProgram("own_layer", [&] {
-    const auto options =
-        example::readSmallTraining(argc, argv, kIntroduction, {.model = "own-layer.safetensors"});
-    return options ? run(*options) : 0;
-  });
+  return example::runSmallTraining(argc, argv, "own_layer", kIntroduction, run);
 }

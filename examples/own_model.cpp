@@ -11,20 +11,20 @@
 #include <vector>
 
 #include "examples/lenet_from_scratch/lenet.h"
-#include "examples/support/data_sets.h"
-#include "examples/support/output_file.h"
-#include "examples/support/program.h"
-#include "examples/support/same_outputs.h"
 #include "examples/support/small_training.h"
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/eval/same_outputs.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/model.h"
 #include "muster/core/ops/activation.h"
+#include "muster/datasets/generated_digits.h"
 #include "muster/parallel/parallel_wrapper.h"
 
 using namespace muster;
 
 namespace {
+
+constexpr std::uint64_t kDrawing = 20;  // what the digits are drawn from
 
 constexpr std::string_view kIntroduction =
     R"(Trains a model of one's own, a class with three functions, with several workers on digits that the program
@@ -105,23 +105,24 @@ class OwnModel final : public Model {
 };
 
 int run(const example::SmallTraining& options) {
-  example::checkOutputFile(options.model);
-  const auto data = example::loadData({.name = "generated", .examples = options.examples}, 32, options.seed);
-  const TrainingOptions training{.updater = Nesterovs{.learningRate = 0.02, .momentum = 0.9}};
   const auto seed = static_cast<std::uint64_t>(options.seed);
+  const GeneratedDigitsIterator digits(32, options.examples, kDrawing, true);
+  ImageSetIterator train(digits.set(), 32, seed);
+  GeneratedDigitsIterator test(32, options.examples, kDrawing, false);
+  const TrainingOptions training{.updater = Nesterovs{.learningRate = 0.02, .momentum = 0.9}};
   OwnModel model(training, seed);
   auto wrapper = ParallelWrapper::Builder(model).workers(options.workers).averagingFrequency(3).build();
   fmt::print("plan: {}\n", wrapper.plan());
   for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
-    wrapper.fit(*data.train);
+    wrapper.fit(train);
     fmt::print("epoch {}/{}: loss {:.4f}, accuracy on other digits {:.4f}\n", epoch, options.epochs,
-               model.score(), wrapper.evaluate(*data.test).accuracy());
+               model.score(), wrapper.evaluate(test).accuracy());
   }
 
   model.save(options.model);
   OwnModel loaded(training, seed + 1);  // begins with other parameters
   loaded.load(options.model);
-  const bool same = example::sameOutputs(model, loaded, *data.test);
+  const bool same = sameOutputs(model, loaded, test);
   fmt::print("saved and loaded: {}; its outputs are {}\n", options.model,
              same ? "the same, bit for bit" : "others");
   return same ? 0 : 1;
@@ -130,9 +131,5 @@ int run(const example::SmallTraining& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return example::runProgram("own_model", [&] {
-    const auto options =
-        example::readSmallTraining(argc, argv, kIntroduction, {.model = "own-model.safetensors"});
-    return options ? run(*options) : 0;
-  });
+  return example::runSmallTraining(argc, argv, "own_model", kIntroduction, run);
 }

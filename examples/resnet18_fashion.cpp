@@ -11,10 +11,10 @@
 
 #include "examples/resnet18_fashion/curve.h"
 #include "examples/resnet18_fashion/options.h"
+#include "examples/support/check_saved.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/output_file.h"
 #include "examples/support/program.h"
-#include "examples/support/same_outputs.h"
 #include "examples/support/training_interrupt.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/eval/evaluation.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "examples/support/device_option.h"
+#include "examples/support/training_options.h"
 
 namespace example {
 
@@ -18,12 +18,10 @@ struct SampleOptions {
 };
 
 /// What the command line can say.
-struct CharLstmArguments {
+struct CharLstmArguments : WorkerOptions {
   std::filesystem::path text;
   std::filesystem::path load;  ///< sample from this file instead of training
 
-  int workers = 2;
-  std::int64_t averagingFrequency = 3;
   std::int64_t epochs = 10;
   std::int64_t batch = 32;
   std::int64_t steps = 64;
@@ -34,9 +32,6 @@ struct CharLstmArguments {
   double learningRate = 0.002;
   double clipNorm = 5;
   std::int64_t seed = 123;
-  int threadsPerWorker = 1;
-  bool pinThreads = true;
-  DeviceChoice device;
 
   SampleOptions sample;
   std::int64_t sampleEvery = 1;  ///< epochs; 0: at the end only

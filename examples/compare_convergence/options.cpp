@@ -1,19 +1,18 @@
 #include "examples/compare_convergence/options.h"
 
-#include <cmath>
-#include <iostream>
+#include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "examples/compare_convergence/lists.h"
 #include "examples/support/command_line.h"
-#include "examples/support/data_options.h"
 
 namespace convergence {
 namespace {
 
-namespace po = boost::program_options;
-using example::said;
-using example::withDefault;
+using example::CommandLine;
 using muster::require;
 
 constexpr std::string_view kIntroduction =
@@ -42,142 +41,116 @@ The merged model is tested at the first merge at or after each multiple of --tes
 this takes is not counted as training.
 )";
 
-/// Lists as the command line has them.
-struct Texts {
-  std::string grid = "small";
-  std::string mode = "averaging,synchronous,shared";
-  std::string workers = "2";
-  std::string frequency = "1,10,30";
-  std::string batch = "64";
-  std::string updater = "nesterovs:0.01";
-  std::string scaling = "none";
-  std::string postLocal = "0";
-  std::string seeds = "1,2,3";
-  std::string link;
-  std::string out = "comparison";
-  double targetPercent = 97;
-  std::int64_t testEvery = 0;
-};
+/// What the names of --grid put in the place of defaults.
+const std::map<std::string, std::vector<std::pair<const char*, const char*>>> kGrids{
+    {"small", {}},
+    {"readme", {{"data", "mnist"}, {"workers", "2,4"}, {"frequency", "1,3,10,30"}, {"epochs", "3"}}},
+    {"resnet18",
+     {{"data", "mnist"},
+      {"model", "resnet18"},
+      {"mode", "averaging"},
+      {"frequency", "1,4"},
+      {"batch", "32"},
+      {"updater", "sgd:0.1"},
+      {"lr-scaling", "linear"},
+      {"l2", "0"}}}};
 
-po::options_description describeGrid(Texts& t) {
-  po::options_description grid("The grid (lists, as in 1,3,10)", example::kLineLength);
-  grid.add_options()  //
-      ("grid", withDefault(t.grid, "NAME"),
-       "small, readme or resnet18, as above")  //
-      ("mode", withDefault(t.mode, "LIST"),
-       "averaging (of parameters), synchronous (gradients averaged every iteration) and shared (encoded "
-       "gradients)")                                                                                 //
-      ("workers", withDefault(t.workers, "LIST"), "workers of an arm, from 2")                       //
-      ("frequency", withDefault(t.frequency, "LIST"), "iterations of each worker between averages")  //
-      ("batch", withDefault(t.batch, "LIST"), "examples of one worker in an iteration, B")           //
-      ("updater", withDefault(t.updater, "LIST"),
-       "NAME or NAME:RATE of sgd, nesterovs, adam, adamw, rmsprop and adagrad; the learning rate is 0.01, or "
-       "0.001 with adam, adamw and rmsprop")  //
-      ("lr-scaling", withDefault(t.scaling, "LIST"),
-       "none, linear or sqrt: what the learning rate is multiplied by for W workers, and for one at W B")  //
-      ("post-local", withDefault(t.postLocal, "LIST"),
-       "iterations that average every time before the frequency holds (post-local SGD); 0: none")  //
-      ("seeds", withDefault(t.seeds, "LIST"),
-       "of the first weights and of the order of the examples, the same in all arms");
-  return grid;
-}
-
-po::options_description describeTraining(Options& o, Texts& t) {
-  po::options_description training("Training", example::kLineLength);
-  training.add_options()  //
-      ("model", withDefault(o.model, "NAME"),
-       "convnet, that of Deeplearning4j's acceptance test, or resnet18")  //
-      ("width", withDefault(o.width, "N"),
-       "channels of resnet18's first stage, where a narrower one than the paper's will do")  //
-      ("epochs", withDefault(o.epochs, "N"), "passes over the data")                         //
-      ("test-every", example::value(t.testEvery, "N"),
-       "samples between tests (default: a tenth of an epoch)")            //
-      ("momentum", withDefault(o.momentum, "X"), "of nesterovs")          //
-      ("l2", withDefault(o.l2, "X"), "L2 regularisation of the weights")  //
-      ("pin-threads", withDefault(o.pinThreads, "BOOL"),
-       "pin each worker to cores of its own, where there are enough");
-  return training;
-}
-
-po::options_description describeOutput(Texts& t) {
-  po::options_description output("Results", example::kLineLength);
-  output.add_options()  //
-      ("target", withDefault(t.targetPercent, "PERCENT"),
-       "test accuracy whose time and samples are compared")  //
-      ("link", example::value(t.link, "BANDWIDTH,LATENCY"),
-       "as in 10Gbit,50us: also say what each arm would take where 2 to 1024 workers are joined by such "
-       "links")                                                                         //
-      ("out", withDefault(t.out, "DIR"), "where the results go, and are gone on from")  //
-      ("help", "this text");
-  return output;
-}
-
-void takePreset(Options& o, Texts& t, const po::variables_map& given) {
-  require(t.grid == "small" || t.grid == "readme" || t.grid == "resnet18",
-          "--grid must be small, readme or resnet18, got {}", t.grid);
-  if (t.grid == "small") return;
-  const auto preset = [&](const char* option, auto& target, auto value) {
-    if (!said(given, option)) target = value;
-  };
-  preset("data", o.data.name, "mnist");
-  if (t.grid == "readme") {
-    preset("workers", t.workers, "2,4");
-    preset("frequency", t.frequency, "1,3,10,30");
-    preset("epochs", o.epochs, 3);
-    return;
-  }
-  preset("model", o.model, "resnet18");
-  preset("mode", t.mode, "averaging");
-  preset("frequency", t.frequency, "1,4");
-  preset("batch", t.batch, "32");
-  preset("updater", t.updater, "sgd:0.1");
-  preset("lr-scaling", t.scaling, "linear");
-  preset("l2", o.l2, 0.0);
-  // 200 updates of each of two workers: minutes a run, rather than hours.
-  constexpr std::int64_t kExamples = 200 * 2 * 32, kTestExamples = 2000;
-  if (!said(given, "examples") && !said(given, "train-examples")) o.data.trainExamples = kExamples;
-  if (!said(given, "examples") && !said(given, "test-examples")) o.data.testExamples = kTestExamples;
-  preset("test-every", t.testEvery, *o.data.trainLimit() * o.epochs);
-}
-
-GridLists listsOf(const Texts& t) {
+void describeGrid(CommandLine& line, GridLists& lists) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
-  return {.modes = parseChoices<Mode>("mode", t.mode, {Mode::Averaging, Mode::Synchronous, Mode::Shared}),
-          .workers = parseNumbers("workers", t.workers, 2, 1024),
-          .frequencies = parseNumbers("frequency", t.frequency, 1, kMost),
-          .batches = parseNumbers("batch", t.batch, 1, 65536),
-          .updaters = parseUpdaters("updater", t.updater),
-          .scalings = parseChoices<Scaling>("lr-scaling", t.scaling,
-                                            {Scaling::None, Scaling::Linear, Scaling::SquareRoot}),
-          .synchronousUntil = parseNumbers("post-local", t.postLocal, 0, kMost),
-          .seeds = parseNumbers("seeds", t.seeds, 0, std::numeric_limits<std::int64_t>::max())};
+  const auto list = [&](const char* name, const char* preset, const char* help, auto& values, auto parse) {
+    line.addParsed(name, preset, "LIST", help,
+                   [name, &values, parse](const std::string& text) { values = parse(name, text); });
+  };
+  const auto numbers = [](std::int64_t least, std::int64_t most) {
+    return [=](const char* name, const std::string& text) { return parseNumbers(name, text, least, most); };
+  };
+  const auto choices = [](auto... allowed) {
+    return [=](const char* name, const std::string& text) {
+      return parseChoices(name, text, std::vector{allowed...});
+    };
+  };
+  list("mode", "averaging,synchronous,shared",
+       "averaging (of parameters), synchronous (gradients averaged every iteration) and shared (encoded "
+       "gradients)",
+       lists.modes, choices(Mode::Averaging, Mode::Synchronous, Mode::Shared));
+  list("workers", "2", "workers of an arm, from 2", lists.workers, numbers(2, 1024));
+  list("frequency", "1,10,30", "iterations of each worker between averages", lists.frequencies,
+       numbers(1, kMost));
+  list("batch", "64", "examples of one worker in an iteration, B", lists.batches, numbers(1, 65536));
+  list("updater", "nesterovs:0.01",
+       "NAME or NAME:RATE of sgd, nesterovs, adam, adamw, rmsprop and adagrad; the learning rate is 0.01, or "
+       "0.001 with adam, adamw and rmsprop",
+       lists.updaters, parseUpdaters);
+  list("lr-scaling", "none",
+       "none, linear or sqrt: what the learning rate is multiplied by for W workers, and for one at W B",
+       lists.scalings, choices(Scaling::None, Scaling::Linear, Scaling::SquareRoot));
+  list("post-local", "0",
+       "iterations that average every time before the frequency holds (post-local SGD); 0: none",
+       lists.synchronousUntil, numbers(0, kMost));
+  list("seeds", "1,2,3", "of the first weights and of the order of the examples, the same in all arms",
+       lists.seeds, numbers(0, std::numeric_limits<std::int64_t>::max()));
 }
 
-void checkRanges(const Options& o) {
-  require(o.model == "convnet" || o.model == "resnet18", "--model must be convnet or resnet18, got {}",
-          o.model);
-  example::requireRange<std::int64_t>("width", o.width, 1, 1024);
-  example::requireRange<std::int64_t>("epochs", o.epochs, 1, 1'000'000);
-  if (o.testEvery) example::requireAtLeast<std::int64_t>("test-every", *o.testEvery, 1);
-  require(o.momentum >= 0 && o.momentum < 1, "--momentum must be at least 0 and below 1, got {}", o.momentum);
-  require(o.l2 >= 0 && std::isfinite(o.l2), "--l2 must be a number and not negative, got {}", o.l2);
-  require(o.target >= 0.01 && o.target < 1,
-          "--target must be at least 1 and below 100, a percentage (97, not 0.97), got {}", o.target * 100);
-  require(!o.out.empty(), "--out needs the name of a directory");
-  example::checkData(o.data);
+void describeTraining(CommandLine& line, Options& o) {
+  line.group("Training");
+  line.add("model", o.model, "NAME", "convnet, that of Deeplearning4j's acceptance test, or resnet18",
+           [](const char*, const std::string& name) {
+             require(name == "convnet" || name == "resnet18", "--model must be convnet or resnet18, got {}",
+                     name);
+           });
+  line.add("width", o.width, "N",
+           "channels of resnet18's first stage, where a narrower one than the paper's will do",
+           example::between(1, 1024));
+  line.add("epochs", o.epochs, "N", "passes over the data", example::between(1, 1'000'000));
+  line.add("test-every", o.testEvery, "N", "samples between tests (default: a tenth of an epoch)",
+           example::atLeast(1));
+  line.add("momentum", o.momentum, "X", "of nesterovs", example::belowOne);
+  line.add("l2", o.l2, "X", "L2 regularisation of the weights", example::notNegative);
+  line.add("pin-threads", o.pinThreads, "BOOL",
+           "pin each worker to cores of its own, where there are enough");
+}
+
+void describeOutput(CommandLine& line, Options& o, double& targetPercent) {
+  line.group("Results");
+  line.add("target", targetPercent, "PERCENT", "test accuracy whose time and samples are compared",
+           [](const char*, double percent) {
+             require(percent >= 1 && percent < 100,
+                     "--target must be at least 1 and below 100, a percentage (97, not 0.97), got {}",
+                     percent);
+           });
+  line.addParsed(
+      "link", "", "BANDWIDTH,LATENCY",
+      "as in 10Gbit,50us: also say what each arm would take where 2 to 1024 workers are joined by such links",
+      [&o](const std::string& text) {
+        o.link = parseLink(text);
+        o.linkText = text;
+      });
+  line.add("out", o.out, "DIR", "where the results go, and are gone on from",
+           [](const char*, const std::filesystem::path& out) {
+             require(!out.empty(), "--out needs the name of a directory");
+           });
+}
+
+void takeGrid(const std::string& name, CommandLine& line, Options& o) {
+  for (const auto& [option, text] : kGrids.at(name)) line.preset(option, text);
+  if (name != "resnet18") return;
+  // 200 updates of each of two workers: minutes a run, rather than hours.
+  if (!line.said("examples")) {
+    line.preset("train-examples", "12800");
+    line.preset("test-examples", "2000");
+  }
+  line.preset("test-every", fmt::format("{}", *o.data.trainLimit() * o.epochs));
 }
 
 /// Options that would have no effect are refused rather than ignored.
-void checkCombinations(const Options& o, const po::variables_map& given) {
-  const auto averaging = std::ranges::find(o.lists.modes, Mode::Averaging) != o.lists.modes.end();
-  for (const char* option : {"frequency", "post-local"})
-    require(averaging || !said(given, option), "--{} is of the mode averaging, which --mode does not name",
-            option);
-  require(o.model == "resnet18" || !said(given, "width"), "--width is of the model resnet18, not of {}",
-          o.model);
-  const auto isNesterovs = [](const UpdaterChoice& updater) { return updater.name == "nesterovs"; };
-  require(!said(given, "momentum") || std::ranges::any_of(o.lists.updaters, isNesterovs),
-          "--momentum is of the updater nesterovs, which --updater does not name");
+void checkCombinations(const Options& o, const CommandLine& line) {
+  o.data.check();
+  if (std::ranges::find(o.lists.modes, Mode::Averaging) == o.lists.modes.end())
+    line.refuse({"frequency", "post-local"}, "is of the mode averaging, which --mode does not name");
+  if (o.model != "resnet18")
+    line.refuse({"width"}, fmt::format("is of the model resnet18, not of {}", o.model));
+  if (std::ranges::find(o.lists.updaters, "nesterovs", &UpdaterChoice::name) == o.lists.updaters.end())
+    line.refuse({"momentum"}, "is of the updater nesterovs, which --updater does not name");
 }
 
 template <typename E>
@@ -191,26 +164,22 @@ std::string namesOf(const std::vector<E>& values) {
 
 std::optional<Options> readOptions(int argc, const char* const* argv) {
   Options o;
-  Texts t;
-  po::options_description all(example::kLineLength);
-  all.add(describeGrid(t))
-      .add(describeTraining(o, t))
-      .add(example::describeData(o.data))
-      .add(describeOutput(t));
-  const auto given = example::parseCommandLine(argc, argv, all);
-  if (given.count("help") > 0) {
-    std::cout << kIntroduction << all;
-    return std::nullopt;
-  }
-  takePreset(o, t, given);
-  o.lists = listsOf(t);
-  if (said(given, "test-every") || t.testEvery > 0) o.testEvery = t.testEvery;
-  o.target = t.targetPercent / 100;
-  if (given.count("link") > 0) o.link = parseLink(t.link);
-  o.linkText = t.link;
-  o.out = t.out;
-  checkRanges(o);
-  checkCombinations(o, given);
+  std::string grid = "small";
+  double targetPercent = 97;
+  CommandLine line(kIntroduction);
+  line.group("The grid (lists, as in 1,3,10)");
+  line.add("grid", grid, "NAME", "small, readme or resnet18, as above",
+           [](const char*, const std::string& name) {
+             require(kGrids.contains(name), "--grid must be small, readme or resnet18, got {}", name);
+           });
+  describeGrid(line, o.lists);
+  describeTraining(line, o);
+  o.data.describe(line);
+  describeOutput(line, o, targetPercent);
+  if (!line.read(argc, argv)) return std::nullopt;
+  takeGrid(grid, line, o);
+  o.target = targetPercent / 100;
+  checkCombinations(o, line);
   return o;
 }
 

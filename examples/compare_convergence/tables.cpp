@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "examples/support/number_text.h"
+#include "muster/core/base/byte_text.h"
 #include "muster/parallel/strategies/shared_gradients.h"
 
 namespace convergence {
@@ -76,7 +77,7 @@ std::vector<std::string> summaryRow(const ArmSummary& arm, const Grid& grid, Det
   if (detail == Detail::Brief) return row;
   const bool several = trained && arm.arm.workers > 1;
   row.push_back(rangeCell(arm));
-  row.push_back(several ? example::byteText(arm.bytes.mean) : kNothing);
+  row.push_back(several ? muster::byteText(arm.bytes.mean) : kNothing);
   row.push_back(several && arm.distance.mean > 0 ? fmt::format("{:.2g}", arm.distance.mean) : kNothing);
   return row;
 }

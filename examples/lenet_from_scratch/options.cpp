@@ -1,17 +1,7 @@
 #include "examples/lenet_from_scratch/options.h"
 
-#include <boost/program_options.hpp>
-#include <cmath>
-#include <iostream>
-#include <string>
-
-#include "examples/support/command_line.h"
-#include "examples/support/data_options.h"
-
 namespace example {
 namespace {
-
-namespace po = boost::program_options;
 
 constexpr std::string_view kIntroduction =
     R"(Trains LeNet on several devices by hand, to show what data-parallel training is made of: every batch is
@@ -27,51 +17,31 @@ With more devices the same numbers come out, but for rounding; what changes is t
 each device is a thread, so more of them than cores gain nothing.
 )";
 
-po::options_description describeTraining(Options& o, DeviceOption& device) {
-  po::options_description training("Training", kLineLength);
-  device.describe(training, "replica");
-  training.add_options()  //
-      ("devices", value(o.devices, "N"),
-       "devices that share each batch, each with its own parameters (default: those of --device); beyond the "
-       "end of that list several are on one")                                                      //
-      ("batch", withDefault(o.batch, "N"), "examples a batch, over all devices")                   //
-      ("epochs", withDefault(o.epochs, "N"), "passes over the data")                               //
-      ("lr", withDefault(o.learningRate, "X"), "learning rate of plain SGD")                       //
-      ("seed", withDefault(o.seed, "N"), "of the first weights and of the order of the examples")  //
-      ("model", po::value<std::string>()->value_name("FILE")->notifier([&](const std::string& path) {
-        o.model = path;
-      }),
-       "save the parameters there when done, in the safetensors format")  //
-      ("help", "this text");
-  return training;
-}
-
-void check(const Options& o) {
-  requireRange("devices", o.devices, 1, 64);
-  requireRange<std::int64_t>("batch", o.batch, 1, 65536);
-  requireRange<std::int64_t>("epochs", o.epochs, 1, 1'000'000);
-  muster::require(o.learningRate > 0 && std::isfinite(o.learningRate),
-                  "--lr must be a positive number, got {}", o.learningRate);
-  requireAtLeast<std::int64_t>("seed", o.seed, 0);
-  checkData(o.data);
-}
-
 }  // namespace
 
 std::optional<Options> readOptions(int argc, const char* const* argv) {
   Options o;
-  po::options_description all(kLineLength);
   DeviceOption device;
-  all.add(describeTraining(o, device)).add(describeData(o.data));
-  const auto given = parseCommandLine(argc, argv, all);
-  if (given.count("help") > 0) {
-    std::cout << kIntroduction << all;
-    return std::nullopt;
-  }
+  std::optional<int> devices;
+  CommandLine line(kIntroduction);
+  line.group("Training");
+  device.describe(line, "replica");
+  line.add(
+      "devices", devices, "N",
+      "devices that share each batch, each with its own parameters (default: those of --device); beyond the "
+      "end of that list several are on one",
+      between(1, 64));
+  line.add("batch", o.batch, "N", "examples a batch, over all devices", between(1, 65536));
+  line.add("epochs", o.epochs, "N", "passes over the data", between(1, 1'000'000));
+  line.add("lr", o.learningRate, "X", "learning rate of plain SGD", positive);
+  line.add("seed", o.seed, "N", "of the first weights and of the order of the examples", atLeast(0));
+  line.add("model", o.model, "FILE", "save the parameters there when done, in the safetensors format");
+  o.data.describe(line);
+  if (!line.read(argc, argv)) return std::nullopt;
+  o.data.check();
   o.device = device.choose();
   const auto listed = static_cast<int>(o.device.devices.size());
-  if (!said(given, "devices")) o.devices = listed;
-  check(o);
+  o.devices = devices.value_or(listed);
   muster::require(o.devices >= listed, "--devices {} leaves some of the {} that --device names without work",
                   o.devices, listed);
   return o;

@@ -4,21 +4,14 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "examples/support/data_sets.h"
-#include "examples/support/device_option.h"
-#include "examples/support/image_placement.h"
+#include "examples/support/training_options.h"
 #include "muster/core/optim/updaters.h"
-#include "muster/parallel/training_mode.h"
 
 namespace example {
 
 /// What the command line can say. The defaults are those of Deeplearning4j's acceptance test.
-struct Options {
-  int workers = 2;
-  muster::TrainingMode mode = muster::TrainingMode::Averaging;
-  std::int64_t averagingFrequency = 3;  ///< 1 in the other modes, which meet every iteration
+struct Options : WorkerOptions {
   bool averageUpdaters = true;
   std::int64_t batch = 128;
   std::int64_t epochs = 3;  ///< in all, those of a resumed file included
@@ -27,22 +20,14 @@ struct Options {
   double momentum = 0.9;  ///< of nesterovs
   double l2 = 5e-4;
   std::int64_t seed = 123;
-
-  int threadsPerWorker = 1;
-  bool pinThreads = true;
   std::int64_t prefetch = 24;
-  DeviceChoice device;
-  PlacementWish placement = PlacementWish::Auto;
-
+  muster::PlacementWish placement = muster::PlacementWish::Auto;
   DataChoice data;
 
   std::filesystem::path model = "mnist-convnet.safetensors";
-  std::filesystem::path resume;
-  std::filesystem::path checkpointDirectory;
+  std::filesystem::path resume, checkpointDirectory, report, json;  ///< empty: not
   std::int64_t checkpointEvery = 1;
   std::int64_t keep = 0;
-  std::filesystem::path report;
-  std::filesystem::path json;
   std::int64_t testEvery = 0;
   bool quiet = false;
 

@@ -3,35 +3,25 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <vector>
 
-#include "examples/support/data_sets.h"
-#include "examples/support/device_option.h"
-#include "examples/support/image_placement.h"
+#include "examples/support/training_options.h"
 #include "muster/core/nn/initializer.h"
-#include "muster/parallel/training_mode.h"
 
 namespace example {
 
 /// What the command line can say. Batch, learning rate and first weights are those of the multi-GPU chapter
 /// of "Dive into Deep Learning".
-struct Options {
-  int workers = 1;
-  muster::TrainingMode mode = muster::TrainingMode::Averaging;
-  std::int64_t averagingFrequency = 1;  ///< 1 in the other modes, which meet every iteration
-  std::int64_t batch = 256;             ///< of each worker
-  double learningRate = 0.1;            ///< 0.1 times the workers, where nothing else was said
-  std::int64_t epochs = 10;             ///< of this run
+struct Options : WorkerOptions {
+  Options() : WorkerOptions{.workers = 1, .averagingFrequency = 1} {}
+
+  std::int64_t batch = 256;   ///< of each worker
+  double learningRate = 0.1;  ///< 0.1 times the workers, where nothing else was said
+  std::int64_t epochs = 10;   ///< of this run
   std::int64_t seed = 123;
   muster::Init init = muster::Init::normal(0.01);
   std::int64_t width = 64;  ///< channels of the first stage
   bool augment = false;     ///< random crops and mirrored images; with CIFAR-10 unless otherwise said
-
-  int threadsPerWorker = 1;
-  bool pinThreads = true;
-  DeviceChoice device;
-  PlacementWish placement = PlacementWish::Auto;
-
+  muster::PlacementWish placement = muster::PlacementWish::Auto;
   DataChoice data{.name = "fashion", .names = kAllImages};
 
   std::filesystem::path out = "resnet18-fashion.svg";

@@ -2,29 +2,85 @@
 
 #include <fmt/ranges.h>
 
+#include <iostream>
+#include <utility>
+
 namespace example {
+namespace {
 
 namespace po = boost::program_options;
 
-po::variables_map parseCommandLine(int argc, const char* const* argv,
-                                   const po::options_description& options) {
-  po::variables_map given;
+template <typename T>
+void parseAs(const char* name, const std::string& text, T& target) {
+  boost::any value;
+  try {
+    po::validate(value, std::vector{text}, &target, 0);
+  } catch (const po::error&) {
+    throw muster::InvalidArgument(fmt::format(
+        "the argument ('{}') for option '--{}' is invalid; --help lists the options", text, name));
+  }
+  target = boost::any_cast<T>(value);
+}
+
+}  // namespace
+
+void CommandLine::parse(const char* name, const std::string& text, int& number) {
+  parseAs(name, text, number);
+}
+void CommandLine::parse(const char* name, const std::string& text, std::int64_t& number) {
+  parseAs(name, text, number);
+}
+void CommandLine::parse(const char* name, const std::string& text, double& number) {
+  parseAs(name, text, number);
+}
+void CommandLine::parse(const char* name, const std::string& text, bool& value) {
+  parseAs(name, text, value);
+}
+
+void CommandLine::addParsed(const char* name, const std::string& preset, const char* value,
+                            const std::string& help, std::function<void(const std::string&)> take) {
+  auto* const read = po::value<std::string>()->value_name(value)->notifier(take);
+  if (!preset.empty()) read->default_value(preset);
+  groups_.back().add_options()(name, read, help.c_str());
+  takes_[name] = std::move(take);
+}
+
+void CommandLine::flag(const char* name, bool& target, const char* help) {
+  groups_.back().add_options()(name, po::bool_switch(&target), help);
+}
+
+bool CommandLine::read(int argc, const char* const* argv) {
+  groups_.back().add_options()("help", "this text");
+  po::options_description all(kLineLength);
+  for (const auto& group : groups_) all.add(group);
   try {
     const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    const auto parsed = po::command_line_parser(argc, argv).options(options).style(style).run();
+    const auto parsed = po::command_line_parser(argc, argv).options(all).style(style).run();
     for (const auto& option : parsed.options)
       muster::require(option.position_key < 0, "unexpected argument \"{}\"; --help lists the options",
                       fmt::join(option.value, " "));
-    po::store(parsed, given);
-    po::notify(given);
+    po::store(parsed, given_);
   } catch (const po::error& error) {
     throw muster::InvalidArgument(fmt::format("{}; --help lists the options", error.what()));
   }
-  return given;
+  if (given_.count("help") > 0) {
+    std::cout << introduction_ << all;
+    return false;
+  }
+  po::notify(given_);
+  return true;
 }
 
-bool said(const po::variables_map& given, const char* option) {
-  return given.count(option) > 0 && !given[option].defaulted();
+bool CommandLine::said(const char* option) const {
+  return given_.count(option) > 0 && !given_[option].defaulted();
+}
+
+void CommandLine::preset(const char* option, const std::string& text) {
+  if (!said(option)) takes_.at(option)(text);
+}
+
+void CommandLine::refuse(std::initializer_list<const char*> options, std::string_view why) const {
+  for (const char* const option : options) muster::require(!said(option), "--{} {}", option, why);
 }
 
 }  // namespace example

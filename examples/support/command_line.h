@@ -2,44 +2,126 @@
 
 #include <fmt/format.h>
 
-#include <boost/program_options.hpp>
+#include <cmath>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <boost/program_options.hpp>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/fields.h"
 
 namespace example {
 
 inline constexpr int kLineLength = 110;  // of the help
 
-/// An option whose value goes to `target`.
-template <typename T>
-boost::program_options::typed_value<T>* value(T& target, const char* name) {
-  return boost::program_options::value<T>(&target)->value_name(name);
+/// What an option may be: rules for `CommandLine::add`, which say what else was given.
+struct AnyValue {
+  void operator()(const char*, const auto&) const {}
+};
+inline auto between(std::int64_t least, std::int64_t most) {
+  return [=](const char* option, std::int64_t value) {
+    muster::require(value >= least && value <= most, "--{} must be between {} and {}, got {}", option, least,
+                    most, value);
+  };
+}
+inline auto atLeast(std::int64_t least) {
+  return [=](const char* option, std::int64_t value) {
+    muster::require(value >= least, "--{} must be at least {}, got {}", option, least, value);
+  };
+}
+inline void positive(const char* option, double value) {
+  muster::require(value > 0 && std::isfinite(value), "--{} must be a positive number, got {}", option, value);
+}
+inline void notNegative(const char* option, double value) {
+  muster::require(value >= 0 && std::isfinite(value), "--{} must be a number and not negative, got {}",
+                  option, value);
+}
+inline void belowOne(const char* option, double value) {
+  muster::require(value >= 0 && value < 1, "--{} must be at least 0 and below 1, got {}", option, value);
+}
+inline void fileName(const char* option, const std::filesystem::path& value) {
+  muster::require(!value.empty(), "--{} needs the name of a file", option);
 }
 
-/// The same, with the value it has now as the default that the help shows.
-template <typename T>
-boost::program_options::typed_value<T>* withDefault(T& target, const char* name) {
-  return value(target, name)->default_value(target, fmt::format("{}", target));
-}
+/// The command line of a program: each option once, with its name, its target, what the help calls the value
+/// and says of it, and what is allowed.
+class CommandLine {
+ public:
+  /// @param introduction  what the help begins with.
+  explicit CommandLine(std::string_view introduction) : introduction_(introduction) {}
 
-/// Reads a command line of named options and stores their values where the description says.
-/// @throws muster::InvalidArgument with one sentence naming what is unknown, malformed or no option.
-boost::program_options::variables_map parseCommandLine(
-    int argc, const char* const* argv, const boost::program_options::options_description& options);
+  /// Options added from now on are listed under this title.
+  void group(const char* title) { groups_.emplace_back(title, kLineLength); }
 
-/// Whether the user said it: it is not there by its default.
-bool said(const boost::program_options::variables_map& given, const char* option);
+  /// An option whose value goes to `target`: a number, a bool, a text, a path, one of an enum's names, or an
+  /// optional of these. What the target holds is the default, which the help shows unless it is empty.
+  /// @param rule  called with the option's name and its value; throws what is wrong with it.
+  template <typename T, typename Rule = AnyValue>
+  void add(const char* name, T& target, const char* value, const std::string& help, Rule rule = {}) {
+    addParsed(name, textOf(target), value, help, [name, &target, rule](const std::string& text) {
+      if constexpr (requires { target.has_value(); })
+        take(name, target.emplace(), text, rule);
+      else
+        take(name, target, text, rule);
+    });
+  }
+  /// An option whose text `take` reads. @param preset  the default; "": none.
+  void addParsed(const char* name, const std::string& preset, const char* value, const std::string& help,
+                 std::function<void(const std::string&)> take);
+  /// An option without a value.
+  void flag(const char* name, bool& target, const char* help);
 
-template <typename T>
-void requireRange(std::string_view option, T value, T least, T most) {
-  muster::require(value >= least && value <= most, "--{} must be between {} and {}, got {}", option, least,
-                  most, value);
-}
+  /// Reads the arguments and fills the targets. @return false where help was asked for and has been printed.
+  /// @throws muster::InvalidArgument with one sentence naming what is unknown, malformed or out of range.
+  bool read(int argc, const char* const* argv);
+  /// Whether the user gave an option, after `read`.
+  bool said(const char* option) const;
+  /// Gives an option another default, after `read`: nothing where the user gave it.
+  void preset(const char* option, const std::string& text);
+  /// @throws muster::InvalidArgument "--NAME why" for the first of these options that the user gave.
+  void refuse(std::initializer_list<const char*> options, std::string_view why) const;
 
-template <typename T>
-void requireAtLeast(std::string_view option, T value, T least) {
-  muster::require(value >= least, "--{} must be at least {}, got {}", option, least, value);
-}
+ private:
+  template <typename T>
+  static std::string textOf(const T& value) {
+    if constexpr (requires { value.has_value(); })
+      return value ? textOf(*value) : "";
+    else if constexpr (std::is_enum_v<T>)
+      return std::string(muster::nameOf(value));
+    else if constexpr (std::is_same_v<T, std::filesystem::path>)
+      return value.string();
+    else
+      return fmt::format("{}", value);
+  }
+  template <typename T, typename Rule>
+  static void take(const char* name, T& target, const std::string& text, Rule rule) {
+    if constexpr (std::is_enum_v<T>) {
+      target = muster::valueNamed<T>(fmt::format("--{}", name), text);
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      parse(name, text, target);
+    } else {
+      target = text;
+    }
+    rule(name, target);
+  }
+  static void parse(const char* name, const std::string& text, int& number);
+  static void parse(const char* name, const std::string& text, std::int64_t& number);
+  static void parse(const char* name, const std::string& text, double& number);
+  static void parse(const char* name, const std::string& text, bool& value);
+
+  std::string_view introduction_;
+  std::deque<boost::program_options::options_description> groups_;
+  std::map<std::string, std::function<void(const std::string&)>> takes_;  // [option]
+  boost::program_options::variables_map given_;
+};
 
 }  // namespace example

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "examples/support/command_line.h"
 #include "muster/datasets/image_set_iterator.h"
 
 namespace example {
@@ -28,6 +29,11 @@ struct DataChoice {
   std::optional<std::int64_t> examples = {};  ///< only the first of them, unless the next two say otherwise
   std::optional<std::int64_t> trainExamples = {}, testExamples = {};
   std::span<const std::string_view> names = kGreyImages;  ///< what the program can do with
+
+  /// Adds `--data`, `--data-dir`, `--examples`, `--train-examples` and `--test-examples`, which go here.
+  void describe(CommandLine& line);
+  /// When they have been read. @throws muster::InvalidArgument naming an option without effect.
+  void check() const;
 
   std::optional<std::int64_t> trainLimit() const { return trainExamples ? trainExamples : examples; }
   std::optional<std::int64_t> testLimit() const { return testExamples ? testExamples : examples; }

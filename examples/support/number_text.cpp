@@ -34,12 +34,6 @@ std::string groupedNumber(double value) {
   return grouped;
 }
 
-std::string byteText(double bytes) {
-  for (const auto& prefix : kPrefixes)
-    if (bytes >= prefix.factor) return fmt::format("{:.3g} {}B", bytes / prefix.factor, prefix.name);
-  return fmt::format("{:.3g} B", bytes);
-}
-
 std::string secondsDigits(double seconds) {
   const int decimals = seconds >= 100 ? 0 : seconds >= 10 ? 1 : seconds >= 1 ? 2 : 3;
   return fmt::format("{:.{}f}", seconds, decimals);

@@ -11,8 +11,6 @@ namespace example {
 std::string shortNumber(double value);
 /// Whole, in groups of three digits: `60,000`.
 std::string groupedNumber(double value);
-/// As in `1.72 MB`, by factors of 1000.
-std::string byteText(double bytes);
 /// As in `0.431`, `43.1` or `4310`.
 std::string secondsDigits(double seconds);
 /// `95 %`, `99.25 %`.

@@ -1,33 +1,30 @@
 #include "examples/support/small_training.h"
 
-#include <iostream>
+#include <algorithm>
 
 #include "examples/support/command_line.h"
+#include "examples/support/output_file.h"
+#include "examples/support/program.h"
 
 namespace example {
 
-std::optional<SmallTraining> readSmallTraining(int argc, const char* const* argv,
-                                               std::string_view introduction, SmallTraining defaults) {
-  SmallTraining o = std::move(defaults);
-  boost::program_options::options_description all(kLineLength);
-  all.add_options()                                                                                 //
-      ("workers", withDefault(o.workers, "N"), "threads, each with a replica")                      //
-      ("epochs", withDefault(o.epochs, "N"), "passes over the data")                                //
-      ("examples", withDefault(o.examples, "N"), "digits to train with, and as many to test with")  //
-      ("seed", withDefault(o.seed, "N"), "of the first weights and of the order of the digits")     //
-      ("model", withDefault(o.model, "FILE"), "the trained parameters, in the safetensors format")  //
-      ("help", "this text");
-  const auto given = parseCommandLine(argc, argv, all);
-  if (given.count("help") > 0) {
-    std::cout << introduction << "\n" << all;
-    return std::nullopt;
-  }
-  requireRange("workers", o.workers, 1, 1024);
-  requireRange<std::int64_t>("epochs", o.epochs, 1, 1'000'000);
-  requireRange<std::int64_t>("examples", o.examples, 1, 60'000);
-  requireAtLeast<std::int64_t>("seed", o.seed, 0);
-  muster::require(!o.model.empty(), "--model needs the name of a file");
-  return o;
+int runSmallTraining(int argc, const char* const* argv, std::string_view name, std::string_view introduction,
+                     const std::function<int(const SmallTraining&)>& run) {
+  return runProgram(name, [&] {
+    SmallTraining o{.model = fmt::format("{}.safetensors", name)};
+    std::ranges::replace(o.model, '_', '-');
+    CommandLine line(introduction);
+    line.group("Options");
+    line.add("workers", o.workers, "N", "threads, each with a replica", between(1, 1024));
+    line.add("epochs", o.epochs, "N", "passes over the data", between(1, 1'000'000));
+    line.add("examples", o.examples, "N", "digits to train with, and as many to test with",
+             between(1, 60'000));
+    line.add("seed", o.seed, "N", "of the first weights and of the order of the digits", atLeast(0));
+    line.add("model", o.model, "FILE", "the trained parameters, in the safetensors format", fileName);
+    if (!line.read(argc, argv)) return 0;
+    checkOutputFile(o.model);
+    return run(o);
+  });
 }
 
 }  // namespace example

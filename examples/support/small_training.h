@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -16,10 +16,11 @@ struct SmallTraining {
   std::string model = {};  ///< where the trained model goes
 };
 
-/// Reads the command line. @param introduction  what the help begins with.
-/// @return nothing where help was asked for and has been printed.
-/// @throws muster::InvalidArgument with one sentence naming the option that is unknown or out of range.
-std::optional<SmallTraining> readSmallTraining(int argc, const char* const* argv,
-                                               std::string_view introduction, SmallTraining defaults);
+/// The `main` of such a program: reads the command line, sees to it that the model's file can be written, and
+/// calls `run`. @return the exit status, as runProgram has it.
+/// @param name          of the program; what it saves is by default called so.
+/// @param introduction  what the help begins with.
+int runSmallTraining(int argc, const char* const* argv, std::string_view name, std::string_view introduction,
+                     const std::function<int(const SmallTraining&)>& run);
 
 }  // namespace example

@@ -1,25 +1,25 @@
-#include "examples/support/device_option.h"
+#include "examples/support/training_options.h"
 
 #include <doctest/doctest.h>
 
-#include "examples/support/command_line.h"
 #include "muster/core/base/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
 using namespace muster::test;
+using example::chooseUnasked;
 using example::DeviceChoice;
-using example::requireUsable;
 
 namespace {
 
 DeviceChoice choose(std::vector<const char*> arguments) {
   example::DeviceOption option;
-  boost::program_options::options_description all;
-  option.describe(all);
+  example::CommandLine line("");
+  line.group("Options");
+  option.describe(line);
   arguments.insert(arguments.begin(), "program");
-  example::parseCommandLine(static_cast<int>(arguments.size()), arguments.data(), all);
+  line.read(static_cast<int>(arguments.size()), arguments.data());
   return option.choose();
 }
 
@@ -56,8 +56,8 @@ TEST_CASE("the first GPU is used without being asked for, and is named") {
 }
 
 /// A machine with GPUs that cannot be used, but for those with "" instead of a reason.
-example::Machine machineWith(std::vector<std::string> reasons) {
-  example::Machine machine;
+MachineGpus machineWith(std::vector<std::string> reasons) {
+  MachineGpus machine;
   machine.whyNone = "nobody knows";
   machine.hasDriver = true;
   for (std::size_t i = 0; i < reasons.size(); ++i) machine.gpus.push_back(Device::cuda(static_cast<int>(i)));
@@ -113,10 +113,21 @@ TEST_CASE("a GPU that nobody asked for and that fails tells how to have the CPU"
 }
 
 TEST_CASE("a GPU that was asked for and cannot be used is named") {
-  CHECK_NOTHROW(requireUsable(DeviceChoice{}));
-  const auto text = thrown<DeviceUnavailable>([] { requireUsable({.devices = {Device::cuda(99)}}); });
+  CHECK_NOTHROW(example::requireUsable(DeviceChoice{}));
+  const auto text =
+      thrown<DeviceUnavailable>([] { example::requireUsable({.devices = {Device::cuda(99)}}); });
   CHECK_MESSAGE(text.starts_with("cuda:99 cannot be used: "), text);
-  CHECK_NOTHROW(requireUsable({.devices = {Device::cuda(99)}, .unasked = true}));  // has been tried
+  CHECK_NOTHROW(example::requireUsable({.devices = {Device::cuda(99)}, .unasked = true}));  // has been tried
+}
+
+TEST_CASE("images on a GPU that the user did not ask for tell how to have them sent") {
+  MUSTER_NEEDS_DEVICE(OnGpu);
+  auto data = example::loadData({.name = "generated", .trainExamples = 20, .testExamples = 10}, 8, 1);
+  const std::vector gpu{Device::cuda(0)};
+  CHECK(placeImages(data, PlacementWish::Auto, gpu, 2)
+            .ends_with("; --placement host sends each batch instead"));
+  CHECK(data.placement == MemoryPlacement::Device);
+  CHECK(placeImages(data, PlacementWish::Device, gpu, 2).ends_with(" of bytes and labels"));
 }
 
 TEST_CASE("lists that are none, and devices that are not there, are refused by name") {

@@ -6,6 +6,7 @@
 #include "examples/compare_convergence/grid_progress.h"
 #include "examples/support/number_text.h"
 #include "examples/support/text_table.h"
+#include "muster/core/base/byte_text.h"
 
 namespace convergence {
 namespace {
@@ -23,8 +24,8 @@ TEST_CASE("numbers for people") {
   CHECK(example::groupedNumber(1000) == "1,000");
   CHECK(example::groupedNumber(1234567) == "1,234,567");
   CHECK(example::groupedNumber(-123456) == "-123,456");
-  CHECK(example::byteText(1724320) == "1.72 MB");
-  CHECK(example::byteText(12) == "12 B");
+  CHECK(muster::byteText(1724320) == "1.72 MB");
+  CHECK(muster::byteText(12) == "12 B");
   CHECK(example::secondsDigits(0.4312) == "0.431");
   CHECK(example::secondsDigits(43.12) == "43.1");
   CHECK(example::secondsDigits(4310.4) == "4310");

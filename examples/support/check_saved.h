@@ -10,10 +10,6 @@
 
 namespace example {
 
-/// Whether two models predict the same for all batches of an epoch, bit for bit: one that was saved, and what
-/// was loaded from its file.
-bool sameOutputs(muster::Model& one, muster::Model& other, muster::DataSetIterator& data);
-
 /// Loads a network that was saved, and asks both about all that `data` gives.
 /// @return what to say of it: that the outputs are the same.
 /// @throws muster::FileError where the file cannot be read, or the outputs are others.

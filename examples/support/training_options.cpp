@@ -1,0 +1,55 @@
+#include "examples/support/training_options.h"
+
+#include <array>
+
+namespace example {
+
+using muster::PlacementWish;
+using muster::TrainingMode;
+
+void WorkerOptions::describe(CommandLine& line, bool modes) {
+  line.add("workers", workers, "N", "threads, each with a replica of the network", between(1, 1024));
+  if (modes)
+    line.add("mode", mode, "NAME",
+             "averaging (of parameters), synchronous (gradients averaged every iteration) or shared (encoded "
+             "updates)");
+  line.add("averaging-frequency", averagingFrequency, "N",
+           modes ? "iterations of each worker between averages; of averaging only"
+                 : "iterations of each worker between averages",
+           atLeast(1));
+  line.add("threads-per-worker", threadsPerWorker, "N", "threads that one worker uses", between(1, 1024));
+  line.add("pin-threads", pinThreads, "BOOL", "pin each worker to cores of its own");
+  deviceOption.describe(line);
+}
+
+void WorkerOptions::take(const CommandLine& line) {
+  if (mode != TrainingMode::Averaging) {
+    line.refuse({"averaging-frequency"},
+                "is of --mode averaging; in the other modes workers meet every iteration");
+    averagingFrequency = 1;
+  }
+  device = deviceOption.choose();
+}
+
+void describePlacement(CommandLine& line, PlacementWish& wish) {
+  line.addParsed(
+      "placement", "auto", "WHERE",
+      "where the images are: device (whole on each GPU that trains, batches gathered there), host (each "
+      "batch sent from the CPU) or auto (device where they fit). It changes no result",
+      [&wish](const std::string& word) {
+        muster::require(word == "auto" || word == "host" || word == "device",
+                        "--placement must be auto, host or device, got {}", word);
+        wish = muster::valueNamed<PlacementWish>("--placement", word);
+      });
+}
+
+std::string placeImages(DataSets& data, PlacementWish wish, std::span<const muster::Device> devices,
+                        int workers, std::string_view hostWhy) {
+  const auto chosen =
+      muster::placeImages(std::array{data.train.get(), data.test.get()}, wish, devices, workers, hostWhy);
+  data.placement = chosen.placement;
+  const bool unasked = wish == PlacementWish::Auto && chosen.placement == muster::MemoryPlacement::Device;
+  return chosen.why + (unasked ? "; --placement host sends each batch instead" : "");
+}
+
+}  // namespace example

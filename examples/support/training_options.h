@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "examples/support/command_line.h"
+#include "examples/support/data_sets.h"
+#include "examples/support/device_option.h"
+#include "muster/datasets/image_placement.h"
+#include "muster/parallel/training_mode.h"
+
+namespace example {
+
+/// The workers of a training, as several programs are told of them.
+struct WorkerOptions {
+  int workers = 2;
+  muster::TrainingMode mode = muster::TrainingMode::Averaging;
+  std::int64_t averagingFrequency = 3;  ///< 1 in the other modes, which merge every iteration
+  int threadsPerWorker = 1;
+  bool pinThreads = true;
+  DeviceOption deviceOption = DeviceOption();
+  DeviceChoice device = {};
+
+  /// Adds the options that go here; `--mode` where `modes`.
+  void describe(CommandLine& line, bool modes = true);
+  /// When they have been read. @throws muster::InvalidArgument naming an option without effect;
+  /// muster::DeviceUnavailable.
+  void take(const CommandLine& line);
+};
+
+/// Adds `--placement`.
+void describePlacement(CommandLine& line, muster::PlacementWish& wish);
+
+/// Places the images to train and to test with, and says so in `data`.
+/// @return a line for the user, or "".
+std::string placeImages(DataSets& data, muster::PlacementWish wish, std::span<const muster::Device> devices,
+                        int workers, std::string_view hostWhy = {});
+
+}  // namespace example
