@@ -11,10 +11,10 @@
 #include "examples/char_lstm/options.h"
 #include "examples/char_lstm/sampler.h"
 #include "examples/support/check_saved.h"
-#include "examples/support/output_file.h"
 #include "examples/support/program.h"
 #include "examples/support/training_interrupt.h"
 #include "muster/core/io/model_file.h"
+#include "muster/core/io/output_path.h"
 #include "muster/core/listeners/progress_listener.h"
 #include "muster/core/nn/models/char_lstm.h"
 #include "muster/datasets/text.h"
@@ -59,7 +59,7 @@ void save(Network& network, const CharacterIterator& data, const example::CharLs
 }
 
 int train(const example::CharLstmArguments& a) {
-  example::checkOutputFile(a.model);
+  checkOutputFile(a.model);
   example::requireUsable(a.device);
   example::handleInterrupts();
   const auto seed = static_cast<std::uint64_t>(a.seed);

@@ -17,11 +17,11 @@
 #include "examples/lenet_from_scratch/options.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/device_option.h"
-#include "examples/support/output_file.h"
 #include "examples/support/program.h"
 #include "examples/support/training_options.h"
 #include "muster/core/base/error.h"
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/io/output_path.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/listeners/epoch_progress.h"
 #include "muster/core/ops/update.h"
@@ -196,7 +196,7 @@ void saveAndCheck(Replica& trained, DataSetIterator& images, const std::filesyst
 }
 
 int run(const Options& options) {
-  example::checkOutputFile(options.model);
+  checkOutputFile(options.model);
   example::requireUsable(options.device);
   auto data = example::loadData(options.data, options.batch, options.seed);
   const auto placed = example::placeImages(data, PlacementWish::Auto, options.device.devices, options.devices,

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "examples/mnist_convnet/options.h"
-#include "examples/mnist_convnet/output_paths.h"
 #include "examples/mnist_convnet/report.h"
 #include "examples/mnist_convnet/results.h"
 #include "examples/mnist_convnet/run_file.h"
@@ -19,6 +18,7 @@
 #include "examples/support/program.h"
 #include "examples/support/training_interrupt.h"
 #include "muster/core/base/log.h"
+#include "muster/core/io/output_path.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/listeners/performance_listener.h"
 #include "muster/core/listeners/progress_listener.h"
@@ -92,7 +92,8 @@ Start begin(MultiLayerNetwork& network, const Options& options, const example::R
 
 /// What can be found out before the data are read, which may take long.
 void checkBeforehand(const Options& options) {
-  example::checkOutputPaths(options);
+  for (const auto& file : {options.model, options.json}) checkOutputFile(file);
+  for (const auto& directory : {options.report, options.checkpointDirectory}) checkOutputDirectory(directory);
   if (!options.resume.empty()) example::checkRun(options.resume);
   example::requireUsable(options.device);
 }

@@ -9,17 +9,19 @@
 #include <utility>
 #include <vector>
 
-#include "examples/resnet18_fashion/curve.h"
 #include "examples/resnet18_fashion/options.h"
 #include "examples/support/check_saved.h"
 #include "examples/support/data_sets.h"
-#include "examples/support/output_file.h"
+#include "examples/support/number_text.h"
 #include "examples/support/program.h"
+#include "examples/support/svg_plot.h"
+#include "examples/support/text_table.h"
 #include "examples/support/training_interrupt.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/model_file.h"
+#include "muster/core/io/output_path.h"
 #include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/listeners/progress_listener.h"
 #include "muster/core/nn/models/resnet18.h"
@@ -29,13 +31,42 @@ using namespace muster;
 
 namespace {
 
-using example::EpochResult;
 using example::Options;
+
+/// What an epoch came to.
+struct EpochResult {
+  std::int64_t epoch = 1;  ///< from 1, over the network's life
+  double loss = 0;         ///< mean over the training batches
+  double accuracy = 0;     ///< on the test images, from 0 to 1
+  double seconds = 0;      ///< of training, without the test
+};
+
+/// The epochs as a table, a row each.
+std::string curveTable(const std::vector<EpochResult>& epochs) {
+  example::Cells rows{{"epoch", "training loss", "test accuracy, %", "seconds"}};
+  for (const auto& epoch : epochs)
+    rows.push_back({fmt::format("{}", epoch.epoch), fmt::format("{:.4f}", epoch.loss),
+                    fmt::format("{:.2f}", epoch.accuracy * 100), example::secondsDigits(epoch.seconds)});
+  return example::textTable(rows);
+}
+
+/// Test accuracy by epoch as an SVG drawing. @param name  of the line.
+std::string curvePlot(const std::vector<EpochResult>& epochs, const std::string& title,
+                      const std::string& name) {
+  example::PlotLine line{name, {"#1a73e8", ""}, {}};
+  for (const auto& epoch : epochs)
+    line.points.push_back({static_cast<double>(epoch.epoch), epoch.accuracy, epoch.accuracy, epoch.accuracy});
+  return example::svgDocument({.title = title,
+                               .x = {"epoch", example::ScaleKind::Linear},
+                               .y = {"test accuracy", example::ScaleKind::Linear},
+                               .lines = {line},
+                               .mark = {}});
+}
 
 /// What can be found out before the data are read, which may take long.
 void checkBeforehand(const Options& options) {
-  example::checkOutputFile(options.out);
-  example::checkOutputFile(options.save);
+  checkOutputFile(options.out);
+  checkOutputFile(options.save);
   if (!options.load.empty()) readModelNotes(options.load);
   example::requireUsable(options.device);
 }
@@ -110,8 +141,7 @@ std::vector<EpochResult> train(ParallelWrapper& wrapper, Network& network, DataS
                       .seconds = seconds.count()});
     fmt::print("epoch {}: loss {:.4f}, test accuracy {:.4f}, {:.1f} s\n", epochs.back().epoch,
                epochs.back().loss, epochs.back().accuracy, epochs.back().seconds);
-    writeFileAtomically(options.out,
-                        example::curvePlot(epochs, "ResNet-18 on " + data.title, describe(options)));
+    writeFileAtomically(options.out, curvePlot(epochs, "ResNet-18 on " + data.title, describe(options)));
   }
   return epochs;
 }
@@ -143,9 +173,8 @@ int run(const Options& options) {
                      .devices(options.device.devices)
                      .threadsPerWorker(options.threadsPerWorker)
                      .pinThreads(options.pinThreads)
-                     .listeners({scores, std::make_shared<example::InterruptListener>(),
-                                 std::make_shared<ProgressListener>(
-                                     ProgressOptions{.lastEpoch = network->epoch() + options.epochs})})
+                     .listeners({scores, std::make_shared<ProgressListener>(ProgressOptions{
+                                             .lastEpoch = network->epoch() + options.epochs})})
                      .build();
   fmt::print("data: {}, {} images to train with{} and {} to test with, from {}\n", data.title,
              *data.train->examples(), options.augment ? ", moved and mirrored at random," : "",
@@ -160,7 +189,7 @@ int run(const Options& options) {
   if (example::interrupted())
     fmt::print("interrupted, with {} of {} epochs finished{}\n", epochs.size(), options.epochs,
                epochs.empty() ? "; there is nothing to plot" : "");
-  if (!epochs.empty()) fmt::print("\n{}\nplot: {}\n", example::curveTable(epochs), options.out.string());
+  if (!epochs.empty()) fmt::print("\n{}\nplot: {}\n", curveTable(epochs), options.out.string());
   if (!options.save.empty()) save(*network, data, options);
   return example::interrupted() ? example::kInterruptedExit : 0;
 }

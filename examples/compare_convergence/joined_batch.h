@@ -1,7 +1,7 @@
 #pragma once
 
 #include "examples/compare_convergence/comparison.h"
-#include "examples/support/statistics.h"
+#include "examples/support/number_text.h"
 #include "examples/support/text_table.h"
 
 namespace convergence {

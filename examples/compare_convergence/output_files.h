@@ -1,12 +1,25 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "examples/compare_convergence/comparison.h"
 #include "examples/compare_convergence/recorder.h"
 
 namespace convergence {
+
+/// A row for each point of each run.
+std::string pointsCsv(const Comparison& comparison);
+/// A row for each arm.
+std::string summaryCsv(const Comparison& comparison);
+/// A row for each arm with several workers and number of workers projected to; only with a link.
+std::string projectionCsv(const Comparison& comparison);
+/// A row for each exchange of one run.
+std::string mergesCsv(const std::vector<Merge>& merges);
+
+/// A field as CSV has it: in quotes where it needs them. Source: RFC 4180.
+std::string csvField(const std::string& text);
 
 /// Writes points.csv, summary.csv, table.md, report.html and, with a link, projection.csv, each whole or not
 /// at all; without a link there is no projection.csv any more.

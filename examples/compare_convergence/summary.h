@@ -7,7 +7,7 @@
 #include "examples/compare_convergence/grid.h"
 #include "examples/compare_convergence/link_model.h"
 #include "examples/compare_convergence/run_record.h"
-#include "examples/support/statistics.h"
+#include "examples/support/number_text.h"
 
 namespace convergence {
 

@@ -43,6 +43,19 @@ std::string percentText(double share) {
   return fmt::format("{:.6g} %", share * 100);
 }
 
+Spread spreadOf(std::span<const double> values) {
+  Spread spread{.count = values.size()};
+  if (values.empty()) return spread;
+  for (const double value : values) spread.mean += value;
+  const auto count = static_cast<double>(values.size());
+  spread.mean /= count;
+  if (values.size() < 2) return spread;
+  double squares = 0;
+  for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
+  spread.deviation = std::sqrt(squares / (count - 1));
+  return spread;
+}
+
 std::string spreadText(const Spread& spread, double factor, int decimals) {
   const auto mean = fmt::format("{:.{}f}", spread.mean * factor, decimals);
   if (spread.count < 2) return mean;

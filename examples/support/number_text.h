@@ -1,11 +1,20 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
+#include <span>
 #include <string>
 
-#include "examples/support/statistics.h"
-
 namespace example {
+
+/// Mean and spread of some numbers.
+struct Spread {
+  std::size_t count = 0;
+  double mean = 0;
+  double deviation = 0;  ///< sample standard deviation (n - 1); 0 for fewer than two numbers
+};
+
+/// Source: the two-pass formula.
+Spread spreadOf(std::span<const double> values);
 
 /// Short, with a suffix of the thousands: `0.5`, `20k`, `1.5M`.
 std::string shortNumber(double value);

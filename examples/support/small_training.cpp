@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "examples/support/command_line.h"
-#include "examples/support/output_file.h"
 #include "examples/support/program.h"
+#include "muster/core/io/output_path.h"
 
 namespace example {
 
@@ -22,7 +22,7 @@ int runSmallTraining(int argc, const char* const* argv, std::string_view name, s
     line.add("seed", o.seed, "N", "of the first weights and of the order of the digits", atLeast(0));
     line.add("model", o.model, "FILE", "the trained parameters, in the safetensors format", fileName);
     if (!line.read(argc, argv)) return 0;
-    checkOutputFile(o.model);
+    muster::checkOutputFile(o.model);
     return run(o);
   });
 }

@@ -4,9 +4,9 @@
 #include <limits>
 #include <sstream>
 
-#include "examples/compare_convergence/csv.h"
 #include "examples/compare_convergence/html_report.h"
 #include "examples/compare_convergence/joined_batch.h"
+#include "examples/compare_convergence/output_files.h"
 #include "examples/compare_convergence/plots.h"
 #include "examples/compare_convergence/tables.h"
 #include "examples/support/svg_plot.h"

@@ -1,4 +1,4 @@
-#include "examples/support/output_file.h"
+#include "muster/core/io/output_path.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,10 +8,9 @@
 
 #include "muster/core/base/error.h"
 
-namespace example {
+namespace muster {
 
 namespace fs = std::filesystem;
-using muster::FileError;
 
 void checkOutputFile(const fs::path& file) {
   if (file.empty()) return;
@@ -35,4 +34,4 @@ void checkOutputDirectory(const fs::path& directory) {
                                          std::generic_category().message(problem)));
 }
 
-}  // namespace example
+}  // namespace muster
