@@ -12,7 +12,7 @@
 #include "examples/char_lstm/sampler.h"
 #include "examples/support/check_saved.h"
 #include "examples/support/program.h"
-#include "examples/support/training_interrupt.h"
+#include "muster/core/base/interrupt.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/output_path.h"
 #include "muster/core/listeners/progress_listener.h"
@@ -61,7 +61,7 @@ void save(Network& network, const CharacterIterator& data, const example::CharLs
 int train(const example::CharLstmArguments& a) {
   checkOutputFile(a.model);
   example::requireUsable(a.device);
-  example::handleInterrupts();
+  exitOnInterrupt();  // there is nothing to save yet
   const auto seed = static_cast<std::uint64_t>(a.seed);
   CharacterIterator data(a.text, a.steps, a.batch, seed);
   const auto& vocabulary = data.vocabulary();
@@ -84,23 +84,22 @@ int train(const example::CharLstmArguments& a) {
           .threadsPerWorker(a.threadsPerWorker)
           .devices(a.device.devices)
           .pinThreads(a.pinThreads)
-          .listeners({std::make_shared<ProgressListener>(), std::make_shared<example::InterruptListener>(),
-                      std::make_shared<SampleListener>(sampler, a)})
+          .listeners({std::make_shared<ProgressListener>(), std::make_shared<SampleListener>(sampler, a)})
           .build();
   if (!a.device.notice.empty()) fmt::print("{}\n", a.device.notice);
   fmt::print(
       "text: {}, {} characters, {} different ones\n\n{}plan: {}; {} pieces of {} characters, {} a batch\n",
       a.text.string(), data.text()->indices.size(), vocabulary.size(), network.summary(), wrapper.plan(),
       *data.examples(), a.steps, a.batch);
-  const example::InterruptGuard interruptible(wrapper);
-  wrapper.fit(data, a.epochs);  // network now holds the averaged parameters
+  const Interrupt interrupt;
+  wrapper.fit(data, a.epochs, interrupt.token());  // network now holds the averaged parameters
 
-  if (example::interrupted())
+  if (interrupt.requested())
     fmt::print("interrupted, with {} of {} epochs finished\n", network.epoch(), a.epochs);
   else
     print(sampler.draw(network, a.seed), "sample");
   save(network, data, a);
-  return example::interrupted() ? example::kInterruptedExit : 0;
+  return interrupt.requested() ? kInterruptedExit : 0;
 }
 
 /// The network of a file that this program saved. @throws FileError where it is another.

@@ -21,9 +21,9 @@
 #include "examples/compare_convergence/tables.h"
 #include "examples/support/command_line.h"
 #include "examples/support/data_sets.h"
-#include "examples/support/interrupt.h"
 #include "examples/support/number_text.h"
 #include "examples/support/program.h"
+#include "muster/core/base/interrupt.h"
 #include "muster/datasets/directory_lock.h"
 
 using namespace convergence;
@@ -107,7 +107,7 @@ std::string lineOf(const RunRecord& run, const std::string& name) {
 /// Trains what the results file does not hold yet, and brings the other files up to date after each run.
 /// @return false where it was interrupted.
 bool trainAll(const Setting& setting, const std::filesystem::path& out, Comparison& comparison,
-              ResultsFile& results) {
+              ResultsFile& results, const std::stop_token& stop) {
   const Grid& grid = comparison.grid;
   GridProgress progress(
       {.runs = grid.runs(), .finished = results.runs().size(), .samplesPerRun = setting.samples()});
@@ -117,10 +117,10 @@ bool trainAll(const Setting& setting, const std::filesystem::path& out, Comparis
     for (const auto& arm : grid.arms) {
       if (results.find(arm, seed) != nullptr) continue;
       const auto name = fmt::format("{}, seed {}", armName(arm, grid), seed);
-      if (!std::exchange(warm, true)) warmUp(arm, setting, example::interrupted);
+      if (!std::exchange(warm, true)) warmUp(arm, setting, stop);
       progress.begin(name);
       auto run = runArm(
-          arm, seed, setting, [&](std::int64_t samples) { progress.advance(samples); }, example::interrupted);
+          arm, seed, setting, [&](std::int64_t samples) { progress.advance(samples); }, stop);
       if (!run.finished) return false;
       writeMerges(out, run.record, run.merges);
       const auto line = lineOf(run.record, name);
@@ -128,7 +128,7 @@ bool trainAll(const Setting& setting, const std::filesystem::path& out, Comparis
       summariseInto(comparison);
       writeComparison(out, comparison);
       progress.finish(line);
-      if (example::interrupted() && !comparison.complete()) return false;
+      if (stop.stop_requested() && !comparison.complete()) return false;
     }
   return true;
 }
@@ -164,10 +164,9 @@ int run(const Options& options) {
   fmt::print("{} arms, {} seed{}: {} runs, {} of them in {} already\n", grid.arms.size(), grid.seeds.size(),
              grid.seeds.size() == 1 ? "" : "s", grid.runs(), results.runs().size(), results.path().string());
 
-  example::handleInterrupts(
-      [] { return true; },
-      "\nInterrupted: the run under way is given up, the finished ones are kept. Once more quits at once.\n");
-  const bool complete = trainAll(setting, options.out, comparison, results);
+  const muster::Interrupt interrupt(
+      "Interrupted: the run under way is given up, the finished ones are kept. Once more quits at once.");
+  const bool complete = trainAll(setting, options.out, comparison, results, interrupt.token());
   summariseInto(comparison);
   if (!results.runs().empty()) {
     writeComparison(options.out, comparison);  // also where there was nothing to train: the target may be new
@@ -178,7 +177,7 @@ int run(const Options& options) {
   if (complete) return 0;
   fmt::print("interrupted: {} of {} runs are in {}, and the same command goes on from there\n",
              results.runs().size(), grid.runs(), results.path().string());
-  return example::kInterruptedExit;
+  return muster::kInterruptedExit;
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 #include "examples/support/check_saved.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/program.h"
-#include "examples/support/training_interrupt.h"
+#include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
 #include "muster/core/io/output_path.h"
 #include "muster/core/listeners/checkpoint_listener.h"
@@ -53,7 +53,7 @@ struct Watchers {
       std::make_shared<PerformanceListener>(PerformanceOptions{.tableAtEnd = false});
   std::shared_ptr<CollectScoresListener> scores = std::make_shared<CollectScoresListener>();
   std::shared_ptr<EvaluationListener> tests;
-  Listeners all{performance, scores, std::make_shared<example::InterruptListener>()};
+  Listeners all{performance, scores};
 };
 
 Watchers makeWatchers(const Options& options, example::DataSets& data, const example::Recipe& recipe) {
@@ -126,9 +126,9 @@ std::string interruption(const MultiLayerNetwork& network, const Options& option
 
 /// Saves what was trained. @return false where Ctrl-C came before there was anything.
 bool saveTrained(MultiLayerNetwork& network, const Options& options, const example::Recipe& recipe,
-                 const Start& start, const Watchers& watchers) {
+                 const Start& start, const Watchers& watchers, bool interrupted) {
   const bool trained = network.iteration() != start.iteration;
-  if (example::interrupted() && !trained) {
+  if (!trained && interrupted) {
     fmt::print("interrupted before the first step: nothing was saved\n");
     return false;
   }
@@ -161,7 +161,7 @@ void conclude(const example::Results& results, const Options& options, example::
 int run(const Options& options) {
   const auto started = std::chrono::steady_clock::now();
   checkBeforehand(options);
-  example::handleInterrupts();
+  exitOnInterrupt();  // there is nothing to save yet
 
   auto data = example::loadData(options.data, options.batch, options.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
@@ -187,12 +187,12 @@ int run(const Options& options) {
                      .build();
   introduce(options, data, network, start, wrapper);
 
-  const example::InterruptGuard interruptible(wrapper);
-  wrapper.fit(*data.train, std::max<std::int64_t>(options.epochs - start.epoch, 0));
+  const Interrupt interrupt;
+  wrapper.fit(*data.train, std::max<std::int64_t>(options.epochs - start.epoch, 0), interrupt.token());
   // network now holds the averaged parameters
-  if (!saveTrained(network, options, recipe, start, watchers)) return example::kInterruptedExit;
+  if (!saveTrained(network, options, recipe, start, watchers, interrupt.requested())) return kInterruptedExit;
   const bool cutShort = network.epoch() < options.epochs;
-  if (cutShort && options.report.empty() && options.json.empty()) return example::kInterruptedExit;
+  if (cutShort && options.report.empty() && options.json.empty()) return kInterruptedExit;
 
   const Evaluation test = wrapper.evaluate(*data.test);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
@@ -205,7 +205,7 @@ int run(const Options& options) {
             .epochsFinished = network.epoch(),
             .interrupted = cutShort},
            options, data, network, wrapper.plan());
-  return example::interrupted() ? example::kInterruptedExit : 0;
+  return interrupt.requested() ? kInterruptedExit : 0;
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 #include "examples/support/program.h"
 #include "examples/support/svg_plot.h"
 #include "examples/support/text_table.h"
-#include "examples/support/training_interrupt.h"
+#include "muster/core/base/interrupt.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/atomic_file.h"
@@ -127,12 +127,12 @@ std::string describe(const Options& options) {
 /// Trains epoch by epoch, and brings the plot up to date after each. @return what the whole epochs came to.
 std::vector<EpochResult> train(ParallelWrapper& wrapper, Network& network, DataSetIterator& images,
                                const CollectScoresListener& scores, example::DataSets& data,
-                               const Options& options) {
+                               const Options& options, const std::stop_token& stop) {
   std::vector<EpochResult> epochs;
-  for (std::int64_t i = 0; i < options.epochs && !example::interrupted(); ++i) {
+  for (std::int64_t i = 0; i < options.epochs && !stop.stop_requested(); ++i) {
     const auto before = network.epoch();
     const auto begin = std::chrono::steady_clock::now();
-    wrapper.fit(images);
+    wrapper.fit(images, 1, stop);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     if (network.epoch() == before) break;  // interrupted within it
     epochs.push_back({.epoch = network.epoch(),
@@ -155,7 +155,7 @@ void save(Network& network, const example::DataSets& data, const Options& option
 
 int run(const Options& options) {
   checkBeforehand(options);
-  example::handleInterrupts();
+  exitOnInterrupt();  // there is nothing to save yet
   auto data = example::loadData(options.data, options.batch, options.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
   const auto placed = example::placeImages(data, options.placement, options.device.devices, options.workers,
@@ -184,14 +184,14 @@ int run(const Options& options) {
     fmt::print("loaded: {}, with {} epochs finished, test accuracy {:.4f}\n", options.load.string(),
                network->epoch(), wrapper.evaluate(*data.test).accuracy());
 
-  const example::InterruptGuard interruptible(wrapper);
-  const auto epochs = train(wrapper, *network, images.iterator(), *scores, data, options);
-  if (example::interrupted())
+  const Interrupt interrupt;
+  const auto epochs = train(wrapper, *network, images.iterator(), *scores, data, options, interrupt.token());
+  if (interrupt.requested())
     fmt::print("interrupted, with {} of {} epochs finished{}\n", epochs.size(), options.epochs,
                epochs.empty() ? "; there is nothing to plot" : "");
   if (!epochs.empty()) fmt::print("\n{}\nplot: {}\n", curveTable(epochs), options.out.string());
   if (!options.save.empty()) save(*network, data, options);
-  return example::interrupted() ? example::kInterruptedExit : 0;
+  return interrupt.requested() ? kInterruptedExit : 0;
 }
 
 }  // namespace

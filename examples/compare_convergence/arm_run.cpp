@@ -98,7 +98,7 @@ std::unique_ptr<Network> networkOf(const Arm& arm, std::int64_t seed, const Sett
 }
 
 ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
-              const std::function<void(std::int64_t samples)>& progress, const std::function<bool()>& stop) {
+              const std::function<void(std::int64_t samples)>& progress, const std::stop_token& stop) {
   ImageSetIterator testImages(setting.testImages, kTestBatch, std::nullopt, setting.testExamples);
   const auto network = networkOf(arm, seed, setting);
   const auto recorder = std::make_shared<Recorder>(
@@ -107,14 +107,13 @@ ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
                       .apart = measuresDistance(arm),
                       .sharedParameters = sharedParametersOf(arm, *network),
                       .test = [&](Model& model) { return test(model, testImages); },
-                      .progress = progress,
-                      .stop = stop});
+                      .progress = progress});
   ImageSetIterator images(setting.trainingImages, arm.batch, static_cast<std::uint64_t>(seed),
                           setting.trainingExamples);
   ArmRun run{.record = {.arm = arm, .seed = seed, .points = {}, .cores = availableParallelism()},
              .merges = {}};
   try {
-    wrapperOf(arm, setting, *network, {recorder}).fit(images, setting.epochs);
+    wrapperOf(arm, setting, *network, {recorder}).fit(images, setting.epochs, stop);
     run.finished = !recorder->points().empty() && recorder->points().back().samples == setting.samples();
   } catch (const TrainingError& error) {
     if (!isNonFinite(error.cause())) throw;
@@ -127,7 +126,7 @@ ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
   return run;
 }
 
-void warmUp(const Arm& arm, const Setting& setting, const std::function<bool()>& stop) {
+void warmUp(const Arm& arm, const Setting& setting, const std::stop_token& stop) {
   Setting few = setting;
   few.trainingExamples = std::min(setting.trainingExamples, kWarmUpSteps * arm.batch * arm.workers);
   few.testExamples = std::min(setting.testExamples, kTestBatch);

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -40,10 +41,10 @@ std::unique_ptr<muster::Network> networkOf(const Arm& arm, std::int64_t seed, co
 /// images in the same order. A training whose loss is no number any more is finished, as a failure.
 /// @throws TrainingError for whatever else goes wrong.
 ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
-              const std::function<void(std::int64_t samples)>& progress, const std::function<bool()>& stop);
+              const std::function<void(std::int64_t samples)>& progress, const std::stop_token& stop);
 
 /// Trains a few steps of an arm and forgets them, so that the first run that counts does not pay for what a
 /// process does once.
-void warmUp(const Arm& arm, const Setting& setting, const std::function<bool()>& stop);
+void warmUp(const Arm& arm, const Setting& setting, const std::stop_token& stop);
 
 }  // namespace convergence

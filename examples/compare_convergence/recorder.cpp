@@ -19,7 +19,6 @@ void Recorder::onMerge(const muster::MergeEvent& event) {
   if (event.trainer.workers() > 1) noteMerge(event);
   if (every_.passed(now_.samples) || now_.samples == options_.samples) testNow(event.trainer);
   if (options_.progress) options_.progress(now_.samples);
-  if (options_.stop && options_.stop()) event.trainer.stopFit();
   since_ = options_.now();
 }
 

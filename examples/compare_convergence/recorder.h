@@ -40,7 +40,6 @@ struct RecorderOptions {
   std::optional<std::int64_t> sharedParameters = {};
   std::function<TestResult(muster::Model&)> test = {};
   std::function<void(std::int64_t samples)> progress = {};  ///< called after each merge; may be empty
-  std::function<bool()> stop = {};                          ///< asked after each merge; may be empty
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 

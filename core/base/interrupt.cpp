@@ -1,0 +1,67 @@
+#include "muster/core/base/interrupt.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <system_error>
+
+namespace muster {
+namespace {
+
+constexpr char kSignal = 's', kEnd = 'e';
+
+// Shared with the handler, which any thread may run at any time.
+std::atomic<int> pipeOfInterrupt{-1};  // -1: there is none
+std::atomic<int> inHandler{0};
+std::atomic<bool> taken{false};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+
+/// Only calls that are safe in a handler, which `request_stop` is not.
+void onSignal(int) {
+  const int savedError = errno;
+  ++inHandler;
+  const int pipe = pipeOfInterrupt;
+  if (pipe < 0 || taken.exchange(true) || ::write(pipe, &kSignal, 1) != 1) ::_exit(kInterruptedExit);
+  --inHandler;
+  errno = savedError;
+}
+
+}  // namespace
+
+void exitOnInterrupt() {
+  struct sigaction action {};
+  action.sa_handler = onSignal;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+Interrupt::Interrupt(std::string_view notice) {
+  if (::pipe(pipe_.data()) != 0)
+    throw std::system_error(errno, std::generic_category(), "interrupt: no pipe");
+  thread_ = std::jthread([this, notice] {
+    char byte = kEnd;
+    while (::read(pipe_[0], &byte, 1) < 0 && errno == EINTR) continue;
+    if (byte != kSignal) return;
+    fmt::print(stderr, "\n{}\n", notice);
+    stop_.request_stop();
+  });
+  taken = false;
+  pipeOfInterrupt = pipe_[1];
+  exitOnInterrupt();
+}
+
+Interrupt::~Interrupt() {
+  pipeOfInterrupt = -1;
+  while (inHandler > 0) std::this_thread::yield();  // another thread may be about to write
+  [[maybe_unused]] const auto written = ::write(pipe_[1], &kEnd, 1);
+  thread_.join();
+  ::close(pipe_[0]);
+  ::close(pipe_[1]);
+}
+
+}  // namespace muster

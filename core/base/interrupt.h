@@ -1,0 +1,36 @@
+#pragma once
+
+#include <array>
+#include <stop_token>
+#include <string_view>
+#include <thread>
+
+namespace muster {
+
+inline constexpr int kInterruptedExit = 130;  // 128 + SIGINT, as shells count
+
+/// From now on Ctrl-C (SIGINT) and SIGTERM end the program at once with 130, as long as no Interrupt lives.
+void exitOnInterrupt();
+
+/// While it lives, the first SIGINT or SIGTERM requests a stop and prints a notice on standard error; the
+/// second ends the program at once with 130. One at a time.
+class Interrupt {
+ public:
+  explicit Interrupt(std::string_view notice =
+                         "Interrupted: the step under way is finished and what was trained is saved. "
+                         "Once more quits at once.");
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  /// For `fit`, which ends after the step in progress.
+  std::stop_token token() const { return stop_.get_token(); }
+  bool requested() const { return stop_.stop_requested(); }
+
+ private:
+  std::stop_source stop_;
+  std::array<int, 2> pipe_{};  // the signal handler writes, the thread reads
+  std::jthread thread_;
+};
+
+}  // namespace muster
