@@ -16,6 +16,8 @@ template <typename... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
 };
+template <typename... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;  // Clang 16 does not deduce it
 
 void requireThreshold(double threshold, std::string_view name) {
   require(std::isfinite(threshold) && threshold >= kLeast && threshold <= kMost,

@@ -75,6 +75,7 @@ class ToyModel final : public Model {
   void setParameters(const std::vector<float>& values);
   /// Means then variances, [2 P].
   std::vector<float> statistics();
+  using Model::updaterState;
   /// The updater's block of this name, [P].
   std::vector<float> updaterState(std::string_view name);
   /// Every bit of the state but the gradients: parameters, statistics, updater, counters.
