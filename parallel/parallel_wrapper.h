@@ -159,8 +159,9 @@ class ParallelWrapper::Builder {
   Builder& mathMode(MathMode mode);
   /// Threads that one worker's operations use on the CPU. Default 1. 1 to 1024.
   Builder& threadsPerWorker(int threads);
-  /// Pin each worker on the CPU to cores of its own, where there are enough, and the process's share of time
-  /// (a container's CPU quota) does for them. Default true.
+  /// Pin each worker on the CPU to cores of its own that no other pinned worker has, in this process or,
+  /// where they share /tmp, in another. Without enough cores, or with a CPU quota below the workers' threads,
+  /// no worker is pinned; `plan()` says which. Default true.
   Builder& pinThreads(bool pin);
   /// Listeners of either scope; replaces those given before.
   Builder& listeners(Listeners listeners);

@@ -17,12 +17,12 @@ constexpr const char* kLockFile = "/tmp/muster-cores.lock";
 
 /// @return -1 if it cannot be opened: then other processes are not asked.
 int openLockFile() {
-  // An existing file is opened without O_CREAT, which the kernel refuses for another user's file in /tmp.
-  int file = ::open(kLockFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-  if (file >= 0 || errno != ENOENT) return file;
-  file = ::open(kLockFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT, 0666);
-  if (file >= 0) ::fchmod(file, 0666);  // whatever the umask: other users lock it, too
-  return file;
+  constexpr int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+  // Only a file that this process has made gets other permissions: other users lock it, too, whatever the
+  // umask.
+  const int made = ::open(kLockFile, flags | O_CREAT | O_EXCL, 0666);
+  if (made >= 0) ::fchmod(made, 0666);
+  return made >= 0 ? made : ::open(kLockFile, flags);
 }
 
 /// The claims of this process.

@@ -12,53 +12,58 @@
 
 namespace muster::test {
 
-/// What `body` returns in a process of its own, whose limits and user it may change.
-inline std::string inChild(const std::function<std::string()>& body) {
+namespace detail {
+/// Runs `body` in a child process with the writing end of a pipe. @return the child's status.
+/// @param text  what it wrote there.
+inline int runChild(const std::function<void(int)>& body, std::string& text) {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    std::string text;
-    try {
-      text = body();
-    } catch (const std::exception& error) {
-      text = std::string("unexpected: ") + error.what();
-    }
-    [[maybe_unused]] const auto written = ::write(ends[1], text.data(), text.size());
+    body(ends[1]);
     ::_exit(0);
   }
   ::close(ends[1]);
-  std::string text(4096, '\0');
+  text.resize(4096);
   const ssize_t got = ::read(ends[0], text.data(), text.size());
   text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   ::close(ends[0]);
   int status = 0;
   ::waitpid(child, &status, 0);
+  return status;
+}
+}  // namespace detail
+
+/// What `body` returns in a process of its own, whose limits and user it may change.
+inline std::string inChild(const std::function<std::string()>& body) {
+  std::string text;
+  const int status = detail::runChild(
+      [&](int pipe) {
+        std::string result;
+        try {
+          result = body();
+        } catch (const std::exception& error) {
+          result = std::string("unexpected: ") + error.what();
+        }
+        [[maybe_unused]] const auto written = ::write(pipe, result.data(), result.size());
+      },
+      text);
   CHECK(WIFEXITED(status));
   return text;
 }
 
 /// What `body` writes to standard error in a process of its own, which it has to abort.
 inline std::string dyingWords(const std::function<void()>& body) {
-  int ends[2];
-  REQUIRE(::pipe(ends) == 0);
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    std::signal(SIGABRT, SIG_DFL);
-    ::dup2(ends[1], STDERR_FILENO);
-    ::alarm(20);  // ends a child that hangs
-    body();
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  std::string text(4096, '\0');
-  const ssize_t got = ::read(ends[0], text.data(), text.size());
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  ::close(ends[0]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
+  std::string text;
+  const int status = detail::runChild(
+      [&](int pipe) {
+        std::signal(SIGABRT, SIG_DFL);
+        ::dup2(pipe, STDERR_FILENO);
+        ::alarm(20);  // ends a child that hangs
+        body();
+      },
+      text);
   CHECK(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGABRT);
   return text;
