@@ -201,8 +201,10 @@ void ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data) {
     replicas_.make();
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
-  replicas_.load();
+  const bool loaded = replicas_.load();
+  if (loaded) replicas_.setTrained(false);  // until the strategy has taken the model, too
   strategy_->begin(replicas_.exchange());
+  if (loaded) replicas_.start(*strategy_);
   replicas_.setTrained(true);
 }
 

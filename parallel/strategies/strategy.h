@@ -97,6 +97,9 @@ class Strategy {
   /// A `fit()` begins: replicas, merged copies and the strategy's blocks hold what it starts from.
   /// @throws InvalidArgument for a model that it cannot train.
   virtual void begin(const Exchange&) {}
+  /// After `begin`, unless the training goes on from where the last `fit()` ended: replicas hold the user's
+  /// model, and may be moved from there. Called once for each participant.
+  virtual void start(Verbs&) {}
   /// Fragments that it launches and lands, numbered from 0; 1 to 64. Asked after `begin`.
   virtual int fragments() const { return 1; }
   /// The next round. Asked by one thread, before the first round and after each.

@@ -91,18 +91,29 @@ std::vector<Tensor> ReplicaSet::sharedValues() {
   return values;
 }
 
-void ReplicaSet::load() {
+bool ReplicaSet::load() {
   exchange_->wait();  // for what a failed fit has left in progress
   model_.context().synchronize();
   if (trained_ && isUnchanged()) {
     for (auto* thread : threads_) thread->replica().setCounters(model_.iteration(), model_.epoch());
-    return;
+    return false;
   }
   loadReplicas();
   for (const auto& worker : workers_) worker->setWhole();
   loadMergedCopies();
   loadStrategyState(*exchange_, model_, /*stale=*/trained_);
   exchange_->restart();
+  return true;
+}
+
+void ReplicaSet::start(Strategy& strategy) {
+  for (int w = 0; w < exchange_->participants(); ++w) {
+    exchange_->begin(w);
+    Verbs verbs(*exchange_, w, model_.context());
+    strategy.start(verbs);
+    exchange_->end(w);
+  }
+  exchange_->wait();
 }
 
 void ReplicaSet::loadReplicas() {

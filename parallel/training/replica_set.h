@@ -40,7 +40,10 @@ class ReplicaSet {
 
   /// Before a training: replicas, merged copies and the strategy's blocks take the state of the user's model.
   /// If the model is as the last training left it, they stay as they are, and the training goes on.
-  void load();
+  /// @return whether they took it.
+  bool load();
+  /// Has the strategy move the replicas from there. @throws what it does.
+  void start(Strategy& strategy);
   /// Copies what was merged last to the user's model. Of blocks that workers keep the model gets the mean,
   /// weighted by the examples each worker has trained since `resetTimes`.
   /// @param afterFailure  each replica's blocks of the strategy are not saved: they are ahead of the merge.
