@@ -1,0 +1,104 @@
+#include "muster/parallel/strategies/outer_averaging.h"
+
+#include <cmath>
+#include <vector>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
+
+constexpr std::string_view kMomentum = "outer momentum", kMean = "mean", kNext = "next outer parameters";
+
+/// The merged copy holds W.
+class OuterAveragingStrategy final : public Strategy {
+ public:
+  explicit OuterAveragingStrategy(const OuterAveraging& options) : options_(options) {}
+
+  std::string describe() const override {
+    return fmt::format("outer averaging every {} iterations (rate {}, {}momentum {})", options_.frequency,
+                       options_.rate, options_.nesterov ? "Nesterov " : "", options_.momentum);
+  }
+  std::vector<StrategyBlock> blocks(int) const override {
+    return {{.name = std::string(kMomentum)},
+            {.name = std::string(kMean), .dtype = DType::Float64, .saved = false},
+            {.name = std::string(kNext), .saved = false}};
+  }
+  UpdaterState updaterState() const override { return options_.updaterState; }
+  void start(Verbs& verbs) override {
+    if (options_.nesterov) lookAhead(verbs);
+  }
+  RoundPlan plan(const TrainingProgress& progress) override {
+    // Asked for the round that follows the merge at hand: the learning rate is that of the next steps.
+    const double before = progress.rounds == 0 ? progress.learningRate : learningRate_;
+    scale_ = options_.followLearningRate && before > 0 ? progress.learningRate / before : 1;
+    learningRate_ = progress.learningRate;
+    return {.iterations = options_.frequency};
+  }
+  void land(int, const Round& round, Verbs& verbs) override {
+    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+    const auto all = Fragment::whole(parameters.mergedCopy().elements());
+    const std::span<const Tensor> outer = parameters.mergedCopies;
+    const auto momentum = verbs.own(kMomentum), mean = verbs.own(kMean), next = verbs.own(kNext);
+    const double rate = options_.rate, eta = options_.momentum * scale_;
+    verbs.mean(parameters.replicas, round.weights, mean, all);
+    // Written so that rate 1 without momentum copies the mean: in another order it would be rounded twice.
+    verbs.combine(next, {{rate, mean}, {1 - rate, outer}, {eta, momentum}}, all);
+    verbs.combine(momentum, {{eta, momentum}, {rate, mean}, {-rate, outer}}, all);
+    verbs.combine(outer, {{1, next}}, all);
+    options_.nesterov ? lookAhead(verbs) : verbs.writeBack(outer, parameters.replicas, 0, all);
+    for (const auto& block : verbs.blocks())
+      if (block.kind == BlockKind::UpdaterState || block.kind == BlockKind::Statistics)
+        verbs.merge(block, round.weights);
+  }
+
+ private:
+  void lookAhead(Verbs& verbs) const {
+    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+    verbs.combine(parameters.replicas,
+                  {{1, parameters.mergedCopies}, {options_.momentum, verbs.own(kMomentum)}},
+                  Fragment::whole(parameters.mergedCopy().elements()));
+  }
+
+  const OuterAveraging options_;
+  double learningRate_ = 0, scale_ = 1;  // written between rounds
+};
+
+}  // namespace
+
+OuterAveraging OuterAveraging::bmuf(int workers, bool nesterov) {
+  require(workers >= 1, "bmuf: workers must be at least 1, got {}", workers);
+  return {.frequency = 50,
+          .momentum = 1 - 1.0 / workers,
+          .nesterov = nesterov,
+          .updaterState = UpdaterState::Reset};
+}
+
+OuterAveraging OuterAveraging::slowMo(double momentum) {
+  return {
+      .frequency = 48, .momentum = momentum, .followLearningRate = true, .updaterState = UpdaterState::Keep};
+}
+
+OuterAveraging OuterAveraging::diloco() {
+  return {
+      .frequency = 500, .rate = 0.7, .momentum = 0.9, .nesterov = true, .updaterState = UpdaterState::Keep};
+}
+
+OuterAveraging OuterAveraging::lookahead() {
+  return {.frequency = 5, .rate = 0.8, .updaterState = UpdaterState::Keep};
+}
+
+void OuterAveraging::validate() const {
+  require(frequency >= 1 && frequency <= kMostIterations,
+          "outer averaging: frequency must be between 1 and {}, got {}", kMostIterations, frequency);
+  require(std::isfinite(rate) && rate > 0, "outer averaging: rate must be above 0, got {}", rate);
+  require(momentum >= 0 && momentum < 1, "outer averaging: momentum must lie in [0, 1), got {}", momentum);
+}
+
+std::unique_ptr<Strategy> OuterAveraging::make() const {
+  return std::make_unique<OuterAveragingStrategy>(*this);
+}
+
+}  // namespace muster

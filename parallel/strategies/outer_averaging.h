@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "muster/parallel/strategies/strategy.h"
+
+namespace muster {
+
+/// Averaging with an outer optimiser: every `frequency` iterations the mean m of the replicas moves the outer
+/// parameters W, with a momentum D that remembers earlier moves.
+///
+///     D = momentum D + rate (m - W);   W = W + D
+///
+/// Workers continue from W, with `nesterov` from W + momentum D. The user's model is W. D is in units of
+/// parameters, `rate` multiplies the mean (not the sum) of the replicas' moves. With rate 1 and momentum 0 it
+/// gives the bits of Averaging. Outer momentum helps many workers with long rounds; expect little of it for
+/// two or three. Sources: Chen & Huo 2016 (BMUF); Wang et al. 2019 (SlowMo); Douillard et al. 2023 (DiLoCo);
+/// Zhang et al. 2019 (Lookahead).
+struct OuterAveraging {
+  /// Iterations of each worker between merges. 1 to 2^40.
+  std::int64_t frequency = 1;
+  double rate = 1;        ///< above 0
+  double momentum = 0;    ///< in [0, 1)
+  bool nesterov = false;  ///< workers continue from the look-ahead point
+  /// Multiplies the momentum by the ratio of the inner learning rates of this merge and the one before, as
+  /// SlowMo does: without effect while the learning rate is constant.
+  bool followLearningRate = false;
+  /// What a merge does with the updater's state.
+  UpdaterState updaterState = UpdaterState::Average;
+
+  /// Blockwise model update filtering: momentum 1 - 1 / workers, updater state reset, every 50 iterations.
+  static OuterAveraging bmuf(int workers, bool nesterov = false);
+  /// Slow momentum: follows the learning rate, updater state kept, every 48 iterations.
+  static OuterAveraging slowMo(double momentum = 0.5);
+  /// Rate 0.7, Nesterov momentum 0.9, updater state kept, every 500 iterations; its workers use AdamW.
+  static OuterAveraging diloco();
+  /// Moves 0.8 of the way to the replicas' mean, updater state kept, every 5 iterations.
+  static OuterAveraging lookahead();
+
+  /// @throws InvalidArgument naming the option out of range.
+  void validate() const;
+  std::unique_ptr<Strategy> make() const;
+};
+
+}  // namespace muster

@@ -1,0 +1,151 @@
+#include "muster/parallel/strategies/outer_averaging.h"
+
+#include <cmath>
+
+#include "muster/parallel/detail/internals.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+constexpr std::int64_t kWidth = 33;
+
+template <typename T>
+ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0) {
+  auto builder = ParallelWrapper::Builder(model);
+  builder.workers(workers).pinThreads(false).internals({.pretendedDevices = devices});
+  return builder.strategy(strategy).build();
+}
+
+ToyModel toy() {
+  return ToyModel({.size = kWidth, .training = halfNesterovs(), .statistics = true});
+}
+
+/// Every bit of the model after three epochs.
+template <typename T>
+std::vector<std::byte> train(T strategy, int workers = 3, int devices = 0) {
+  auto model = toy();
+  ToyIterator data(randomBatches(5, 7 * workers + 1, 4, kWidth, /*ragged=*/true), kWidth);
+  wrapperOf(model, workers, strategy, devices).fit(data, 3);
+  return stateBits(model);
+}
+
+std::string refusal(const OuterAveraging& options) {
+  return thrown<InvalidArgument>([&] { options.validate(); });
+}
+
+}  // namespace
+
+TEST_CASE("rounds worked out by hand, classical and Nesterov") {
+  // p = 0, worker 0 on {2}, worker 1 on {6}, learning rate 0.5, rate 0.5, momentum 0.5.
+  //   Mean 2: D = 1, W = 1, look-ahead 1.5.
+  //   Classical from 1: replicas 1.5 and 3.5, mean 2.5: D = 0.5 + 0.75 = 1.25, W = 2.25.
+  //   Nesterov from 1.5: replicas 1.75 and 3.75, mean 2.75: D = 0.5 + 0.875 = 1.375, W = 2.375.
+  for (const bool nesterov : {false, true})
+    for (const int devices : {0, 1, 2}) {
+      CAPTURE(nesterov);
+      CAPTURE(devices);
+      ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+      auto data = ToyIterator::ofValues({2, 6, 2, 6});
+      auto wrapper =
+          wrapperOf(model, 2, OuterAveraging{.rate = 0.5, .momentum = 0.5, .nesterov = nesterov}, devices);
+      wrapper.fit(data);
+      CHECK(model.parameters()[0] == (nesterov ? 2.375f : 2.25f));
+    }
+}
+
+TEST_CASE("with rate 1 and momentum 0 it has the bits of averaging, on one or several devices") {
+  for (const int workers : {1, 2, 3})
+    for (const std::int64_t frequency : {1, 3}) {
+      CAPTURE(workers);
+      CAPTURE(frequency);
+      const auto averaged = train(Averaging{.frequency = frequency}, workers);
+      CHECK(train(OuterAveraging{.frequency = frequency}, workers) == averaged);
+      CHECK(train(OuterAveraging{.frequency = frequency, .nesterov = true}, workers) == averaged);
+      CHECK(train(OuterAveraging{.frequency = frequency}, workers, workers) ==
+            train(Averaging{.frequency = frequency}, workers, workers));
+    }
+}
+
+TEST_CASE("one worker with rate 1 and momentum 0 is the model alone") {
+  auto alone = toy();
+  ToyIterator data(randomBatches(5, 8, 4, kWidth, /*ragged=*/true), kWidth);
+  alone.fit(data, 3);
+  CHECK(train(OuterAveraging{.frequency = 2}, 1) == stateBits(alone));
+}
+
+TEST_CASE("presets are one rule: DiLoCo is BMUF's with its numbers, SlowMo is BMUF at a constant rate") {
+  auto diloco = OuterAveraging::diloco();
+  diloco.frequency = 2;
+  CHECK(train(diloco) == train(OuterAveraging{.frequency = 2,
+                                              .rate = 0.7,
+                                              .momentum = 0.9,
+                                              .nesterov = true,
+                                              .updaterState = UpdaterState::Keep}));
+  auto bmuf = OuterAveraging::bmuf(3);
+  CHECK(bmuf.momentum == doctest::Approx(2.0 / 3));
+  bmuf.frequency = 2;
+  auto slowMo = OuterAveraging::slowMo(bmuf.momentum);
+  slowMo.frequency = 2;
+  slowMo.updaterState = bmuf.updaterState;
+  CHECK(train(slowMo) == train(bmuf));
+  CHECK(OuterAveraging::lookahead().rate == 0.8);
+}
+
+TEST_CASE("merged every iteration, with inner steps of rate 1, it is momentum on the joined batch") {
+  // A step of rate 1 leaves p - g, so the mean is p - (mean g). Source of the test: fairscale's for SlowMo.
+  for (const bool nesterov : {false, true}) {
+    CAPTURE(nesterov);
+    ToyModel model({.training = {.updater = Sgd{.learningRate = 1}}});
+    auto data = ToyIterator::ofValues({1, 5, 2, 8, 3, 1, 0, 4});
+    const double rate = 0.25, momentum = 0.5;
+    wrapperOf(model, 2, OuterAveraging{.rate = rate, .momentum = momentum, .nesterov = nesterov}).fit(data);
+    double w = 0, velocity = 0;
+    for (const double mean : {3.0, 5.0, 2.0, 2.0}) {
+      const double at = nesterov ? w + momentum * velocity : w;
+      velocity = momentum * velocity - rate * (at - mean) + (nesterov ? rate * (at - w) : 0);
+      w += velocity;
+    }
+    CHECK(model.parameters()[0] == doctest::Approx(w).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("a training that is resumed from what the model holds ends with the same bits") {
+  for (const bool nesterov : {false, true}) {
+    const OuterAveraging options{.frequency = 2, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov};
+    ToyIterator data(randomBatches(5, 16, 4, kWidth), kWidth);
+    auto whole = toy();
+    wrapperOf(whole, 2, options).fit(data, 4);
+    auto first = toy(), second = toy();
+    wrapperOf(first, 2, options).fit(data, 2);
+    second.copyStateFrom(first);
+    wrapperOf(second, 2, options).fit(data, 2);
+    CHECK(stateBits(second) == stateBits(whole));
+  }
+}
+
+TEST_CASE("momentum follows the learning rate if asked to") {
+  const auto trained = [](bool follow, double decay) {
+    const StepSchedule rate{.initial = 0.5, .decay = decay, .every = 1};
+    ToyModel model({.training = {.updater = Sgd{.learningRate = rate}}});
+    auto data = ToyIterator::ofValues({2, 6});
+    auto wrapper = wrapperOf(model, 2, OuterAveraging{.momentum = 0.5, .followLearningRate = follow});
+    wrapper.fit(data, 3);
+    return model.parameters()[0];
+  };
+  CHECK(trained(true, 1) == trained(false, 1));
+  CHECK(trained(true, 0.5) != trained(false, 0.5));
+}
+
+TEST_CASE("options out of range are refused by name") {
+  CHECK(refusal({.frequency = 0}) == "outer averaging: frequency must be between 1 and 1099511627776, got 0");
+  CHECK(refusal({.rate = 0}) == "outer averaging: rate must be above 0, got 0");
+  CHECK(refusal({.rate = std::nan("")}) == "outer averaging: rate must be above 0, got nan");
+  CHECK(refusal({.momentum = 1}) == "outer averaging: momentum must lie in [0, 1), got 1");
+  CHECK(OuterAveraging{.frequency = 2, .momentum = 0.5, .nesterov = true}.make()->describe() ==
+        "outer averaging every 2 iterations (rate 1, Nesterov momentum 0.5)");
+}
