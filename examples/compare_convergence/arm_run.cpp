@@ -49,13 +49,6 @@ ParallelWrapper wrapperOf(const Arm& arm, const Setting& setting, Model& network
       .build();
 }
 
-std::optional<std::int64_t> sharedParametersOf(const Arm& arm, Model& network) {
-  if (arm.mode != Mode::Shared) return std::nullopt;
-  for (const auto& block : network.blocks())
-    if (block.kind == BlockKind::Parameters) return block.values.elements();
-  return std::nullopt;
-}
-
 /// @throws NonFiniteScore for a model that predicts no numbers.
 TestResult test(Model& model, DataSetIterator& images) try {
   const Evaluation result = evaluate(model, images);
@@ -105,7 +98,6 @@ ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
       RecorderOptions{.testEvery = setting.testEvery,
                       .samples = setting.samples(),
                       .apart = measuresDistance(arm),
-                      .sharedParameters = sharedParametersOf(arm, *network),
                       .test = [&](Model& model) { return test(model, testImages); },
                       .progress = progress});
   ImageSetIterator images(setting.trainingImages, arm.batch, static_cast<std::uint64_t>(seed),

@@ -23,7 +23,7 @@ void Recorder::onMerge(const muster::MergeEvent& event) {
 }
 
 void Recorder::noteMerge(const muster::MergeEvent& event) {
-  const bool again = options_.sharedParameters && event.bytes > *options_.sharedParameters / 4 + 16;
+  const bool again = event.kind == muster::MergeKind::Resynchronisation;
   ++now_.rounds;
   now_.bytes += event.bytes;
   if (again) {

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "examples/compare_convergence/run_record.h"
@@ -35,9 +34,6 @@ struct RecorderOptions {
   /// Whether the replicas are apart before a merge. Shared gradients call their drift the divergence, which
   /// is no distance of replicas.
   bool apart = true;
-  /// With shared gradients the parameters of the network, P: a round of more than P / 4 + 16 bytes, which no
-  /// message has, is a resynchronisation. Nothing elsewhere.
-  std::optional<std::int64_t> sharedParameters = {};
   std::function<TestResult(muster::Model&)> test = {};
   std::function<void(std::int64_t samples)> progress = {};  ///< called after each merge; may be empty
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;

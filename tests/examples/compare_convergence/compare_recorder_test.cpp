@@ -13,14 +13,11 @@ using doctest::Approx;
 
 /// A recorder on a clock that the test moves; each test takes 100 s and gives a higher accuracy.
 struct Recording {
-  explicit Recording(std::size_t workers, std::int64_t samples = 1000, bool apart = true,
-                     std::optional<std::int64_t> sharedParameters = {})
-      : trainer(model) {
+  explicit Recording(std::size_t workers, std::int64_t samples = 1000, bool apart = true) : trainer(model) {
     trainer.times.resize(workers);
     recorder = std::make_unique<Recorder>(RecorderOptions{.testEvery = 100,
                                                           .samples = samples,
                                                           .apart = apart,
-                                                          .sharedParameters = sharedParameters,
                                                           .test =
                                                               [this](muster::Model&) {
                                                                 time += 100s;
@@ -33,9 +30,11 @@ struct Recording {
   }
 
   /// A second later, `examples` more have been trained and merged.
-  void merge(std::int64_t examples, double score, double divergence = 0, std::int64_t bytes = 8) {
+  void merge(std::int64_t examples, double score, double divergence = 0, std::int64_t bytes = 8,
+             muster::MergeKind kind = muster::MergeKind::State) {
     time += 1s;
     recorder->onMerge({.trainer = trainer,
+                       .kind = kind,
                        .iteration = ++iteration,
                        .examples = examples,
                        .score = score,
@@ -136,10 +135,10 @@ TEST_CASE("where replicas are not apart, what the event says of divergence is no
   CHECK(r.recorder->merges().front().distance == 0);
 }
 
-TEST_CASE("a round longer than any message is a resynchronisation, with its drift") {
-  Recording r(2, 1000, false, 400);
-  r.merge(50, 1, 0, 116);
-  r.merge(50, 1, 0.25, 117);
+TEST_CASE("a resynchronisation is one by its kind, with its drift") {
+  Recording r(2, 1000, false);
+  r.merge(50, 1, 0, 116, muster::MergeKind::Updates);
+  r.merge(50, 1, 0.25, 117, muster::MergeKind::Resynchronisation);
   const auto& merges = r.recorder->merges();
   CHECK_FALSE(merges[0].resynchronisation);
   CHECK(merges[1].resynchronisation);
