@@ -7,7 +7,7 @@
 #include "muster/core/io/safetensors.h"
 #include "tests/examples/sandbox.h"
 
-// The programs that show a layer and a model of one's own.
+// The programs that show a layer, a model and a strategy of one's own.
 
 namespace muster {
 namespace {
@@ -52,6 +52,20 @@ TEST_CASE("a model of one's own learns with several workers, is saved and loaded
   CHECK(accuracyOf(run.out) > 0.8);
   CHECK(run.out.ends_with("saved and loaded: here.safetensors; its outputs are the same, bit for bit\n"));
   CHECK(readSafetensors(program.directory / "here.safetensors").tensors.size() == 8);
+}
+
+TEST_CASE("a strategy of one's own trains beside averaging, and goes on from its file") {
+  const Sandbox program(MUSTER_OWN_STRATEGY);
+  const auto run = program.run({"--epochs", "2"});
+  CAPTURE(run.err);
+  CHECK(run.exit == 0);
+  CHECK(contains(run.out, ", averaging every 3 iterations: 6 batches a round\n"));
+  CHECK(contains(run.out, ", annealed averaging every 3 iterations: 6 batches a round\n"));
+  CHECK(accuracyOf(run.out) > 0.8);
+  CHECK(contains(run.out, "saved as own-strategy.safetensors, loaded, and one epoch more: accuracy 0.9"));
+  const auto file = readSafetensors(program.directory / "own-strategy.safetensors");
+  CHECK(file.find("updater.strategy.moving average") != nullptr);
+  CHECK(program.run({"--epochs", "2"}).out == run.out);
 }
 
 TEST_CASE("the same command gives the same bits, another seed others") {

@@ -1,0 +1,133 @@
+// An averaging rule of one's own, which the library does not have: replicas move only a part of the way to
+// their mean, a larger part as training goes on, and the user's model is a moving average of those means. It
+// trains beside plain averaging, is saved with its state, and a second wrapper continues from the file.
+// `own_strategy --help` lists what the program can be told.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "examples/support/small_training.h"
+#include "muster/core/base/error.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/datasets/generated_digits.h"
+#include "muster/parallel/parallel_wrapper.h"
+
+using namespace muster;
+
+namespace {
+
+constexpr std::uint64_t kDrawing = 20;  // what the digits are drawn from
+
+constexpr std::string_view kIntroduction =
+    R"(Trains digits that the program draws with an averaging rule of one's own, beside plain averaging: replicas move
+a growing part of the way to their mean, and the model is a moving average of the means.
+)";
+
+/// The options, as the builder takes them: `strategy(AnnealedAveraging{.frequency = 5})`.
+struct AnnealedAveraging {
+  std::int64_t frequency = 3;  ///< iterations of each worker between merges
+  double firstKeep = 0.5;      ///< share of itself that a replica keeps at the first merge, in [0, 1]
+  double halfLife = 100;       ///< iterations in which that share halves
+  double decay = 0.9;          ///< of the moving average, in [0, 1)
+
+  void validate() const {
+    require(frequency >= 1, "annealed averaging: frequency must be at least 1, got {}", frequency);
+    require(firstKeep >= 0 && firstKeep <= 1, "annealed averaging: firstKeep must lie in [0, 1], got {}",
+            firstKeep);
+    require(halfLife > 0, "annealed averaging: halfLife must be positive, got {}", halfLife);
+    require(decay >= 0 && decay < 1, "annealed averaging: decay must lie in [0, 1), got {}", decay);
+  }
+  std::unique_ptr<Strategy> make() const;
+};
+
+/// The rule. It decides by counters alone and computes by verbs alone, so it gives the same bits in every
+/// run, on the CPU and on GPUs.
+class AnnealedAveragingStrategy final : public Strategy {
+ public:
+  explicit AnnealedAveragingStrategy(const AnnealedAveraging& options) : options_(options) {}
+
+  std::string describe() const override {
+    return fmt::format("annealed averaging every {} iterations", options_.frequency);
+  }
+  /// One block of its own, beside the merged copy. It is saved with the model.
+  std::vector<StrategyBlock> blocks(int /*workers*/) const override {
+    return {{.name = "moving average", .start = StrategyBlock::Start::Parameters}};
+  }
+  /// The user's model gets the moving average, not the last mean.
+  std::string_view modelSource() const override { return "moving average"; }
+
+  RoundPlan plan(const TrainingProgress&) override { return {.iterations = options_.frequency}; }
+
+  /// Every worker calls this on its own thread when a round ends; each verb does the worker's part.
+  void land(int /*fragment*/, const Round& round, Verbs& verbs) override {
+    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+    const auto all = Fragment::whole(parameters.mergedCopy().elements());
+    const auto average = verbs.own("moving average");
+    verbs.mean(parameters.replicas, round.weights, parameters.mergedCopies, all);
+    verbs.combine(average, {{options_.decay, average}, {1 - options_.decay, parameters.mergedCopies}}, all);
+    const double keep =
+        options_.firstKeep * std::exp2(-static_cast<double>(round.iteration) / options_.halfLife);
+    verbs.writeBack(parameters.mergedCopies, parameters.replicas, keep, all);
+    for (const auto& block : verbs.blocks())  // momentum and statistics are merged as ever
+      if (block.kind == BlockKind::UpdaterState || block.kind == BlockKind::Statistics)
+        verbs.merge(block, round.weights);
+  }
+
+ private:
+  const AnnealedAveraging options_;
+};
+
+std::unique_ptr<Strategy> AnnealedAveraging::make() const {
+  return std::make_unique<AnnealedAveragingStrategy>(*this);
+}
+
+MultiLayerConfiguration network(std::int64_t seed) {
+  return {.seed = static_cast<std::uint64_t>(seed),
+          .updater = Nesterovs{.learningRate = 0.02, .momentum = 0.9},
+          .inputShape = {1, 28, 28},
+          .layers = {Conv2d{.outChannels = 8, .kernel = {5, 5}, .activation = Activation::ReLU},
+                     MaxPool2d{.kernel = {2, 2}}, Dense{.units = 64, .activation = Activation::ReLU},
+                     Output{.classes = 10}}};
+}
+
+int run(const example::SmallTraining& options) {
+  const GeneratedDigitsIterator digits(32, options.examples, kDrawing, true);
+  ImageSetIterator train(digits.set(), 32, static_cast<std::uint64_t>(options.seed));
+  GeneratedDigitsIterator test(32, options.examples, kDrawing, false);
+
+  const auto trained = [&](auto strategy) {
+    auto model = std::make_unique<MultiLayerNetwork>(network(options.seed));
+    model->init();
+    auto wrapper = ParallelWrapper::Builder(*model).workers(options.workers).strategy(strategy).build();
+    fmt::print("{}\n", wrapper.plan());
+    for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
+      wrapper.fit(train);
+      fmt::print("  epoch {}/{}: loss {:.4f}, accuracy on other digits {:.4f}\n", epoch, options.epochs,
+                 model->score(), wrapper.evaluate(test).accuracy());
+    }
+    return model;
+  };
+  trained(Averaging{.frequency = 3});
+  const auto own = trained(AnnealedAveraging{});
+
+  own->save(options.model);
+  const auto loaded = MultiLayerNetwork::load(options.model);
+  auto wrapper =
+      ParallelWrapper::Builder(*loaded).workers(options.workers).strategy(AnnealedAveraging{}).build();
+  wrapper.fit(train);
+  fmt::print("saved as {}, loaded, and one epoch more: accuracy {:.4f}\n", options.model,
+             wrapper.evaluate(test).accuracy());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return example::runSmallTraining(argc, argv, "own_strategy", kIntroduction, run);
+}
