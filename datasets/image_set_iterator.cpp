@@ -71,9 +71,8 @@ bool ImageSetIterator::next(Batch& batch) {
     return true;
   }
   const auto count = static_cast<std::int64_t>(indices.size());
-  const Tensor& features =
-      Batch::ensureOnly(batch.features, "features", set_->imageShape().prepend(count), type_);
-  const Tensor& labels = Batch::ensureOnly(batch.labels, "labels", {count}, DType::Int64);
+  Tensor& features = Batch::ensureOnly(batch.features, "features", set_->imageShape().prepend(count), type_);
+  Tensor& labels = Batch::ensureOnly(batch.labels, "labels", {count}, DType::Int64);
   batch.masks.clear();
 
   std::int64_t* label = labels.data<std::int64_t>();

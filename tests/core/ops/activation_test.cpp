@@ -24,8 +24,8 @@ namespace reference = test::reference;
 double toleranceOf(Activation kind, const Shape& shape) {
   return test::roundings(kind == Activation::Softmax ? 8 + static_cast<double>(shape[1]) : 7);
 }
-constexpr Layout kLayouts[] = {Layout::RowMajor, Layout::ChannelsLast, Layout::ChannelBlocks,
-                               Layout::SampleBlocks};
+[[maybe_unused]] constexpr Layout kLayouts[] = {Layout::RowMajor, Layout::ChannelsLast, Layout::ChannelBlocks,
+                                                Layout::SampleBlocks};
 
 /// Both passes against the reference, in place too.
 void checkAgainstReference(Activation kind, const Array& x, const Array& gradY, Layout layout,
