@@ -1,18 +1,12 @@
 #include "muster/datasets/mnist.h"
 
-#include <memory>
 #include <optional>
 
-#include "muster/core/base/error.h"
-#include "muster/datasets/idx.h"
-#include "muster/datasets/image_set.h"
+#include "muster/datasets/mnist_format.h"
 
 namespace muster {
 namespace {
 
-constexpr int kClasses = 10;
-
-// Both sets have the same names: training images and labels, then test images and labels.
 constexpr std::array<PublishedFile, 4> kMnistFiles{{
     {"train-images-idx3-ubyte.gz", "6bbc9ace898e44ae57da46a324031adb"},
     {"train-labels-idx1-ubyte.gz", "a25bea736e30d166cdddb491f175f624"},
@@ -26,39 +20,23 @@ constexpr std::array<PublishedFile, 4> kFashionFiles{{
     {"t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310"},
 }};
 
-enum Family { kMnist, kFashion };
-constexpr std::array<PublishedSet, 2> kFamily{{
-    {"mnist", "https://ossci-datasets.s3.amazonaws.com/mnist/", "MUSTER_MNIST_URL", SumOf::Contents,
-     kMnistFiles},
-    {"fashion-mnist", "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-     "MUSTER_FASHION_MNIST_URL", SumOf::Packed, kFashionFiles},
-}};
-
-std::shared_ptr<const ImageSet> load(Family which, bool train, const DataOptions& options) {
-  const PublishedSet& set = kFamily[which];
-  const std::size_t first = train ? 0 : 2;
-  auto images = findPublished(set, first, kFamily, options);
-  // A plain Fashion-MNIST file has no published sum; at least its header must be right.
-  const Shape expected{train ? 60000 : 10000, 28, 28};
-  const Shape found = readIdxHeader(images.bytes, images.path).shape;
-  if (found != expected)
-    throw FileError(images.path, fmt::format("{} has images {}, but the file holds {}", set.name,
-                                             expected.toString(), found.toString()));
-  return idxImageSet(std::move(images), findPublished(set, first + 1, kFamily, options), kClasses);
-}
-
-std::optional<std::uint64_t> shuffleOf(bool train, std::uint64_t seed) {
-  return train ? std::optional(seed) : std::nullopt;
-}
-
 }  // namespace
+
+constinit const PublishedSet MnistDataSetIterator::kPublished{
+    "mnist", "https://ossci-datasets.s3.amazonaws.com/mnist/", "MUSTER_MNIST_URL", SumOf::Contents,
+    kMnistFiles};
+constinit const PublishedSet FashionMnistDataSetIterator::kPublished{
+    "fashion-mnist", "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+    "MUSTER_FASHION_MNIST_URL", SumOf::Packed, kFashionFiles};
 
 MnistDataSetIterator::MnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed,
                                            const DataOptions& options)
-    : ImageSetIterator(load(kMnist, train, options), batch, shuffleOf(train, seed), options.limit) {}
+    : ImageSetIterator(readMnistFormat(kPublished, train, options), batch,
+                       train ? std::optional(seed) : std::nullopt, options.limit) {}
 
 FashionMnistDataSetIterator::FashionMnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed,
                                                          const DataOptions& options)
-    : ImageSetIterator(load(kFashion, train, options), batch, shuffleOf(train, seed), options.limit) {}
+    : ImageSetIterator(readMnistFormat(kPublished, train, options), batch,
+                       train ? std::optional(seed) : std::nullopt, options.limit) {}
 
 }  // namespace muster

@@ -19,6 +19,8 @@ namespace muster {
 /// Source: LeCun, Cortes, Burges, "The MNIST database of handwritten digits".
 class MnistDataSetIterator : public ImageSetIterator {
  public:
+  static const PublishedSet kPublished;  ///< its files and their sums
+
   /// @throws FileError naming a broken file; DownloadError if the data are not available; InvalidArgument for
   ///         a batch or limit below 1.
   MnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed = 123,
@@ -33,6 +35,8 @@ class FashionMnistDataSetIterator : public ImageSetIterator {
   static constexpr std::array<std::string_view, 10> kClassNames{
       "T-shirt/top", "trouser", "pullover", "dress", "coat",
       "sandal",      "shirt",   "sneaker",  "bag",   "ankle boot"};
+
+  static const PublishedSet kPublished;  ///< its files and their sums
 
   /// @throws as MnistDataSetIterator.
   FashionMnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed = 123,
