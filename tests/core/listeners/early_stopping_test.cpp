@@ -1,0 +1,254 @@
+#include "muster/core/listeners/early_stopping.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/support/allocations.h"
+#include "tests/support/fake_trainer.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+/// Trains on the value 1, by the model itself for 0 workers. One batch a worker and epoch, so SGD goes half
+/// the way to 1 in each epoch: p = 1 - 2^-e after e epochs.
+void train(Model& model, int workers, std::int64_t epochs, const Listeners& listeners) {
+  auto data = ToyIterator::ofValues(std::vector<float>(static_cast<std::size_t>(std::max(workers, 1)), 1));
+  if (workers > 0) return toyWrapper(model, workers).listeners(listeners).build().fit(data, epochs);
+  model.setListeners(listeners);
+  model.fit(data, epochs);
+}
+
+/// A data set for a model that predicts class 1 with probability x + p.
+ListIterator validation(const std::vector<float>& x, const std::vector<float>& labels) {
+  const Shape shape{static_cast<std::int64_t>(x.size()), 1};
+  Batch batch;
+  batch.features.push_back({"features", Tensor::of(x, shape)});
+  batch.labels.push_back({"labels", Tensor::of(labels, shape)});
+  return ListIterator({batch});
+}
+
+/// Momentum and statistics, so that there is more than parameters to restore. Epoch e has the e-th score.
+ToyModel scored(std::vector<double> scores) {
+  auto control = std::make_shared<ToyControl>();
+  control->reportedScore = [scores = std::move(scores)](const Batch& batch, double) {
+    return scores.at(static_cast<std::size_t>(batch.stamp.epoch));
+  };
+  return ToyModel({.training = halfNesterovs(), .statistics = true}, control);
+}
+
+/// Ends epochs with these training scores, from epoch 0 on.
+void endEpochs(EarlyStopping& listener, Trainer& trainer, const std::vector<double>& scores) {
+  listener.onFitStart({.trainer = trainer});
+  for (std::size_t e = 0; e < scores.size() && listener.reason().empty(); ++e) {
+    const auto epoch = static_cast<std::int64_t>(e);
+    trainer.model().setCounters(10 * (epoch + 1), epoch + 1);
+    listener.onEpochEnd({trainer, epoch, 10 * (epoch + 1), scores[e], 0});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("stops when the accuracy no longer improves, and gives the best state back if asked") {
+  // Class 1 is predicted above 0.5: for the three examples where p is above 0.25, 0.7 and 0.8. So after epoch
+  // 1 (p = 0.5) the first and third are right, after epoch 2 (0.75) all, from epoch 3 (0.875) on two again.
+  for (const int workers : {0, 1, 2})
+    for (const bool restore : {false, true}) {
+      CAPTURE(workers);
+      CAPTURE(restore);
+      auto data = validation({0.25, -0.2, -0.3}, {1, 1, 0});
+      std::vector<std::string> lines;
+      auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
+          .validation = &data, .patience = 2, .restoreBest = restore, .sink = [&](std::string_view line) {
+            lines.emplace_back(line);
+          }});
+      ToyModel model;
+      train(model, workers, 20, {listener});
+      const std::string reason =
+          "the validation accuracy has not improved for 2 epochs; the best was 1 after epoch 2";
+      CHECK(listener->reason() == reason);
+      REQUIRE(listener->best());
+      CHECK(listener->best()->epoch == 2);
+      CHECK(listener->best()->value == 1);
+      CHECK(data.epochs.size() == 4);
+      CHECK(model.parameters()[0] == (restore ? 0.75f : 0.9375f));
+      CHECK(model.epoch() == (restore ? 2 : 4));
+      CHECK(model.iteration() == (restore ? 2 : 4));
+      std::vector<std::string> expected = {"early stopping after epoch 4: " + reason};
+      if (restore) expected.emplace_back("early stopping: the model has its best state, that after epoch 2");
+      CHECK(lines == expected);
+    }
+}
+
+TEST_CASE("stops when the loss no longer improves") {
+  // -log p for the first example, -log(1.5 - p) for the second: their means are 0.347, 0.288, 0.302, ...
+  for (const int workers : {0, 2}) {
+    CAPTURE(workers);
+    auto data = validation({0, -0.5}, {1, 0});
+    auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
+        .validation = &data, .monitor = Monitor::Loss, .patience = 1, .restoreBest = true});
+    ToyModel model;
+    train(model, workers, 20, {listener});
+    CHECK(model.parameters()[0] == 0.75f);
+    CHECK(listener->best()->epoch == 2);
+    CHECK(listener->best()->value == doctest::Approx(-std::log(0.75)).epsilon(1e-9));
+    CHECK(data.epochs.size() == 3);
+  }
+}
+
+TEST_CASE("the whole state is that of the best epoch, and training continues from there") {
+  for (const int workers : {0, 1, 2}) {
+    CAPTURE(workers);
+    auto listener = std::make_shared<EarlyStopping>(
+        EarlyStoppingOptions{.monitor = Monitor::TrainingScore, .patience = 3, .restoreBest = true});
+    auto model = scored({5, 3, 4, 4, 4, 4}), reference = scored({5, 3, 4});
+    train(model, workers, 6, {listener});
+    CHECK(model.control().steps().size() == static_cast<std::size_t>(5 * std::max(workers, 1)));
+    train(reference, workers, 2, {});
+    CHECK(model.allBits() == reference.allBits());
+    CHECK(model.score() == 3);
+    train(model, workers, 1, {listener});
+    train(reference, workers, 1, {});
+    CHECK(model.allBits() == reference.allBits());
+    CHECK(listener->best()->epoch == 3);  // of this fit alone
+    CHECK(listener->reason().empty());
+  }
+}
+
+TEST_CASE("a wrapper continues from the best state in its next fit") {
+  auto listener = std::make_shared<EarlyStopping>(
+      EarlyStoppingOptions{.monitor = Monitor::TrainingScore, .patience = 1, .restoreBest = true});
+  for (const bool average : {true, false}) {
+    CAPTURE(average);
+    auto model = scored({5, 3, 4, 4}), reference = scored({5, 3, 4});
+    auto data = ToyIterator::ofValues({1, 1});
+    auto wrapper = toyWrapper(model, 2).averageUpdaters(average).listeners({listener}).build();
+    auto other = toyWrapper(reference, 2).averageUpdaters(average).build();
+    wrapper.fit(data, 4);
+    other.fit(data, 2);
+    CHECK(model.allBits() == reference.allBits());
+    wrapper.fit(data);
+    other.fit(data);
+    CHECK(model.allBits() == reference.allBits());
+  }
+}
+
+TEST_CASE("the best state is given back when all epochs are done, and after a failure") {
+  for (const int workers : {0, 2})
+    for (const bool failing : {false, true}) {
+      CAPTURE(workers);
+      CAPTURE(failing);
+      auto listener = std::make_shared<EarlyStopping>(
+          EarlyStoppingOptions{.monitor = Monitor::TrainingScore, .restoreBest = true});
+      auto failure =
+          std::make_shared<RecordingListener>(ListenerScope::Merged, [&](const RecordedCall& call, Trainer&) {
+            if (failing && call.event == "merge" && call.epoch == 2) throw std::runtime_error("full");
+          });
+      auto model = scored({3, 4, 4}), reference = scored({3});
+      const auto problem = thrown<std::exception>([&] { train(model, workers, 3, {listener, failure}); });
+      CHECK((problem.find("full") != std::string::npos) == failing);
+      train(reference, workers, 1, {});
+      CHECK(model.allBits() == reference.allBits());
+      CHECK(listener->reason().empty());
+    }
+}
+
+TEST_CASE("an earlier fit's state is not given back to a model") {
+  auto listener = std::make_shared<EarlyStopping>(
+      EarlyStoppingOptions{.monitor = Monitor::TrainingScore, .restoreBest = true});
+  ToyModel first, second;
+  train(first, 0, 2, {listener});
+  first.setParameters({7});
+  auto failure = std::make_shared<RecordingListener>(
+      ListenerScope::Merged, [](const RecordedCall&, Trainer&) { throw std::runtime_error("at the start"); });
+  CHECK_THROWS(train(first, 0, 1, {failure, listener}));  // `listener` only hears of the end
+  train(second, 0, 1, {listener});
+  CHECK(first.parameters()[0] == 7);
+  CHECK(second.parameters()[0] == 0.5);
+}
+
+TEST_CASE("patience counts epochs since a change above minImprovement; the best is the best however little") {
+  EchoModel model;
+  FakeTrainer trainer(model);
+  EarlyStopping listener(
+      {.monitor = Monitor::TrainingScore, .patience = 3, .minImprovement = 0.5, .restoreBest = true});
+  // 3.75 to 3.25 is 0.75 below 4, and so an improvement; 2.75 is not more than 0.5 below 3.25.
+  endEpochs(listener, trainer, {4, 3.75, 3.25, 2.75, 3, 3, 0});
+  CHECK(listener.reason() ==
+        "the training score has not improved by more than 0.5 for 3 epochs; the best was 2.75 after epoch 4");
+  CHECK(model.epoch() == 6);
+  listener.onFitEnd(trainer);
+  CHECK(model.epoch() == 4);
+  CHECK(model.iteration() == 40);
+}
+
+TEST_CASE("other epochs than every N-th are not evaluated") {
+  EchoModel model;
+  FakeTrainer trainer(model);
+  EarlyStopping listener({.monitor = Monitor::TrainingScore, .everyEpochs = 2, .patience = 3});
+  endEpochs(listener, trainer, {0, 5, 0, 5, 0, 5, 0});  // after epoch 4 only two have passed
+  CHECK(model.epoch() == 6);
+  CHECK(listener.reason() ==
+        "the training score has not improved for 4 epochs; the best was 5 after epoch 2");
+}
+
+TEST_CASE("the strategy's state belongs to the best state, and only its first copy allocates") {
+  EchoModel model;
+  model.strategyState().push_back({"momentum", Tensor::of({1, 2}, {2})});
+  FakeTrainer trainer(model);
+  EarlyStopping listener({.monitor = Monitor::TrainingScore, .restoreBest = true});
+  endEpochs(listener, trainer, {5});
+  model.strategyState()[0].values.data<float>()[1] = 3;
+  const long before = allocations();
+  listener.onEpochEnd({trainer, 1, 0, 4, 0});
+  CHECK(allocations() == before);
+  model.strategyState()[0].values.data<float>()[1] = 4;
+  listener.onEpochEnd({trainer, 2, 0, 4, 0});
+  listener.onFitEnd(trainer);
+  REQUIRE(model.strategyState().size() == 1);
+  CHECK(model.strategyState()[0].name == "momentum");
+  CHECK(model.strategyState()[0].values.data<float>()[1] == 3);
+}
+
+TEST_CASE("a loss that is not a number is refused, with its reason") {
+  auto data = validation({2}, {1});  // a probability of 2.5
+  auto listener =
+      std::make_shared<EarlyStopping>(EarlyStoppingOptions{.validation = &data, .monitor = Monitor::Loss});
+  ToyModel model;
+  CHECK(thrown<InvalidArgument>([&] { train(model, 0, 3, {listener}); }) ==
+        "early stopping: after epoch 1 the validation loss is nan; it needs predictions that are "
+        "probabilities");
+}
+
+TEST_CASE("bad options of early stopping are refused by name") {
+  auto data = validation({0}, {1});
+  const auto problem = [](const EarlyStoppingOptions& options) {
+    return thrown<InvalidArgument>([&] { EarlyStopping listener(options); });
+  };
+  CHECK(problem({.validation = &data, .everyEpochs = 0}) ==
+        "early stopping: everyEpochs must be at least 1, got 0");
+  CHECK(problem({.validation = &data, .patience = -1}) ==
+        "early stopping: patience must be at least 1, got -1");
+  CHECK(problem({.validation = &data, .minImprovement = -0.5}) ==
+        "early stopping: minImprovement must be finite and not negative, got -0.5");
+  CHECK(problem({.validation = &data, .minImprovement = std::numeric_limits<double>::infinity()}) ==
+        "early stopping: minImprovement must be finite and not negative, got inf");
+  CHECK(problem({}) == "early stopping: the validation accuracy needs validation data, got none");
+  CHECK(problem({.monitor = Monitor::Loss}) ==
+        "early stopping: the validation loss needs validation data, got none");
+  CHECK(problem({.validation = &data, .monitor = Monitor::TrainingScore}) ==
+        "early stopping: the training score does not use the validation data given");
+}
