@@ -126,8 +126,7 @@ void DeviceExchange::mean(int participant, std::span<const Tensor> tensors, std:
   if (participant == 0) reduction_.mean(tensors, weights, slice, into);
 }
 
-void DeviceExchange::eachShare(int participant, Slice slice, Context&,
-                               const std::function<void(const Share&)>& use) {
+void DeviceExchange::eachShare(int participant, Slice slice, Context&, ShareUse use) {
   if (participant != 0) return;
   for (auto& group : groups_) use({*group.context, group.workers, slice});
 }

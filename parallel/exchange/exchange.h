@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +32,20 @@ struct Share {
   Context& context;                      // where the work is done or enqueued
   std::span<const std::size_t> workers;  // whose replicas the context reaches, in order
   Slice slice;
+};
+
+/// A function of a Share, called while its caller waits. Unlike std::function it never allocates.
+class ShareUse {
+ public:
+  template <typename F>
+  explicit ShareUse(F& use)
+      : use_(const_cast<void*>(static_cast<const void*>(&use))),
+        call_([](void* f, const Share& share) { (*static_cast<F*>(f))(share); }) {}
+  void operator()(const Share& share) const { call_(use_, share); }
+
+ private:
+  void* use_;
+  void (*call_)(void*, const Share&);
 };
 
 /// Carries the verbs out for replicas on CPU cores or on devices; a strategy decides what is merged and when,
@@ -98,8 +111,7 @@ class Exchange {
                     Slice slice, std::span<const Tensor> into, Context& context) = 0;
   /// Calls `use` for each of the participant's shares of a slice: on the CPU one, a part of the slice for all
   /// workers; on devices the first participant has one a device, the whole slice.
-  virtual void eachShare(int participant, Slice slice, Context& context,
-                         const std::function<void(const Share&)>& use) = 0;
+  virtual void eachShare(int participant, Slice slice, Context& context, ShareUse use) = 0;
 
  private:
   std::vector<StrategyState> strategyBlocks_;

@@ -51,8 +51,7 @@ void HostExchange::mean(int participant, std::span<const Tensor> tensors, std::s
   linearCombination(terms, into.front(), begin, end, context);
 }
 
-void HostExchange::eachShare(int participant, Slice slice, Context& context,
-                             const std::function<void(const Share&)>& use) {
+void HostExchange::eachShare(int participant, Slice slice, Context& context, ShareUse use) {
   use({context, all_, sliceOf(slice, participant, participants())});
 }
 

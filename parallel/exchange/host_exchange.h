@@ -22,8 +22,7 @@ class HostExchange final : public Exchange {
              Spread* spread) override;
   void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights, Slice slice,
             std::span<const Tensor> into, Context& context) override;
-  void eachShare(int participant, Slice slice, Context& context,
-                 const std::function<void(const Share&)>& use) override;
+  void eachShare(int participant, Slice slice, Context& context, ShareUse use) override;
 
  private:
   std::vector<SharedBlock> blocks_;

@@ -45,17 +45,18 @@ void Verbs::combine(std::span<const Tensor> target, std::initializer_list<Operan
   require(operands.size() <= kMostOperands, "combine: {} operands are more than {}", operands.size(),
           kMostOperands);
   std::array<Term, kMostOperands> terms;
+  const auto combineShare = [&](const Share& share) {
+    for (std::size_t i = 0; i < share.workers.size(); ++i) {
+      if (seenBefore(target, share.workers, i)) continue;
+      const std::size_t worker = share.workers[i];
+      std::size_t count = 0;
+      for (const Operand& operand : operands) terms[count++] = {operand.factor, operand.values[worker]};
+      linearCombination(std::span(terms).first(count), target[worker], share.slice.begin, share.slice.end,
+                        share.context);
+    }
+  };
   for (const Slice slice : fragment.slices)
-    exchange_.eachShare(participant_, slice, context_, [&](const Share& share) {
-      for (std::size_t i = 0; i < share.workers.size(); ++i) {
-        if (seenBefore(target, share.workers, i)) continue;
-        const std::size_t worker = share.workers[i];
-        std::size_t count = 0;
-        for (const Operand& operand : operands) terms[count++] = {operand.factor, operand.values[worker]};
-        linearCombination(std::span(terms).first(count), target[worker], share.slice.begin, share.slice.end,
-                          share.context);
-      }
-    });
+    exchange_.eachShare(participant_, slice, context_, ShareUse(combineShare));
 }
 
 void Verbs::writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string_view>
@@ -60,8 +59,10 @@ class Verbs {
   void writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,
                  const Fragment& fragment);
   /// For work that only one strategy does: its shares of `elements` elements.
-  void eachShare(std::int64_t elements, const std::function<void(const Share&)>& use) {
-    exchange_.eachShare(participant_, {0, elements}, context_, use);
+  /// @param use  `void use(const Share&)`.
+  template <typename F>
+  void eachShare(std::int64_t elements, F use) {
+    exchange_.eachShare(participant_, {0, elements}, context_, ShareUse(use));
   }
 
   /// Counts bytes that this participant would send to the others over a network; `merge` and `mean` count by

@@ -27,6 +27,9 @@ class OuterAveragingStrategy final : public Strategy {
             {.name = std::string(kNext), .saved = false}};
   }
   UpdaterState updaterState() const override { return options_.updaterState; }
+  void begin(const Exchange& exchange) override {
+    all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
+  }
   void start(Verbs& verbs) override {
     if (options_.nesterov) lookAhead(verbs);
   }
@@ -39,16 +42,15 @@ class OuterAveragingStrategy final : public Strategy {
   }
   void land(int, const Round& round, Verbs& verbs) override {
     const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-    const auto all = Fragment::whole(parameters.mergedCopy().elements());
     const std::span<const Tensor> outer = parameters.mergedCopies;
     const auto momentum = verbs.own(kMomentum), mean = verbs.own(kMean), next = verbs.own(kNext);
     const double rate = options_.rate, eta = options_.momentum * scale_;
-    verbs.mean(parameters.replicas, round.weights, mean, all);
+    verbs.mean(parameters.replicas, round.weights, mean, all_);
     // Written so that rate 1 without momentum copies the mean: in another order it would be rounded twice.
-    verbs.combine(next, {{rate, mean}, {1 - rate, outer}, {eta, momentum}}, all);
-    verbs.combine(momentum, {{eta, momentum}, {rate, mean}, {-rate, outer}}, all);
-    verbs.combine(outer, {{1, next}}, all);
-    options_.nesterov ? lookAhead(verbs) : verbs.writeBack(outer, parameters.replicas, 0, all);
+    verbs.combine(next, {{rate, mean}, {1 - rate, outer}, {eta, momentum}}, all_);
+    verbs.combine(momentum, {{eta, momentum}, {rate, mean}, {-rate, outer}}, all_);
+    verbs.combine(outer, {{1, next}}, all_);
+    options_.nesterov ? lookAhead(verbs) : verbs.writeBack(outer, parameters.replicas, 0, all_);
     for (const auto& block : verbs.blocks())
       if (block.kind == BlockKind::UpdaterState || block.kind == BlockKind::Statistics)
         verbs.merge(block, round.weights);
@@ -58,11 +60,11 @@ class OuterAveragingStrategy final : public Strategy {
   void lookAhead(Verbs& verbs) const {
     const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
     verbs.combine(parameters.replicas,
-                  {{1, parameters.mergedCopies}, {options_.momentum, verbs.own(kMomentum)}},
-                  Fragment::whole(parameters.mergedCopy().elements()));
+                  {{1, parameters.mergedCopies}, {options_.momentum, verbs.own(kMomentum)}}, all_);
   }
 
   const OuterAveraging options_;
+  Fragment all_;
   double learningRate_ = 0, scale_ = 1;  // written between rounds
 };
 

@@ -55,6 +55,7 @@ class SharedGradientsStrategy final : public Strategy {
   const SharedGradients options_;
   std::vector<ThresholdMessage> messages_;  // [worker] written by its worker until all have contributed
   std::vector<Spread> drifts_;              // [worker] of its slice; written while a round ends
+  Fragment all_;                            // of the parameters
   bool pending_ = false;                    // written by worker 0 while a round ends
   MergeKind kind_ = MergeKind::Updates;     // likewise
 };
@@ -82,6 +83,7 @@ void SharedGradientsStrategy::begin(const Exchange& exchange) {
   const auto workers = static_cast<std::size_t>(exchange.participants());
   if (messages_.empty()) messages_.assign(workers, ThresholdMessage(parameters.elements()));
   drifts_.assign(workers, {});
+  all_ = Fragment::whole(parameters.elements());
   for (const Tensor& block : exchange.strategyBlock(kSender).values) {
     Sender sender(block);
     if (sender.threshold() == 0) sender.threshold() = ThresholdRule(options_.thresholdAlgorithm).threshold();
@@ -143,8 +145,7 @@ void SharedGradientsStrategy::applyMessages(const Round& round, Verbs& verbs) {
         addDecoded(messages_[v], static_cast<float>(round.weights[v] / total), share.slice.begin,
                    share.slice.end, merged, share.context);
   });
-  verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0,
-                  Fragment::whole(parameters.mergedCopy().elements()));
+  verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
   const auto w = static_cast<std::size_t>(verbs.participant());
   if (round.weights[w] > 0) verbs.countBytes(messages_[w].bytes());
 }
@@ -160,12 +161,11 @@ void SharedGradientsStrategy::resynchronize(Verbs& verbs) {
   const auto weights = sender.weights(messages_.size());
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
   const auto residual = verbs.own(kResidual), mean = verbs.own(kMeanResidual);
-  const auto all = Fragment::whole(parameters.mergedCopy().elements());
-  verbs.mean(residual, weights, mean, all);
+  verbs.mean(residual, weights, mean, all_);
   drifts_[w] = drift(verbs);
-  verbs.combine(parameters.mergedCopies, {{1, parameters.mergedCopies}, {1, mean}}, all);
-  verbs.combine(residual, {}, all);
-  verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, all);
+  verbs.combine(parameters.mergedCopies, {{1, parameters.mergedCopies}, {1, mean}}, all_);
+  verbs.combine(residual, {}, all_);
+  verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
   for (const auto& block : verbs.blocks())
     if (block.kind == BlockKind::UpdaterState || block.kind == BlockKind::Statistics)
       verbs.merge(block, weights);
