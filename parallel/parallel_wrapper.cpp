@@ -63,6 +63,7 @@ struct ParallelWrapper::Impl final : Trainer {
   void stopFit() override { stop_ = true; }
   std::vector<WorkerTimes> workerTimes() const override { return replicas_.times(); }
   Evaluation evaluate(DataSetIterator& data) override;
+  const DataSetIterator* trainingData() const override { return fit_ ? data_ : nullptr; }
 
   void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);
   std::string plan() const;
@@ -76,8 +77,8 @@ struct ParallelWrapper::Impl final : Trainer {
   /// While it lives, the wrapper is at work for the thread that made it.
   class Call;
 
-  bool prepareModel(DataSetIterator& data, std::int64_t epoch);
-  void prepareReplicas(DataSetIterator& data);
+  bool prepareModel(DataSetIterator& data, std::int64_t epoch, Batch& first);
+  bool prepareReplicas(DataSetIterator& data, Batch& first);
   bool inListener() const;
   Evaluation evaluateOnWorkers(DataSetIterator& data);
   std::vector<StallWatch::Subject> everybody() const;
@@ -92,6 +93,7 @@ struct ParallelWrapper::Impl final : Trainer {
   std::atomic<bool> running_{false};
   std::atomic<std::thread::id> callersThread_;  // of the call that is running
   FitCall* fit_ = nullptr;                      // that call, if it is a fit; its thread only
+  const DataSetIterator* data_ = nullptr;       // likewise, what it reads
   Activity caller_, reading_;
   ReplicaSet replicas_;  // from here on, threads: they end before what they use
   TaskThread reader_{"the reader"};
@@ -155,7 +157,8 @@ void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs, cons
   const std::stop_callback stopWhenAsked(stop, [this] { stop_ = true; });
   const StallWatch::Shift shift(watch_, "fit()");
   for (const auto& worker : replicas_.workers()) worker->resetTimes();
-  if (epochs > 0) prepareReplicas(data);
+  Batch first;
+  const bool read = epochs > 0 && prepareReplicas(data, first);
   FitCall fit({.trainer = *this,
                .model = model_,
                .replicas = replicas_,
@@ -168,16 +171,16 @@ void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs, cons
                .reading = reading_,
                .patience = placements_.coresToSpare ? kPatience : std::chrono::nanoseconds(0)});
   fit_ = &fit;
+  data_ = &data;
   struct NoFit {
     FitCall*& fit;
     ~NoFit() { fit = nullptr; }
   } noFit{fit_};
-  fit.run(data, epochs);
+  fit.run(data, epochs, read ? &first : nullptr);
 }
 
 /// @return false if there is no batch to prepare it for.
-bool ParallelWrapper::Impl::prepareModel(DataSetIterator& data, std::int64_t epoch) {
-  Batch first;
+bool ParallelWrapper::Impl::prepareModel(DataSetIterator& data, std::int64_t epoch, Batch& first) {
   WatchedIterator reading(data, caller_);
   std::string where;
   try {
@@ -193,9 +196,11 @@ bool ParallelWrapper::Impl::prepareModel(DataSetIterator& data, std::int64_t epo
   }
 }
 
-void ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data) {
+/// @return whether `first` is the first batch of the first epoch, read to prepare the model.
+bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, Batch& first) {
+  bool any = false;
   if (!replicas_.made()) {
-    const bool any = prepareModel(data, model_.epoch());
+    any = prepareModel(data, model_.epoch(), first);
     require(any || !model_.blocks().empty(), "fit: the data set has no batches");
     caller_.set(Activity::Kind::WaitingForWorkers);
     replicas_.make();
@@ -206,6 +211,7 @@ void ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data) {
   strategy_->begin(replicas_.exchange());
   if (loaded) replicas_.start(*strategy_);
   replicas_.setTrained(true);
+  return any;
 }
 
 /// Whether this is a listener's call on the thread that called `fit()`: then no worker runs.
@@ -222,6 +228,8 @@ Evaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data) {
   require(inListener(),
           "evaluate: the wrapper is at work; while fit() runs only its listeners may evaluate, in calls on "
           "the thread that called fit(), so not in onIteration");
+  require(&data != trainingData(),
+          "evaluate: the training reads this iterator and would miss batches; evaluate another one");
   struct BackInListener {
     Activity& caller;
     ~BackInListener() { caller.set(Activity::Kind::InListener); }
@@ -232,7 +240,8 @@ Evaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data) {
 Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data) {
   model_.block(BlockKind::Parameters);  // throws if the model is not initialised
   if (!replicas_.made()) {
-    require(prepareModel(data, 0), "evaluate: the data set has no batches");
+    Batch first;
+    require(prepareModel(data, 0, first), "evaluate: the data set has no batches");
     caller_.set(Activity::Kind::WaitingForWorkers);
     replicas_.make();
   }

@@ -39,6 +39,8 @@ Evaluation Network::evaluate(DataSetIterator& data) {
 }
 
 Evaluation Trainer::evaluate(DataSetIterator& data) {
+  require(&data != trainingData(),
+          "evaluate: the training reads this iterator and would miss batches; evaluate another one");
   return muster::evaluate(model(), data);
 }
 

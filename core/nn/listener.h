@@ -39,7 +39,10 @@ class Trainer {
   /// Evaluates `model()` on a data set that the training does not read at the same time; a ParallelWrapper
   /// uses all its workers. For listeners, in calls on the thread that called `fit()`. @throws as
   /// ParallelWrapper::evaluate, or as core/eval's `evaluate` if a Model trains by itself. Source: core/eval.
+  /// @throws InvalidArgument for the iterator that the training reads, which would miss batches.
   virtual Evaluation evaluate(DataSetIterator& data);
+  /// The iterator that the training reads; null before and after it.
+  virtual const DataSetIterator* trainingData() const { return nullptr; }
   /// Ends `fit()` soon: each worker finishes its step, and the steps are merged. Thread-safe; listeners may
   /// call it.
   virtual void stopFit() = 0;

@@ -29,6 +29,7 @@ class Fit final : public Trainer {
 
   Model& model() override { return model_; }
   int workers() const override { return 1; }
+  const DataSetIterator* trainingData() const override { return &data_; }
   void stopFit() override { stop_ = true; }
   std::vector<WorkerTimes> workerTimes() const override { return {times_}; }
 

@@ -23,6 +23,12 @@ class WatchedIterator {
     batch_ = 0;
   }
 
+  /// The iterator was reset to this epoch, and its first batch was read, through another object.
+  void resumeAfterFirst(std::int64_t epoch) {
+    epoch_ = epoch;
+    batch_ = 1;
+  }
+
   /// @throws InvalidArgument for a batch without examples.
   bool next(Batch& batch) {
     activity_.set(Activity::Kind::InIterator, batch_);

@@ -1,19 +1,27 @@
 #include "muster/parallel/training/dispatcher.h"
 
+#include <utility>
+
 #include "muster/parallel/runtime/watched_iterator.h"
 
 namespace muster {
 namespace {
 
 /// Deals the batches of one epoch. @return false when the run has been aborted.
-bool dealBatches(FitRun& run, WatchedIterator& data, int workers, BatchStamp& stamp, Activity& activity) {
+bool dealBatches(FitRun& run, WatchedIterator& data, int workers, Batch* first, BatchStamp& stamp,
+                 Activity& activity) {
   const std::int64_t firstIteration = stamp.iteration;
+  const auto next = [&](Batch& batch) {
+    if (!first) return data.next(batch);
+    std::swap(batch, *std::exchange(first, nullptr));
+    return true;
+  };
   while (!run.stopping()) {
     activity.set(Activity::Kind::WaitingForRoom);
     const auto batch = run.queues.free().pop();
     if (!batch) return false;
     // A stop while the iterator was at work: what it gave is not trained.
-    if (run.stopping() || !data.next(**batch) || run.stopping()) {
+    if (run.stopping() || !next(**batch) || run.stopping()) {
       run.queues.free().push(*batch);
       break;
     }
@@ -36,14 +44,16 @@ bool endEpoch(FitRun& run, int workers) {
 
 }  // namespace
 
-void dispatch(FitRun& run, DataSetIterator& iterator, int workers, std::int64_t epochs, Activity& activity) {
+void dispatch(FitRun& run, DataSetIterator& iterator, int workers, std::int64_t epochs, Batch* first,
+              Activity& activity) {
   BatchStamp stamp{.epoch = run.rounds.firstEpoch(), .iteration = run.rounds.firstIteration()};
   WatchedIterator data(iterator, activity);
   try {
     for (std::int64_t e = 0; e < epochs && !run.stopping(); ++e, ++stamp.epoch) {
       stamp.sequence = stamp.firstExample = 0;
-      data.reset(stamp.epoch);
-      if (!dealBatches(run, data, workers, stamp, activity)) break;
+      Batch* const read = std::exchange(first, nullptr);
+      read ? data.resumeAfterFirst(stamp.epoch) : data.reset(stamp.epoch);
+      if (!dealBatches(run, data, workers, read, stamp, activity)) break;
       activity.set(Activity::Kind::WaitingForRoom);
       if (!endEpoch(run, workers)) break;
     }

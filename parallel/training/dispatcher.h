@@ -10,8 +10,11 @@ namespace muster {
 /// Reads the epochs of one `fit()` from the iterator, stamps each batch, and hands batch b to worker b mod W.
 /// Runs on a thread of its own; reads ahead, over the ends of epochs too, as far as free batches allow.
 ///
+/// @param first  the first batch of the first epoch, if it was read already; else null.
+///
 /// Ends after the last epoch, on a stop (each worker then gets the end of its epoch), or when the run has
 /// failed. A failure of the iterator is the run's failure.
-void dispatch(FitRun& run, DataSetIterator& data, int workers, std::int64_t epochs, Activity& activity);
+void dispatch(FitRun& run, DataSetIterator& data, int workers, std::int64_t epochs, Batch* first,
+              Activity& activity);
 
 }  // namespace muster

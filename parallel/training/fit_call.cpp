@@ -43,13 +43,13 @@ Listeners FitCall::listenersOf(ListenerScope scope) const {
   return some;
 }
 
-void FitCall::run(DataSetIterator& data, std::int64_t epochs) {
+void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   const Model& model = setting_.model;
   const FitEvent start{setting_.trainer, model.epoch(), epochs, batchesPerEpoch(data)};
   const EpochEvent firstEpoch{setting_.trainer, model.epoch(), model.iteration(), 0, 0};
   if (tellAll("the start", [&](Listener& l) { l.onFitStart(start); }) && epochs > 0 &&
       tellAll("the start of an epoch", [&](Listener& l) { l.onEpochStart(firstEpoch); }))
-    train(data, epochs);
+    train(data, epochs, first);
   if (run_.failure) setting_.replicas.setTrained(false);  // the replicas' state may be anything
   fillAtEnd();
   for (const auto& listener : setting_.listeners) try {  // each hears of the end, whatever the others do
@@ -60,14 +60,14 @@ void FitCall::run(DataSetIterator& data, std::int64_t epochs) {
   run_.failure.rethrow();
 }
 
-void FitCall::train(DataSetIterator& data, std::int64_t epochs) {
+void FitCall::train(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   WorkerListeners workerListeners{setting_.trainer, listenersOf(ListenerScope::Worker), {}};
   Tasks tasks;
   try {
     for (const auto& worker : setting_.replicas.workers())
       worker->train(tasks, run_, epochs, setting_.replicas.exchange(), workerListeners);
-    tasks.add(setting_.reader, [this, &data, epochs] {
-      dispatch(run_, data, setting_.trainer.workers(), epochs, setting_.reading);
+    tasks.add(setting_.reader, [this, &data, epochs, first] {
+      dispatch(run_, data, setting_.trainer.workers(), epochs, first, setting_.reading);
     });
     tasks.start();
     coordinate(epochs);

@@ -32,8 +32,10 @@ class FitCall {
  public:
   explicit FitCall(const FitSetting& setting);
 
+  /// @param first  the first batch of the first epoch, if it was read already; else null. An iterator may not
+  ///               be able to give it again.
   /// @throws TrainingError for the first failure, when all threads are idle again.
-  void run(DataSetIterator& data, std::int64_t epochs);
+  void run(DataSetIterator& data, std::int64_t epochs, Batch* first);
 
   /// Whether all workers wait at the end of a round, for the listeners.
   bool atRoundEnd() const { return atRoundEnd_; }
@@ -50,7 +52,7 @@ class FitCall {
   }
 
  private:
-  void train(DataSetIterator& data, std::int64_t epochs);
+  void train(DataSetIterator& data, std::int64_t epochs, Batch* first);
   void coordinate(std::int64_t epochs);
   /// @return whether another round follows.
   bool endRound(std::int64_t lastEpoch);

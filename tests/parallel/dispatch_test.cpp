@@ -1,8 +1,12 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
+#include <mutex>
 
+#include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
@@ -63,7 +67,7 @@ TEST_CASE("the iterator is reset to each epoch of the model's life") {
   auto wrapper = toyWrapper(model, 2).build();
   wrapper.fit(data, 3);
   // One more at the start: the shapes are inferred from a first batch before anything trains.
-  CHECK(data.resets == std::vector<std::int64_t>{7, 7, 8, 9});
+  CHECK(data.resets == std::vector<std::int64_t>{7, 8, 9});
   data.resets.clear();
   wrapper.fit(data, 2);
   CHECK(data.resets == std::vector<std::int64_t>{10, 11});
@@ -117,4 +121,47 @@ TEST_CASE("many epochs without a batch end at once") {
   }
   CHECK(model.epoch() == 400);
   CHECK(model.iteration() == 0);
+}
+
+TEST_CASE("a stream that reset() does not rewind loses no batch to the wrapper's look at the first one") {
+  class Stream final : public DataSetIterator {
+   public:
+    void reset(std::int64_t) override {}
+    bool next(Batch& batch) override {
+      if (given_ == 5) return false;
+      Batch::ensure(batch.features, "features", {1, 1}).data<float>()[0] = static_cast<float>(++given_);
+      return true;
+    }
+
+   private:
+    int given_ = 0;
+  } stream;
+  auto control = std::make_shared<ToyControl>();
+  ToyModel model({}, control);
+  std::mutex mutex;
+  std::vector<float> seen;
+  control->onStep = [&](const Batch& batch) {
+    const std::scoped_lock lock(mutex);
+    seen.push_back(batch.features[0].value.data<float>()[0]);
+  };
+  toyWrapper(model, 2).build().fit(stream);
+  std::ranges::sort(seen);
+  CHECK(seen == std::vector<float>{1, 2, 3, 4, 5});
+  CHECK(model.iteration() == 3);
+}
+
+TEST_CASE("the iterator of the training cannot be evaluated by a listener") {
+  struct Evaluating final : Listener {
+    explicit Evaluating(DataSetIterator& training) : data(training) {}
+    void onMerge(const MergeEvent& event) override { event.trainer.evaluate(data); }
+    DataSetIterator& data;
+  };
+  ToyModel model;
+  auto data = ToyIterator::ofValues({1, 2, 3, 4});
+  const std::string refused =
+      "evaluate: the training reads this iterator and would miss batches; evaluate another one";
+  auto wrapper = toyWrapper(model, 2).listeners({std::make_shared<Evaluating>(data)}).build();
+  CHECK(failureOf(wrapper, data).cause == refused);
+  model.setListeners({std::make_shared<Evaluating>(data)});
+  CHECK(thrown<InvalidArgument>([&] { model.fit(data); }) == refused);
 }
