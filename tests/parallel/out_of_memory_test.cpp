@@ -227,7 +227,7 @@ TEST_CASE("evaluate() by a listener without memory") {
   fresh.state();
   Data data, held;
   const auto listener = std::make_shared<Evaluating>(held);
-  auto wrapper = toyWrapper(model, 2, 2).listeners({listener}).build();
+  auto wrapper = toyWrapper(model, 2, 2).prefetchBuffer(1).listeners({listener}).build();
   const auto train = [&] {
     model.copyStateFrom(fresh);
     wrapper.fit(data, 2);
@@ -238,7 +238,16 @@ TEST_CASE("evaluate() by a listener without memory") {
     CAPTURE(nth);
     listener->nth = nth;
     listener->lasting = lasting;
-    CHECK(train() == expected);
+    try {
+      CHECK(train() == expected);
+    } catch (const std::exception& error) {
+      // The shortage has met the reader, which reads ahead meanwhile. Without memory for words it is bad_alloc.
+      const std::string text = error.what();
+      CHECK_MESSAGE((text == "std::bad_alloc" || text.starts_with("the data iterator failed")), text);
+      listener->nth = -1;
+      CHECK(train() == expected);
+      return true;
+    }
     return listener->any;
   });
 }
