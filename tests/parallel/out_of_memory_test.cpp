@@ -239,9 +239,11 @@ TEST_CASE("evaluate() by a listener without memory") {
     listener->nth = nth;
     listener->lasting = lasting;
     try {
-      CHECK(train() == expected);
+      const auto bits = train();
+      CHECK(bits == expected);
     } catch (const std::exception& error) {
-      // The shortage has met the reader, which reads ahead meanwhile. Without memory for words it is bad_alloc.
+      // The shortage has met the reader, which reads ahead meanwhile; without memory for words it is
+      // bad_alloc.
       const std::string text = error.what();
       CHECK_MESSAGE((text == "std::bad_alloc" || text.starts_with("the data iterator failed")), text);
       listener->nth = -1;
