@@ -74,9 +74,7 @@ class AnnealedAveragingStrategy final : public Strategy {
     const double keep =
         options_.firstKeep * std::exp2(-static_cast<double>(round.iteration) / options_.halfLife);
     verbs.writeBack(parameters.mergedCopies, parameters.replicas, keep, all);
-    for (const auto& block : verbs.blocks())  // momentum and statistics are merged as ever
-      if (block.kind == BlockKind::UpdaterState || block.kind == BlockKind::Statistics)
-        verbs.merge(block, round.weights);
+    verbs.mergeOthers(round.weights);  // momentum and statistics, as ever
   }
 
  private:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <limits>
 #include <stop_token>
 #include <thread>
 
@@ -48,7 +47,7 @@ Listeners withReport(Listeners listeners, bool report) {
 /// As long as it will be once the training has gone on for long.
 std::int64_t iterationsInRound(const ParallelOptions& options) {
   return options.strategy.make()
-      ->plan({.workers = options.workers, .iteration = std::numeric_limits<std::int64_t>::max()})
+      ->plan({.workers = options.workers, .iteration = std::int64_t{1} << 40})
       .iterations;
 }
 

@@ -13,6 +13,7 @@
 #include "muster/core/nn/model.h"
 #include "muster/parallel/strategies/any_strategy.h"
 #include "muster/parallel/strategies/averaging.h"
+#include "muster/parallel/strategies/outer_averaging.h"
 #include "muster/parallel/strategies/shared_gradients.h"
 #include "muster/parallel/strategies/synchronous_gradients.h"
 #include "muster/parallel/training_mode.h"
@@ -122,8 +123,8 @@ class ParallelWrapper::Builder {
   /// Threads, each with a replica. Default: 1 on the CPU. 1 to 1024.
   Builder& workers(int count);
   /// When and by which rule workers learn from each other: `Averaging{.frequency = 3}`,
-  /// `SynchronousGradients{}`, `SharedGradients{...}`, or an option struct of one's own (see
-  /// StrategyOptions). Default: averaging every iteration.
+  /// `OuterAveraging::diloco()`, `SynchronousGradients{}`, `SharedGradients{...}`, or an option struct of
+  /// one's own (see StrategyOptions). Default: averaging every iteration.
   template <StrategyOptions T>
   Builder& strategy(T options) {
     strategy_.emplace(std::move(options));

@@ -126,7 +126,7 @@ void DeviceExchange::mean(int participant, std::span<const Tensor> tensors, std:
   if (participant == 0) reduction_.mean(tensors, weights, slice, into);
 }
 
-void DeviceExchange::eachShare(int participant, Slice slice, Context&, ShareUse use) {
+void DeviceExchange::eachShare(int participant, std::int64_t, Slice slice, Context&, ShareUse use) {
   if (participant != 0) return;
   for (auto& group : groups_) use({*group.context, group.workers, slice});
 }

@@ -46,7 +46,7 @@ DeviceReduction::DeviceReduction(MergePlan& plan, const std::vector<Context*>& c
             "exchange: block {} holds means and variances, of which at most {} replicas are merged over "
             "several devices",
             block.name, kMostMoments);
-    const std::int64_t elements = block.replicas.front().elements() / (moments ? 2 : 1);
+    const std::int64_t elements = block.replicas.front().elements();
     longest = std::max(longest, elements);
     for (int g = 0; g < static_cast<int>(groups); ++g) {
       const auto bytes = static_cast<std::size_t>(plan.owned(g, elements).length()) * sizeof(double);

@@ -46,10 +46,10 @@ StrategyState allocate(const StrategyBlock& declared, const SharedBlock& paramet
   StrategyState state{declared, {}};
   const bool shared = declared.place == StrategyBlock::Place::MergedCopy;
   const auto& beside = shared ? parameters.mergedCopies : parameters.replicas;
+  const DType type = declared.dtype.value_or(beside.front().dtype());
   for (std::size_t w = 0; w < beside.size(); ++w) {
     std::size_t first = w;  // the first worker whose block this is
-    if (shared && declared.numbers > 0) first = 0;
-    if (shared && declared.numbers == 0)
+    if (shared)
       first =
           static_cast<std::size_t>(std::ranges::find(beside, beside[w].raw(), &Tensor::raw) - beside.begin());
     if (first < w)
@@ -57,12 +57,17 @@ StrategyState allocate(const StrategyBlock& declared, const SharedBlock& paramet
     else if (declared.numbers > 0)
       state.values.push_back(Tensor::zeros({declared.numbers}, DType::Float64));
     else
-      state.values.push_back(Tensor::zeros(beside[w].shape(), declared.dtype, beside[w].device()));
+      state.values.push_back(Tensor::zeros(beside[w].shape(), type, beside[w].device()));
   }
   return state;
 }
 
 }  // namespace
+
+void validate(UpdaterState state) {
+  require(state == UpdaterState::Average || state == UpdaterState::Keep || state == UpdaterState::Reset,
+          "updaterState: there is no choice {}", static_cast<int>(state));
+}
 
 std::vector<SharedBlock> sharedBlocks(const std::vector<std::vector<StateBlock*>>& states,
                                       UpdaterState updaterState, std::span<const int> groups) {
@@ -104,8 +109,11 @@ std::int64_t bytesToMerge(const SharedBlock& block, std::size_t participant,
 const SharedBlock& Exchange::block(BlockKind kind) const {
   const auto all = blocks();
   const auto count = std::ranges::count(all, kind, &SharedBlock::kind);
-  require(count == 1, "the strategy needs a model with one block of {}, this one has {}",
-          kind == BlockKind::Gradients ? "gradients" : "parameters", count);
+  const std::string_view name = kind == BlockKind::Parameters   ? "parameters"
+                                : kind == BlockKind::Gradients  ? "gradients"
+                                : kind == BlockKind::Statistics ? "statistics"
+                                                                : "updater state";
+  require(count == 1, "the strategy needs a model with one block of {}, this one has {}", name, count);
   return *std::ranges::find(all, kind, &SharedBlock::kind);
 }
 
@@ -116,6 +124,11 @@ void Exchange::makeStrategyBlocks(std::span<const StrategyBlock> declared) {
     require(!one.name.empty() && std::ranges::none_of(made, sameName),
             "strategy: each of its blocks needs a name of its own, got \"{}\" {}", one.name,
             one.name.empty() ? "" : "twice");
+    require(one.numbers >= 0 && (one.numbers == 0 || one.place == StrategyBlock::Place::Replica),
+            "strategy: block \"{}\" asks for {} numbers, which a replica can have, and no merged copy",
+            one.name, one.numbers);
+    require(one.dtype.value_or(DType::Float32) == DType::Float32 || one.dtype == DType::Float64,
+            "strategy: block \"{}\" must be float32 or float64", one.name);
     made.push_back(allocate(one, block(BlockKind::Parameters)));
   }
   strategyBlocks_ = std::move(made);

@@ -109,9 +109,11 @@ class Exchange {
   /// See Verbs::mean. @param into  [worker] one a device.
   virtual void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
                     Slice slice, std::span<const Tensor> into, Context& context) = 0;
-  /// Calls `use` for each of the participant's shares of a slice: on the CPU one, a part of the slice for all
-  /// workers; on devices the first participant has one a device, the whole slice.
-  virtual void eachShare(int participant, Slice slice, Context& context, ShareUse use) = 0;
+  /// Calls `use` for each of the participant's shares of a slice of a block of so many elements: on the CPU
+  /// one, a part of the slice for all workers; on devices the first participant has one a device, the whole
+  /// slice.
+  virtual void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
+                         ShareUse use) = 0;
 
  private:
   std::vector<StrategyState> strategyBlocks_;

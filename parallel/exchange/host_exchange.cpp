@@ -42,7 +42,8 @@ void HostExchange::merge(int participant, const SharedBlock& block, std::span<co
 
 void HostExchange::mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
                         Slice slice, std::span<const Tensor> into, Context& context) {
-  const auto [begin, end] = sliceOf(slice, participant, participants());
+  const auto [begin, end] = partOf(slice, into.front().elements(), participant, participants());
+  if (begin == end) return;
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   auto& terms = terms_[static_cast<std::size_t>(participant)];
   terms.clear();
@@ -51,8 +52,10 @@ void HostExchange::mean(int participant, std::span<const Tensor> tensors, std::s
   linearCombination(terms, into.front(), begin, end, context);
 }
 
-void HostExchange::eachShare(int participant, Slice slice, Context& context, ShareUse use) {
-  use({context, all_, sliceOf(slice, participant, participants())});
+void HostExchange::eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
+                             ShareUse use) {
+  const Slice own = partOf(slice, elements, participant, participants());
+  if (own.length() > 0) use({context, all_, own});
 }
 
 }  // namespace muster

@@ -22,7 +22,8 @@ class HostExchange final : public Exchange {
              Spread* spread) override;
   void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights, Slice slice,
             std::span<const Tensor> into, Context& context) override;
-  void eachShare(int participant, Slice slice, Context& context, ShareUse use) override;
+  void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
+                 ShareUse use) override;
 
  private:
   std::vector<SharedBlock> blocks_;

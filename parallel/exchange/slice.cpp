@@ -33,9 +33,10 @@ Slice sliceOf(std::int64_t elements, int participant, int participants) {
   return {boundary(participant), boundary(participant + 1)};
 }
 
-Slice sliceOf(Slice slice, int participant, int participants) {
-  const Slice own = sliceOf(slice.length(), participant, participants);
-  return {slice.begin + own.begin, slice.begin + own.end};
+Slice partOf(Slice slice, std::int64_t elements, int participant, int participants) {
+  const Slice own = sliceOf(elements, participant, participants);
+  const std::int64_t begin = std::clamp(own.begin, slice.begin, slice.end);
+  return {begin, std::clamp(own.end, begin, slice.end)};
 }
 
 std::int64_t Fragment::elements() const {

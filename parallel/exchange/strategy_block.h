@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ enum class UpdaterState {
   Reset     ///< zero after every merge
 };
 
+/// @throws InvalidArgument for a value that is none of them.
+void validate(UpdaterState state);
+
 /// A state block of a strategy's own, as the strategy declares it. It is saved and resumed with the user's
 /// model (Model::strategyState), and begins anew if the user changes the model between two `fit()` calls.
 struct StrategyBlock {
@@ -26,9 +30,10 @@ struct StrategyBlock {
 
   std::string name;
   Place place = Place::MergedCopy;
-  /// Elements on the CPU, float64, as for counters and thresholds. 0: as many as the parameters, beside them.
+  /// Elements on the CPU, float64, as for counters and thresholds; of Place::Replica only. 0: as many as the
+  /// parameters, beside them.
   std::int64_t numbers = 0;
-  DType dtype = DType::Float32;  ///< Float32 or Float64; of parameters' size only
+  std::optional<DType> dtype = {};  ///< Float32 or Float64; empty: the parameters' type
   Start start = Start::Zeros;
   bool saved = true;  ///< false: scratch memory, whose values matter within one merge only
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <string_view>
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
@@ -15,6 +17,11 @@ constexpr std::size_t kMostOperands = 8;
 bool seenBefore(std::span<const Tensor> tensors, std::span<const std::size_t> workers, std::size_t at) {
   return std::ranges::any_of(workers.first(at),
                              [&](std::size_t w) { return tensors[w].raw() == tensors[workers[at]].raw(); });
+}
+
+void requireOneEach(std::string_view what, std::size_t count, int participants) {
+  require(count == static_cast<std::size_t>(participants), "{}: expected one for each of {} workers, got {}",
+          what, participants, count);
 }
 
 }  // namespace
@@ -31,8 +38,23 @@ void Verbs::mergeState(std::span<const double> weights, Spread* spread) {
       merge(one, weights, one.kind == BlockKind::Parameters ? spread : nullptr);
 }
 
+void Verbs::mergeOthers(std::span<const double> weights) {
+  for (const auto& one : blocks())
+    if (one.kind == BlockKind::UpdaterState || one.kind == BlockKind::Statistics) merge(one, weights);
+}
+
 void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weights,
                  std::span<const Tensor> into, const Fragment& fragment) {
+  requireOneEach("mean: tensors", tensors.size(), participants());
+  requireOneEach("mean: weights", weights.size(), participants());
+  requireOneEach("mean: targets", into.size(), participants());
+  double total = 0;
+  for (const double weight : weights) {
+    require(std::isfinite(weight) && weight >= 0, "mean: weights must be finite and not negative, got {}",
+            weight);
+    total += weight;
+  }
+  require(total > 0, "mean: the weights sum to {}, so there is no mean", total);
   for (const Slice slice : fragment.slices)
     exchange_.mean(participant_, tensors, weights, slice, into, context_);
   const auto own = static_cast<std::size_t>(participant_);
@@ -44,6 +66,9 @@ void Verbs::combine(std::span<const Tensor> target, std::initializer_list<Operan
                     const Fragment& fragment) {
   require(operands.size() <= kMostOperands, "combine: {} operands are more than {}", operands.size(),
           kMostOperands);
+  requireOneEach("combine: targets", target.size(), participants());
+  for (const Operand& operand : operands)
+    requireOneEach("combine: values of an operand", operand.values.size(), participants());
   std::array<Term, kMostOperands> terms;
   const auto combineShare = [&](const Share& share) {
     for (std::size_t i = 0; i < share.workers.size(); ++i) {
@@ -56,7 +81,7 @@ void Verbs::combine(std::span<const Tensor> target, std::initializer_list<Operan
     }
   };
   for (const Slice slice : fragment.slices)
-    exchange_.eachShare(participant_, slice, context_, ShareUse(combineShare));
+    exchange_.eachShare(participant_, target.front().elements(), slice, context_, ShareUse(combineShare));
 }
 
 void Verbs::writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,

@@ -43,15 +43,19 @@ class Verbs {
   /// Merges all state: every block but the gradients. @param spread  as of `merge`, of the parameters.
   void mergeState(std::span<const double> weights, Spread* spread = nullptr);
 
+  /// Merges the updater's state and the statistics: what a rule of its own for the parameters leaves.
+  void mergeOthers(std::span<const double> weights);
+
   /// Writes the weighted mean of the replicas' tensors into a block of Place::MergedCopy, in the block's
   /// type, formed in float64 and rounded once.
   /// @param tensors  [worker] of the size of `into`.  @param weights  as of `merge`.
+  /// @throws InvalidArgument as `merge`.
   void mean(std::span<const Tensor> tensors, std::span<const double> weights, std::span<const Tensor> into,
             const Fragment& fragment);
   /// target = sum of factor * values, element by element: in float64, in the order of the operands, rounded
   /// once. Operands of factor 0 are skipped, and one operand of factor 1 is copied; without operands the
   /// target becomes 0. Worker w's target is formed from worker w's operands; a merged copy is formed once a
-  /// device.
+  /// device, from operands that its workers have in common.
   void combine(std::span<const Tensor> target, std::initializer_list<Operand> operands,
                const Fragment& fragment);
   /// Moves the replicas towards `from`: replica = keep * replica + (1 - keep) * from. With keep 0 they become
@@ -62,7 +66,7 @@ class Verbs {
   /// @param use  `void use(const Share&)`.
   template <typename F>
   void eachShare(std::int64_t elements, F use) {
-    exchange_.eachShare(participant_, {0, elements}, context_, ShareUse(use));
+    exchange_.eachShare(participant_, elements, {0, elements}, context_, ShareUse(use));
   }
 
   /// Counts bytes that this participant would send to the others over a network; `merge` and `mean` count by

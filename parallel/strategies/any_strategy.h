@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "muster/core/base/error.h"
 #include "muster/parallel/strategies/strategy.h"
 
 namespace muster {
@@ -25,7 +26,9 @@ class AnyStrategy {
   /// @throws InvalidArgument as `validate`.
   std::unique_ptr<Strategy> make() const {
     validate();
-    return make_(options_);
+    auto strategy = make_(options_);
+    require(strategy != nullptr, "strategy: make() returned nothing");
+    return strategy;
   }
   /// The options, if they are of this type; else null.
   template <typename T>

@@ -50,9 +50,7 @@ void Averaging::validate() const {
   require(frequency <= kMostIterations, "averagingFrequency must be at most {}, got {}", kMostIterations,
           frequency);
   require(synchronousUntil >= 0, "synchronousUntil cannot be negative, got {}", synchronousUntil);
-  require(updaterState == UpdaterState::Average || updaterState == UpdaterState::Keep ||
-              updaterState == UpdaterState::Reset,
-          "updaterState: there is no choice {}", static_cast<int>(updaterState));
+  muster::validate(updaterState);
 }
 
 std::unique_ptr<Strategy> Averaging::make() const {

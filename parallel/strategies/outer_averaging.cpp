@@ -34,26 +34,28 @@ class OuterAveragingStrategy final : public Strategy {
     if (options_.nesterov) lookAhead(verbs);
   }
   RoundPlan plan(const TrainingProgress& progress) override {
-    // Asked for the round that follows the merge at hand: the learning rate is that of the next steps.
-    const double before = progress.rounds == 0 ? progress.learningRate : learningRate_;
-    scale_ = options_.followLearningRate && before > 0 ? progress.learningRate / before : 1;
-    learningRate_ = progress.learningRate;
+    if (progress.rounds == 0 || progress.iteration != iteration_) {  // not after a round without batches
+      const double before = progress.rounds == 0 ? progress.learningRate : learningRate_;
+      learningRate_ = progress.learningRate;
+      iteration_ = progress.iteration;
+      scale_ = options_.followLearningRate && before > 0 ? learningRate_ / before : 1;
+    }
     return {.iterations = options_.frequency};
   }
   void land(int, const Round& round, Verbs& verbs) override {
     const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
     const std::span<const Tensor> outer = parameters.mergedCopies;
     const auto momentum = verbs.own(kMomentum), mean = verbs.own(kMean), next = verbs.own(kNext);
-    const double rate = options_.rate, eta = options_.momentum * scale_;
+    const double rate = options_.rate;
+    // The mean's move is measured from where the workers started, which is W + momentum D with Nesterov.
+    const double eta = options_.momentum * (options_.nesterov ? scale_ - rate : scale_);
     verbs.mean(parameters.replicas, round.weights, mean, all_);
     // Written so that rate 1 without momentum copies the mean: in another order it would be rounded twice.
     verbs.combine(next, {{rate, mean}, {1 - rate, outer}, {eta, momentum}}, all_);
     verbs.combine(momentum, {{eta, momentum}, {rate, mean}, {-rate, outer}}, all_);
     verbs.combine(outer, {{1, next}}, all_);
     options_.nesterov ? lookAhead(verbs) : verbs.writeBack(outer, parameters.replicas, 0, all_);
-    for (const auto& block : verbs.blocks())
-      if (block.kind == BlockKind::UpdaterState || block.kind == BlockKind::Statistics)
-        verbs.merge(block, round.weights);
+    verbs.mergeOthers(round.weights);
   }
 
  private:
@@ -65,7 +67,8 @@ class OuterAveragingStrategy final : public Strategy {
 
   const OuterAveraging options_;
   Fragment all_;
-  double learningRate_ = 0, scale_ = 1;  // written between rounds
+  double learningRate_ = 0, scale_ = 1;  // of the round in progress; written between rounds
+  std::int64_t iteration_ = 0;           // likewise, before its first step
 };
 
 }  // namespace
@@ -97,6 +100,7 @@ void OuterAveraging::validate() const {
           "outer averaging: frequency must be between 1 and {}, got {}", kMostIterations, frequency);
   require(std::isfinite(rate) && rate > 0, "outer averaging: rate must be above 0, got {}", rate);
   require(momentum >= 0 && momentum < 1, "outer averaging: momentum must lie in [0, 1), got {}", momentum);
+  muster::validate(updaterState);
 }
 
 std::unique_ptr<Strategy> OuterAveraging::make() const {

@@ -10,13 +10,13 @@ namespace muster {
 /// Averaging with an outer optimiser: every `frequency` iterations the mean m of the replicas moves the outer
 /// parameters W, with a momentum D that remembers earlier moves.
 ///
-///     D = momentum D + rate (m - W);   W = W + D
+///     D = momentum D + rate (m - s);   W = W + D
 ///
-/// Workers continue from W, with `nesterov` from W + momentum D. The user's model is W. D is in units of
-/// parameters, `rate` multiplies the mean (not the sum) of the replicas' moves. With rate 1 and momentum 0 it
-/// gives the bits of Averaging. Outer momentum helps many workers with long rounds; expect little of it for
-/// two or three. Sources: Chen & Huo 2016 (BMUF); Wang et al. 2019 (SlowMo); Douillard et al. 2023 (DiLoCo);
-/// Zhang et al. 2019 (Lookahead).
+/// s is where the workers started: W, and with `nesterov` W + momentum D. The user's model is W. D is in
+/// units of parameters, `rate` multiplies the mean (not the sum) of the replicas' moves. With rate 1 and
+/// momentum 0 it gives the bits of Averaging. Outer momentum helps many workers with long rounds; expect
+/// little of it for two or three. Sources: Chen & Huo 2016 (BMUF); Wang et al. 2019 (SlowMo); Douillard et
+/// al. 2023 (DiLoCo); Zhang et al. 2019 (Lookahead).
 struct OuterAveraging {
   /// Iterations of each worker between merges. 1 to 2^40.
   std::int64_t frequency = 1;

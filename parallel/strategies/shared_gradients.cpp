@@ -41,7 +41,7 @@ class SharedGradientsStrategy final : public Strategy {
   }
   void land(int, const Round& round, Verbs& verbs) override;
   bool pending() const override { return pending_; }
-  MergeKind kind() const override { return kind_; }
+  MergeKind kind() const override { return messages_.empty() ? MergeKind::State : kind_; }
   /// The drift: |mean residual| / |parameters| at a resynchronisation, 0 between.
   double divergence() const override { return relativeDistance(drifts_); }
 
@@ -166,9 +166,7 @@ void SharedGradientsStrategy::resynchronize(Verbs& verbs) {
   verbs.combine(parameters.mergedCopies, {{1, parameters.mergedCopies}, {1, mean}}, all_);
   verbs.combine(residual, {}, all_);
   verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
-  for (const auto& block : verbs.blocks())
-    if (block.kind == BlockKind::UpdaterState || block.kind == BlockKind::Statistics)
-      verbs.merge(block, weights);
+  verbs.mergeOthers(weights);
   for (std::size_t v = 0; v < messages_.size(); ++v) sender.weight(v) = 0;
   sender.trained() = 0;
 }
@@ -190,6 +188,7 @@ Spread SharedGradientsStrategy::drift(Verbs& verbs) const {
 
 void SharedGradients::validate() const {
   muster::validate(thresholdAlgorithm);
+  muster::validate(updaterState);
   require(residualClipping == 0 || (residualClipping >= 1 && residualClipping <= kMostClipping),
           "residualClipping must be 0 (off) or between 1 and {} thresholds, got {}", kMostClipping,
           residualClipping);

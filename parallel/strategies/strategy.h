@@ -1,6 +1,6 @@
 #pragma once
 
-#include <bit>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -17,12 +17,10 @@ namespace muster {
 struct TrainingProgress {
   int workers = 1;
   std::int64_t epoch = 0;
-  std::int64_t iteration = 0;    ///< finished, over the life of the model
-  std::int64_t rounds = 0;       ///< finished in this `fit()`
-  double score = 0;              ///< mean over the last round; 0 before the first
-  double firstScore = 0;         ///< of the first round of this `fit()`
-  double learningRate = 0;       ///< of the next step, by the schedule of the model's updater
-  double firstLearningRate = 0;  ///< of the first step of this `fit()`
+  std::int64_t iteration = 0;  ///< finished, over the life of the model
+  std::int64_t rounds = 0;     ///< finished in this `fit()`
+  double score = 0;            ///< mean over the last round; 0 before the first
+  double learningRate = 0;     ///< of the next step, by the schedule of the model's updater
 };
 
 /// A set of fragments, which a strategy numbers from 0 to at most 63.
@@ -73,7 +71,8 @@ enum class LocalWork {
 ///
 /// A round ends at two barriers, between which every worker calls `launch` and `land` on its own thread. For
 /// each fragment, in order: it lands if it is in flight and the plan says so; it is launched if the plan says
-/// so; and it lands at once if both say so. At the end of an epoch and at a stop everything in flight lands.
+/// so; and if it was not in flight and both say so, it lands at once. A fragment in flight is not launched
+/// again before it lands. At the end of an epoch and at a stop everything in flight lands.
 /// A failure discards what is in flight.
 class Strategy {
  public:
@@ -87,7 +86,7 @@ class Strategy {
   /// State of its own.
   virtual std::vector<StrategyBlock> blocks(int /*workers*/) const { return {}; }
   /// Which of `blocks()`, of Place::MergedCopy, the parameters of the user's model are filled from. "": the
-  /// merged copy.
+  /// merged copy. A training that is resumed from a file starts from it.
   virtual std::string_view modelSource() const { return {}; }
   /// What a merge of all state does with the updater's.
   virtual UpdaterState updaterState() const { return UpdaterState::Average; }
@@ -103,8 +102,10 @@ class Strategy {
   /// Fragments that it launches and lands, numbered from 0; 1 to 64. Asked after `begin`.
   virtual int fragments() const { return 1; }
   /// The next round. Asked by one thread, before the first round and after each.
+  /// Another instance is asked, too, without `begin`, for the words of ParallelWrapper::plan.
   virtual RoundPlan plan(const TrainingProgress& progress) = 0;
   /// Prepares what a participant that has trained contributes, on its own thread; waits for no other.
+  /// Other workers are inside their steps: only `context`, `block` and `own` of the verbs may be used.
   /// @param weight  its loss normaliser since the last round; with 0, and others above, it does not count.
   virtual void contribute(double /*weight*/, Verbs&) {}
   /// One participant trains alone, and continues before the scores of its round are read: stages the merge

@@ -45,6 +45,7 @@ Listeners FitCall::listenersOf(ListenerScope scope) const {
 
 void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   const Model& model = setting_.model;
+  if (epochs > 0) run_.rounds.start();
   const FitEvent start{setting_.trainer, model.epoch(), epochs, batchesPerEpoch(data)};
   const EpochEvent firstEpoch{setting_.trainer, model.epoch(), model.iteration(), 0, 0};
   if (tellAll("the start", [&](Listener& l) { l.onFitStart(start); }) && epochs > 0 &&
@@ -72,7 +73,7 @@ void FitCall::train(DataSetIterator& data, std::int64_t epochs, Batch* first) {
     tasks.start();
     coordinate(epochs);
   } catch (...) {
-    run_.fail(-1, std::current_exception(), [] { return "the workers could not be started"; });
+    run_.fail(-1, std::current_exception(), [] { return "the training failed"; });
   }
   tasks.wait();
 }
@@ -128,7 +129,9 @@ void FitCall::fillModel() {
   if (filledRounds_ == rounds) return;
   const RoundResult& round = run_.rounds.committed();
   const bool failed = static_cast<bool>(run_.failure);
-  const bool filled = !run_.rounds.mergeFailed() && setting_.replicas.fill(/*afterFailure=*/failed);
+  // Without a merge the model has nothing to take.
+  const bool filled =
+      round.merges == 0 || (!run_.rounds.mergeFailed() && setting_.replicas.fill(/*afterFailure=*/failed));
   filledRounds_ = rounds;
   if (!filled) return;
   setting_.model.setCounters(round.iteration, round.epoch + (round.verdict == Verdict::EpochOver ? 1 : 0));

@@ -44,6 +44,17 @@ std::vector<StateBlock*> sharedState(Model& model) {
   return state;
 }
 
+void requireModelSource(const Exchange& exchange, const Strategy& strategy) {
+  if (strategy.modelSource().empty()) return;
+  const StrategyState& source = exchange.strategyBlock(strategy.modelSource());
+  require(
+      strategy.localWork() == LocalWork::Step && source.declared.place == StrategyBlock::Place::MergedCopy &&
+          source.values.front().dtype() == exchange.block(BlockKind::Parameters).mergedCopy().dtype(),
+      "strategy: the model cannot be filled from block \"{}\": it must be of Place::MergedCopy and of the "
+      "parameters' type, and local work a whole step",
+      strategy.modelSource());
+}
+
 }  // namespace
 
 ReplicaSet::ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
@@ -82,6 +93,7 @@ void ReplicaSet::make() {
   else
     exchange = std::make_unique<HostExchange>(states, strategy_.updaterState());
   exchange->makeStrategyBlocks(strategy_.blocks(static_cast<int>(threads_.size())));
+  requireModelSource(*exchange, strategy_);
   exchange_ = std::move(exchange);
 }
 
@@ -94,14 +106,16 @@ std::vector<Tensor> ReplicaSet::sharedValues() {
 bool ReplicaSet::load() {
   exchange_->wait();  // for what a failed fit has left in progress
   model_.context().synchronize();
-  if (trained_ && isUnchanged()) {
+  const bool unchanged = filled_ && isUnchanged();
+  if (trained_ && unchanged) {
     for (auto* thread : threads_) thread->replica().setCounters(model_.iteration(), model_.epoch());
+    exchange_->restart();
     return false;
   }
   loadReplicas();
   for (const auto& worker : workers_) worker->setWhole();
   loadMergedCopies();
-  loadStrategyState(*exchange_, model_, /*stale=*/trained_);
+  loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged);
   exchange_->restart();
   return true;
 }
@@ -167,6 +181,7 @@ bool ReplicaSet::fill(bool afterFailure) {
     for (std::size_t b = 0; b < merged.size(); ++b)
       if (merged[b].defined()) copy(merged[b], values.at(b));
     saveStrategyState(*exchange_, model_);
+    filled_ = true;
   } catch (...) {
     model_.strategyState().clear();
     throw;

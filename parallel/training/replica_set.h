@@ -72,6 +72,7 @@ class ReplicaSet {
   const std::optional<MergePlan> mergePlan_;  // of workers on GPUs
   std::unique_ptr<Exchange> exchange_;        // none until the replicas are made
   bool trained_ = false;
+  bool filled_ = false;                           // the user's model, since the replicas were made
   std::vector<ReplicaThread*> threads_;           // the workers'
   std::vector<std::unique_ptr<Worker>> workers_;  // last: threads end before what they use
 };

@@ -12,6 +12,8 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
+constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
+
 std::size_t at(const Participant& who) {
   return static_cast<std::size_t>(who.worker);
 }
@@ -36,10 +38,16 @@ Rounds::Rounds(int workers, const Options& options, PeerSums& peers)
       epoch_(options.firstEpoch),
       epochFirstIteration_(options.firstIteration) {
   result_.iteration = options.firstIteration;
+}
+
+void Rounds::start() {
+  require(strategy_.fragments() >= 1 && strategy_.fragments() <= 64,
+          "the strategy must have between 1 and 64 fragments, got {}", strategy_.fragments());
   planNextRound();
 }
 
 bool Rounds::stage(const Participant& who) {
+  if (contributions_.size() > 1) return false;
   if (options_.coordinatorJoinsEveryRound) return false;  // it looks at the replica as the round has left it
   who.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
@@ -69,16 +77,16 @@ bool Rounds::gather(const Participant& who, const Contribution& contribution) {
 
 void Rounds::plan() {
   previous_ = std::exchange(result_, nextResult());
+  ++rounds_;
+  committed_ = false;  // until nothing can fail here any more
   if (result_.verdict == Verdict::EpochOver) {
     ++epoch_;
     epochFirstIteration_ = result_.iteration;
     peers_.beginAll();  // all workers are at the barrier, none inside a step
   }
   penaltyAdded_ = false;
-  committed_ = !result_.merging || localWork() == LocalWork::Step;
   planMerge();
-  ++rounds_;
-  planNextRound();
+  committed_ = !result_.merging || localWork() == LocalWork::Step;
 }
 
 RoundResult Rounds::nextResult() {
@@ -136,14 +144,15 @@ void Rounds::planMerge() {
     launch_ = FragmentSet::none();
     landAfterwards_ = result_.merging && strategy_.pending() ? all & ~inFlight_ : FragmentSet::none();
   }
+  const FragmentSet again = launch_ & inFlight_ & ~landFirst_;
+  require(again.empty(), "the strategy's plan: fragments {:#x} are launched again before they land",
+          again.bits);
   inFlight_ = ((inFlight_ & ~landFirst_) | launch_) & ~landAfterwards_;
 }
 
 void Rounds::planNextRound() {
   const std::int64_t iteration = result_.iteration;
   const double learningRate = options_.learningRate.at(iteration, epoch_);
-  if (rounds_ == 0) progress_.firstLearningRate = learningRate;
-  if (rounds_ == 1) progress_.firstScore = result_.score;
   progress_.epoch = epoch_;
   progress_.iteration = iteration;
   progress_.rounds = rounds_;
@@ -151,6 +160,9 @@ void Rounds::planNextRound() {
   progress_.learningRate = learningRate;
   plan_ = strategy_.plan(progress_);
   require(plan_.iterations >= 1, "the strategy's plan: a round must have at least 1 iteration, got {}",
+          plan_.iterations);
+  require(plan_.iterations <= kMostIterations,
+          "the strategy's plan: a round has at most {} iterations, got {}", kMostIterations,
           plan_.iterations);
   require(plan_.iterations == 1 || localWork() == LocalWork::Step,
           "the strategy's plan: a round of gradients has 1 iteration, got {}", plan_.iterations);
@@ -201,7 +213,12 @@ bool Rounds::awaitReduced(const Participant& who) {
   if (!together) return false;
   who.exchange.follow(who.worker, who.context);
   Verbs verbs(who.exchange, who.worker, who.context);
-  strategy_.afterReduction(round(), verbs);
+  try {
+    strategy_.afterReduction(round(), verbs);
+  } catch (...) {
+    mergeFailed_ = true;
+    throw;
+  }
   bytes_[at(who)] += verbs.bytes();
   who.exchange.end(who.worker);
   return true;
@@ -221,7 +238,7 @@ Verdict Rounds::leave(const Participant& who) {
   // With gradients the replica has been updated, and the coordinator may look at it.
   if (localWork() == LocalWork::Gradient) who.exchange.arrive(who.worker, who.context);
   const bool joined = result_.joinedByCoordinator;
-  bool together = (joined ? merged_ : mergedAlone_).arrive();
+  bool together = (joined ? merged_ : mergedAlone_).arrive([this] { planNextRound(); });
   if (together) who.exchange.follow(who.worker, who.context);
   if (together && joined) together = awaitResume(who.worker);
   who.times.own.waitingForWorkers += Clock::now() - begin;

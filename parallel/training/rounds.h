@@ -77,6 +77,9 @@ class Rounds {
   std::int64_t firstEpoch() const { return options_.firstEpoch; }
   LocalWork localWork() const { return strategy_.localWork(); }
 
+  /// Before the workers start. @throws InvalidArgument for a strategy that plans what cannot be.
+  void start();
+
   // For workers.
 
   /// Iterations of the round. Between the ends of rounds only.
@@ -107,7 +110,9 @@ class Rounds {
   // For the coordinator, the thread that called `fit()`.
 
   /// Waits for the end of the next round that needs it. @return false if the run was aborted.
-  bool await() { return merged_.arrive(); }
+  bool await() {
+    return merged_.arrive([this] { planNextRound(); });
+  }
   /// Lets the workers continue after such a round.
   void resume() { resumed_.arrive(); }
   /// While all workers wait at the end of such a round: has each call `task(worker)` on its thread, which
@@ -166,8 +171,9 @@ class Rounds {
   std::vector<std::int64_t> bytes_;                   // [worker] likewise
 
   // Written in gathered_, by the worker that arrives last.
-  std::vector<double> weights_;                      // [worker]
-  RoundResult result_, previous_;                    // but see addPenalty
+  std::vector<double> weights_;    // [worker]
+  RoundResult result_, previous_;  // but see addPenalty
+  // Written in mergedAlone_ or merged_, by the last to arrive.
   RoundPlan plan_;                                   // of the round in progress
   FragmentSet inFlight_;                             // launched and not landed
   FragmentSet landFirst_, launch_, landAfterwards_;  // at this round's end

@@ -40,6 +40,7 @@ class HalfWayStrategy final : public Strategy {
     const auto all = Fragment::whole(parameters.mergedCopy().elements());
     verbs.mean(parameters.replicas, round.weights, parameters.mergedCopies, all);
     verbs.writeBack(parameters.mergedCopies, parameters.replicas, /*keep=*/0.5, all);
+    verbs.mergeOthers(round.weights);
   }
 };
 

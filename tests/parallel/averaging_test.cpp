@@ -30,7 +30,7 @@ class RecordingExchange final : public Exchange {
   }
   void mean(int, std::span<const Tensor>, std::span<const double>, Slice, std::span<const Tensor>,
             Context&) override {}
-  void eachShare(int, Slice, Context&, ShareUse) override {}
+  void eachShare(int, std::int64_t, Slice, Context&, ShareUse) override {}
   std::string merged;
 
  private:

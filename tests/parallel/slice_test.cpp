@@ -27,15 +27,31 @@ std::string toText(const Fragment& fragment) {
 TEST_CASE("slices of all participants cover every element once, and begin on cache lines") {
   for (const std::int64_t elements : {0, 1, 15, 16, 17, 1000})
     for (const int participants : {1, 2, 3, 7}) {
-      std::int64_t end = 64;
+      std::int64_t end = 0;
       for (int p = 0; p < participants; ++p) {
-        const Slice slice = sliceOf(Slice{64, 64 + elements}, p, participants);
+        const Slice slice = sliceOf(elements, p, participants);
         CHECK(slice.begin == end);
         CHECK(slice.length() >= 0);
         if (slice.length() > 0) CHECK(slice.begin % 16 == 0);
         end = slice.end;
       }
-      CHECK(end == 64 + elements);
+      CHECK(end == elements);
+    }
+}
+
+TEST_CASE("who reduces an element depends on the element alone") {
+  for (const Slice slice : {Slice{0, 100}, Slice{16, 80}, Slice{64, 64}, Slice{90, 100}})
+    for (const int participants : {1, 2, 3, 7}) {
+      std::int64_t end = slice.begin;
+      for (int p = 0; p < participants; ++p) {
+        const Slice part = partOf(slice, 100, p, participants), own = sliceOf(100, p, participants);
+        if (part.length() == 0) continue;
+        CHECK(part.begin == end);
+        CHECK(part.begin >= own.begin);
+        CHECK(part.end <= own.end);
+        end = part.end;
+      }
+      CHECK(end == slice.end);
     }
 }
 
