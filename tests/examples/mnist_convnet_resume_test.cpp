@@ -49,6 +49,18 @@ TEST_CASE("a resumed run ends with the same bits as one that was never interrupt
   CHECK(readFile(convnet.directory / "again") == whole);
 }
 
+TEST_CASE("shared gradients resume to the same bits: adaptive thresholds are in the file") {
+  const Convnet convnet;
+  const auto train = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--mode", "shared"});
+    return convnet.runSmall(more).exit;
+  };
+  REQUIRE(train({"--epochs", "3", "--model", "whole"}) == 0);
+  REQUIRE(train({"--epochs", "1", "--model", "first"}) == 0);
+  REQUIRE(train({"--epochs", "3", "--model", "resumed", "--resume", "first"}) == 0);
+  CHECK(readFile(convnet.directory / "resumed") == readFile(convnet.directory / "whole"));
+}
+
 TEST_CASE("a file is not resumed with other options, or where it is from elsewhere") {
   const Convnet convnet;
   REQUIRE(convnet.runSmall({"--epochs", "1", "--model", "saved", "--workers", "1"}).exit == 0);
