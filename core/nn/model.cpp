@@ -1,6 +1,7 @@
 #include "muster/core/nn/model.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/optim/finite_gradient.h"
 
 namespace muster {
 namespace {
@@ -50,8 +51,10 @@ std::span<StateBlock> Model::updaterState() {
 
 StepTicket Model::step(const Batch& batch) {
   StepScore score = gradient(batch).wait();
-  // A bad loss must not reach the parameters; the caller decides what to do.
+  // A bad loss or gradient must not reach the parameters; the caller decides what to do.
   requireFinite(score);
+  for (const auto& some : blocks())
+    if (some.kind == BlockKind::Gradients) requireFiniteGradient(some);
   score.score += update(batch.stamp);
   return StepTicket(score);
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/optim/finite_gradient.h"
 
 namespace muster {
 
@@ -165,6 +166,8 @@ void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
   requireFinite(score);
   require(std::isfinite(score.weight) && score.weight >= 0,
           "a step's weight must be finite and not negative, got {}", score.weight);
+  if (run.rounds.localWork() == LocalWork::Gradient)
+    requireFiniteGradient(thread_.replica().block(BlockKind::Gradients));
   times_.own.computing += Clock::now() - begin;
   currentScore_ = score.score;
   currentExamples_ = step.examples;

@@ -1,0 +1,109 @@
+// A finite score with a gradient that is not finite: tanh hides an infinite feature from the loss.
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "muster/core/base/error.h"
+#include "muster/core/data/in_memory.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/optim/finite_gradient.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+constexpr std::int64_t kExamples = 48, kBatch = 4;
+
+MultiLayerConfiguration tanhNetwork() {
+  return {.seed = 3,
+          .updater = Nesterovs{.learningRate = 0.1, .momentum = 0.9},
+          .inputShape = {6},
+          .layers = {Dense{.units = 5, .activation = Activation::Tanh}, Output{.classes = 3}}};
+}
+
+/// @param bad  the example with an infinite feature; beyond the last: none.
+InMemoryDataSetIterator examples(std::int64_t count, std::int64_t bad) {
+  Tensor features = Tensor::empty({count, 6}), labels = Tensor::empty({count}, DType::Int64);
+  for (std::int64_t i = 0; i < count * 6; ++i)
+    features.data<float>()[i] = 0.25f * static_cast<float>(i * i % 17 - 8);
+  for (std::int64_t i = 0; i < count; ++i) labels.data<std::int64_t>()[i] = i % 3;
+  if (bad < count) features.data<float>()[bad * 6 + 2] = std::numeric_limits<float>::infinity();
+  return InMemoryDataSetIterator(features, labels, kBatch);
+}
+
+constexpr std::string_view kTold = "the gradient of dense1.weight is not finite: element 2 is ";
+
+}  // namespace
+
+TEST_CASE("fit() ends before such a gradient is applied: the model holds the last finite step") {
+  MultiLayerNetwork model(tanhNetwork()), expected(tanhNetwork());
+  model.init();
+  expected.init();
+  auto data = examples(kExamples, 21);  // in batch 6 of 12
+  const auto told = thrown<NonFiniteScore>([&] { model.fit(data); });
+  CHECK(told.starts_with("batch 6 of epoch 1: " + std::string(kTold)));
+  auto before = examples(20, 20);  // five batches
+  expected.fit(before);
+  const auto parameters = [](MultiLayerNetwork& network) {
+    const auto values = network.block(BlockKind::Parameters).values.span<float>();
+    return std::vector<float>(values.begin(), values.end());
+  };
+  CHECK(parameters(model) == parameters(expected));
+}
+
+TEST_CASE("no mode merges such a gradient: the model holds the last merge, and the wrapper goes on") {
+  for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
+    CAPTURE(static_cast<int>(mode));
+    MultiLayerNetwork model(tanhNetwork()), expected(tanhNetwork());
+    model.init();
+    expected.init();
+    const auto wrapperOf = [&](Model& of) {
+      return ParallelWrapper::Builder(of).workers(4).trainingMode(mode).pinThreads(false).build();
+    };
+    auto wrapper = wrapperOf(model);
+    auto data = examples(kExamples, 21);  // worker 1's second batch, in the second round of three
+    std::string told;
+    try {
+      wrapper.fit(data);
+    } catch (const TrainingError& error) {
+      told = error.what();
+      CHECK(error.worker() == 1);
+    }
+    CHECK(told.starts_with("worker 1 on cpu failed in batch 6 of epoch 1: " + std::string(kTold)));
+    auto before = examples(16, 16);  // one round
+    wrapperOf(expected).fit(before);
+    expected.setCounters(1, 0);  // the epoch was not finished
+    CHECK(stateBits(model) == stateBits(expected));
+    auto good = examples(kExamples, kExamples);
+    wrapper.fit(good);
+    wrapperOf(expected).fit(good);
+    CHECK(stateBits(model) == stateBits(expected));
+  }
+}
+
+TEST_CASE("frozen segments are not looked at, float64 is, and a block without segments") {
+  auto table = std::make_shared<SegmentTable>();
+  table->add({.name = "a", .shape = {3}, .frozen = true});
+  table->add({.name = "b", .shape = {2}});
+  for (const DType type : {DType::Float32, DType::Float64}) {
+    auto block = StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Average, table, type);
+    const auto set = [&](std::int64_t i, double value) {
+      if (type == DType::Float32)
+        block.values.data<float>()[i] = static_cast<float>(value);
+      else
+        block.values.data<double>()[i] = value;
+    };
+    set(1, std::numeric_limits<double>::quiet_NaN());
+    requireFiniteGradient(block);
+    set(17, -std::numeric_limits<double>::infinity());
+    CHECK(thrown<NonFiniteScore>([&] {
+            requireFiniteGradient(block);
+          }).starts_with("the gradient of b is not finite: element 1 is -inf; "));
+    block.segments = nullptr;
+    requireFiniteGradient(block);
+  }
+}
