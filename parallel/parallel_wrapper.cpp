@@ -80,7 +80,7 @@ struct ParallelWrapper::Impl final : Trainer {
   bool prepareReplicas(DataSetIterator& data, Batch& first);
   bool inListener() const;
   Evaluation evaluateOnWorkers(DataSetIterator& data);
-  std::vector<StallWatch::Subject> everybody() const;
+  std::vector<StallWatch::Subject> watchedThreads() const;
 
   Model& model_;
   const Listeners listeners_;  // the user's and our own
@@ -107,12 +107,12 @@ ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
       batchesInRound_(iterationsInRound(options_) * options_.workers),
       placements_(place(options_)),
       replicas_(model, placements_.workers, options_.threadsPerWorker, *strategy_, internalsOf(options_)),
-      watch_(everybody(), internalsOf(options_).stallPatience) {
+      watch_(watchedThreads(), internalsOf(options_).stallPatience) {
   for (std::int64_t i = 0; i < options_.prefetchBuffer + options_.workers; ++i)
     batches_.push_back(std::make_unique<Batch>());
 }
 
-std::vector<StallWatch::Subject> ParallelWrapper::Impl::everybody() const {
+std::vector<StallWatch::Subject> ParallelWrapper::Impl::watchedThreads() const {
   std::vector<StallWatch::Subject> all = {{"the caller", &caller_}, {"the reader", &reading_}};
   for (const auto* thread : replicas_.threads())
     all.push_back({fmt::format("worker {}", thread->index()), &thread->activity()});

@@ -30,8 +30,8 @@ TrainingMode trainingModeOf(Mode mode) {
   return TrainingMode::Averaging;
 }
 
-/// One worker merges with nobody, but only at a merge can it be tested: ten times as often as it is, so that
-/// no test comes late, and not each time, which would cost it the copies.
+/// One worker has no other to merge with, but only at a merge can it be tested: ten times as often as it is,
+/// so that no test comes late, and not each time, which would cost it the copies.
 std::int64_t frequencyOf(const Arm& arm, const Setting& setting) {
   if (arm.mode != Mode::Single) return arm.frequency;
   return std::max<std::int64_t>(1, setting.testEvery / arm.batch / 10);

@@ -14,7 +14,7 @@ namespace convergence {
 
 /// How the workers of an arm learn from each other.
 enum class Mode {
-  Single,  ///< one worker, there is nobody else
+  Single,  ///< one worker alone
   Averaging,
   Synchronous,
   Shared

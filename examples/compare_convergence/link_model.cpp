@@ -106,7 +106,8 @@ std::vector<std::string> linkAssumptions() {
       "exchange and the computing time are those of the run, means over workers and seeds.",
       "An exchange of parameters or gradients is a ring all-reduce: 2 (W - 1) latency + 2 (W - 1) / W bytes "
       "/ bandwidth.",
-      "Messages of shared gradients cannot be added up on their way, so everybody gets each of them around "
+      "Messages of shared gradients cannot be added up on their way, so every worker gets each of them "
+      "around "
       "the ring: (W - 1) (latency + bytes / bandwidth). A round that resynchronises sends what can be added "
       "up: it is a ring all-reduce of all its bytes. Rounds of more than P / 4 + 16 bytes, the longest "
       "message for P parameters, are taken for those.",

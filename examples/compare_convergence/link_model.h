@@ -24,7 +24,7 @@ Link parseLink(std::string_view text);
 ///
 /// Parameters and gradients are reduced by the ring all-reduce: 2 (W - 1) messages one after the other, of
 /// bytes / W each. Messages of shared gradients cannot be added up on their way, so a ring hands each of them
-/// to everybody: W - 1 messages of `bytes`. (Their resynchronisations can: `project` reduces those.)
+/// to all workers: W - 1 messages of `bytes`. (Their resynchronisations can: `project` reduces those.)
 /// Source: Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations".
 double exchangeSeconds(const Link& link, Mode mode, std::int64_t workers, double bytes);
 

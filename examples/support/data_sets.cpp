@@ -75,7 +75,7 @@ bool isAboutGivenData(const FileError& error) {
 
 DataSets mnistOrGenerated(const Request& request) {
   DataOptions from;
-  from.download.attempts = 2;  // somebody without a network should not wait long for the other digits
+  from.download.attempts = 2;  // a user without a network should not wait long for the other digits
   from.download.connectTimeout = 5000ms;
   std::string reason;
   try {

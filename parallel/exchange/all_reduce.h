@@ -14,19 +14,19 @@ namespace muster {
 ///
 /// It writes in place, into the memory that the tensors view, so that all who view that memory (a layer, an
 /// update) see the sum. An all-reduce that assigns handles instead, as in `gradients[1] = total`, reaches
-/// nobody else, and one device trains on alone without an error. Here the handles are const; and tensors that
+/// no other device, and one device trains on alone without an error. Here the handles are const; and tensors that
 /// share memory, as after such an assignment, are refused.
 ///
 /// @param tensors  at least one, [device]; float32 or float64, alike in shape, element type and layout, no
 ///                 two sharing memory.
-/// @param context  does the sums, on its threads where that pays. Nobody else may use the tensors meanwhile.
+/// @param context  does the sums, on its threads if that pays. No other thread may use the tensors meanwhile.
 /// @throws InvalidArgument naming the tensors that differ or share memory.
 /// Adds in float64 in the order of the tensors and rounds once (see `sum`): same inputs, same bits, on
 /// whatever devices they lie.
 ///
 /// Where all tensors lie on the context's device the sum is enqueued there (on the CPU it is done on return),
 /// and nothing is allocated. Where some lie elsewhere they are copied to the context's device for the sum,
-/// and it is done on return; whoever enqueued work on them has waited for it before (`Context::synchronize`).
+/// and it is done on return; work enqueued on them must be complete (`Context::synchronize`).
 void allReduce(std::span<const Tensor> tensors, Context& context);
 
 }  // namespace muster

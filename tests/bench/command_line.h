@@ -6,7 +6,7 @@
 namespace muster::bench {
 
 /// Reads what `options` describe, and `--help`, which prints them. @return whether the program goes on:
-/// nobody asked for help. @throws boost::program_options::error for what is not described.
+/// false if help was asked for. @throws boost::program_options::error for what is not described.
 inline bool readCommandLine(int argc, char** argv, boost::program_options::options_description& options,
                             boost::program_options::variables_map& given) {
   namespace po = boost::program_options;

@@ -32,7 +32,7 @@ struct TraceSummary {
 TraceSummary summarise(std::vector<Activity> activities);
 
 /// In words and a table, all of it a step.
-/// @param secondsAStep  as measured while nobody looked on, which costs time.
+/// @param secondsAStep  measured without tracing, which costs time.
 std::string describe(const TraceSummary& summary, std::int64_t steps, double secondsAStep);
 
 }  // namespace muster::bench

@@ -41,7 +41,7 @@ Batch firstOf(DataSetIterator& images) {
   return batch;
 }
 
-TEST_CASE("workers on the CPU get floats, and nothing is said unless somebody asks") {
+TEST_CASE("workers on the CPU get floats, and no line is printed unless a placement was asked for") {
   check(choosePlacement(Wish::Auto, {}, kMega), MemoryPlacement::Host, DType::Float32, "");
   check(choosePlacement(Wish::Host, {}, kMega), MemoryPlacement::Host, DType::Float32,
         "images: on the CPU, where the workers are");

@@ -92,7 +92,7 @@ TEST_CASE("a GPU that is busy, full or too old leaves the training to the next o
   CHECK_FALSE(none.unasked);
 }
 
-TEST_CASE("a GPU that nobody asked for and that fails tells how to have the CPU") {
+TEST_CASE("a GPU that was not asked for and that fails tells how to have the CPU") {
   const auto unasked = chooseUnasked(machineWith({""}));
   const auto failing = [](const DeviceChoice& choice, const std::exception_ptr& cause) {
     return thrown<Error>(

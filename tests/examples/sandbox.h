@@ -9,20 +9,20 @@
 namespace muster::test {
 
 /// An example program in an empty directory of its own, where no data set is to be had: nothing in the
-/// cache, and nobody listens where it would fetch from.
+/// cache, and no server listens where it would fetch from.
 class Sandbox {
  public:
   explicit Sandbox(std::string executable) : executable_(std::move(executable)) {}
 
   Launch launch(std::vector<std::string> arguments) const {
-    const std::string nobody = "http://127.0.0.1:1/";
+    const std::string noServer = "http://127.0.0.1:1/";
     return {.directory = directory.path(),
             .arguments = std::move(arguments),
             .environment = {{"MUSTER_DATA_DIR", ""},
                             {"MUSTER_CACHE_DIR", cache.path().string()},
-                            {"MUSTER_MNIST_URL", nobody},
-                            {"MUSTER_FASHION_MNIST_URL", nobody},
-                            {"MUSTER_CIFAR10_URL", nobody},
+                            {"MUSTER_MNIST_URL", noServer},
+                            {"MUSTER_FASHION_MNIST_URL", noServer},
+                            {"MUSTER_CIFAR10_URL", noServer},
                             {"no_proxy", "127.0.0.1"}}};
   }
   Outcome run(std::vector<std::string> arguments) const {

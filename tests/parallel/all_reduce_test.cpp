@@ -51,7 +51,7 @@ TEST_CASE("allReduce: the sum known in closed form, over devices and sizes") {
     }
 }
 
-TEST_CASE("allReduce writes where everybody looks, not into other handles") {
+TEST_CASE("allReduce writes into the tensors' memory, not into other handles") {
   Context context;
   const Tensor blocks[] = {Tensor::of({1, 2, 3, 4}, {4}), Tensor::of({10, 20, 30, 40}, {4})};
   // Only the temporary handles are given; the views held elsewhere see the sum.

@@ -48,7 +48,7 @@ TEST_CASE("one party never waits") {
   CHECK(ran == 2);
 }
 
-TEST_CASE("abort wakes those who wait, and nobody waits any more") {
+TEST_CASE("abort wakes the threads that wait, and none waits any more") {
   for (const auto patience : kPatiences) {
     Barrier barrier(3, patience);
     std::atomic<int> refused{0};

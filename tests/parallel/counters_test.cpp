@@ -70,7 +70,7 @@ TEST_CASE("a fit that was stopped leaves the epoch unfinished and counts its rou
   CHECK(steps.back().stamp.iteration == 5);
 }
 
-TEST_CASE("the model's score is that of the last merge, whoever listens") {
+TEST_CASE("the model's score is that of the last merge, with and without listeners") {
   // The last round is {4} and {0}: scores 0.5 (p - 4)^2 and 0.5 p^2 from the p before it.
   // First round: {2}, {6}: p = 1 and 3, merged 2. So (2 + 2) / 2.
   const std::vector<Listeners> audiences = {{}, {std::make_shared<RecordingListener>()}};

@@ -168,7 +168,7 @@ TEST_CASE("replicas take the parameters when they have changed, or on demand") {
   const Tensor input = randomTensor<double>({6, 2, 3}, 1), two = randomTensor<double>({2, 2, 3}, 1);
   const Tensor first = parallel.forward(input);
   setZero(parameters(model), model.context());
-  CHECK(sameBits(parallel.forward(input), first));  // nobody has told it
+  CHECK(sameBits(parallel.forward(input), first));  // it was not told
   parallel.syncParameters();
   CHECK(sameBits(parallel.forward(input), Tensor::zeros(first.shape(), DType::Float64)));
 

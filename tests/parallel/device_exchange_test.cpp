@@ -70,7 +70,7 @@ struct Replicas {
 Spread mergeAll(Exchange& exchange, const std::vector<double>& weights, bool measure = false,
                 Device device = Device::cpu()) {
   std::vector<Spread> spreads(weights.size());
-  const auto everybody = [&](auto part) {
+  const auto byEach = [&](auto part) {
     std::vector<std::jthread> threads;
     for (int p = 0; p < exchange.participants(); ++p)
       threads.emplace_back([&, p] {
@@ -78,8 +78,8 @@ Spread mergeAll(Exchange& exchange, const std::vector<double>& weights, bool mea
         part(p, context);
       });
   };
-  everybody([&](int p, Context& context) { exchange.arrive(p, context); });
-  everybody([&](int p, Context& context) {
+  byEach([&](int p, Context& context) { exchange.arrive(p, context); });
+  byEach([&](int p, Context& context) {
     exchange.begin(p);
     for (const auto& block : exchange.blocks())
       exchange.merge(
@@ -87,7 +87,7 @@ Spread mergeAll(Exchange& exchange, const std::vector<double>& weights, bool mea
           measure && block.kind == BlockKind::Parameters ? &spreads[static_cast<std::size_t>(p)] : nullptr);
     exchange.end(p);
   });
-  everybody([&](int p, Context& context) { exchange.follow(p, context); });
+  byEach([&](int p, Context& context) { exchange.follow(p, context); });
   exchange.wait();
   Spread total;
   for (const auto& spread : spreads) {
@@ -178,7 +178,7 @@ TEST_CASE("float64 blocks are merged as they are") {
 }
 
 TEST_CASE("a device all of whose workers weigh nothing receives the mean of the others") {
-  // Workers 1 and 3 of device 1 weigh nothing, and hold what nobody else is to see.
+  // Workers 1 and 3 of device 1 weigh nothing, and hold what no other worker may see.
   Replicas replicas(4, 40), expected(4, 40);
   for (const int w : {1, 3})
     for (std::size_t b : {std::size_t{0}, std::size_t{4}}) {

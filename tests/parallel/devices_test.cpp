@@ -242,7 +242,7 @@ TEST_CASE("one worker on a GPU gives the bits of model.fit() there, at any frequ
   const auto alone = smallNetwork(&gpu);
   auto data = points(20);
   alone->fit(data, 4);
-  // Nobody looks at the merges, so the worker goes on over them.
+  // No listener looks at the merges, so the worker trains on over them.
   for (const std::int64_t frequency : {1, 2, 3, 100}) {
     CAPTURE(frequency);
     const auto network = smallNetwork(&gpu);

@@ -73,7 +73,7 @@ TEST_CASE("the iterator is reset to each epoch of the model's life") {
   CHECK(data.resets == std::vector<std::int64_t>{10, 11});
 }
 
-TEST_CASE("between merges nobody waits for a slower worker") {
+TEST_CASE("between merges no worker waits for a slower one") {
   // Worker 1 stands in its first step until worker 0 has come to its third, and last, of the round.
   ToyModel model;
   Gate gate;

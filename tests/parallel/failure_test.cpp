@@ -109,7 +109,7 @@ TEST_CASE("a batch of the wrong shape fails in its worker") {
   checkTrainsAgain(wrapper, model);
 }
 
-TEST_CASE("after a failure nobody begins another batch") {
+TEST_CASE("after a failure no worker begins another batch") {
   ToyModel model;
   Gate gate;
   model.control().onStep = [&](const Batch& batch) {

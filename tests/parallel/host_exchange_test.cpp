@@ -37,7 +37,7 @@ struct Replicas {
       add("own", BlockKind::Statistics, MergeRule::Keep);
       add("velocity", BlockKind::UpdaterState, MergeRule::Average);
       add("residual", BlockKind::Statistics, MergeRule::Reset);
-      add("gradients", BlockKind::Gradients, MergeRule::Keep);  // averaged by whoever asks for it
+      add("gradients", BlockKind::Gradients, MergeRule::Keep);  // averaged on demand
     }
     for (auto& blocks : owned) {
       states.emplace_back();

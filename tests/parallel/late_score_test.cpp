@@ -20,7 +20,7 @@ using namespace muster::test;
 
 namespace {
 
-/// A model whose steps go on in the background until somebody waits for them. Its score is the batch's
+/// A model whose steps go on in the background until a caller waits for them. Its score is the batch's
 /// number, and so is its parameter after the step, whatever the score.
 class LateModel final : public Model, PendingScores {
  public:
@@ -142,7 +142,7 @@ TEST_CASE("alone on a device, a worker goes on before its round's scores are rea
   CHECK(model.iteration() == 10);
   CHECK(model.epoch() == 2);
 
-  // Not where somebody looks at what was merged, or measures it.
+  // Not if a listener looks at what was merged, or it is measured.
   auto seen = aloneOnDevice(model, 2).listeners({std::make_shared<RecordingListener>()}).build();
   seen.fit(data);
   CHECK(model.takeOrder() == "step1 step2 wait1 wait2 step3 step4 wait3 wait4 step5 wait5 ");

@@ -130,8 +130,8 @@ TEST_CASE("model() inside merged events is the merged model") {
                                          "merge 3.5 at 2, 0", "epochEnd 3.5 at 2, 1", "fitEnd 3.5 at 2, 1"});
 }
 
-TEST_CASE("model() elsewhere is that of the last merge that somebody asked for, whole") {
-  // Nobody asks at the first merge: steps of the second round see the model as it was at the start.
+TEST_CASE("model() elsewhere is that of the last merge for which a listener asked, whole") {
+  // No listener asks at the first merge: steps of the second round see the model as it was at the start.
   ToyModel model;
   auto data = ToyIterator::ofValues({2, 6, 2, 8, 4, 4});
   std::mutex mutex;

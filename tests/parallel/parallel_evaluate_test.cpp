@@ -421,7 +421,7 @@ TEST_CASE("models that cannot be evaluated") {
   }
 }
 
-TEST_CASE("while the wrapper is at work nobody but its listeners evaluates") {
+TEST_CASE("while the wrapper is at work only its listeners evaluate") {
   const std::string refusal =
       "evaluate: the wrapper is at work; while fit() runs only its listeners may evaluate, in calls on the "
       "thread that called fit(), so not in onIteration";
@@ -486,7 +486,7 @@ TEST_CASE("an evaluation that fails in a listener ends fit(), or not, as the lis
   }
 }
 
-TEST_CASE("a training that fails during a listener's evaluation: it is finished, and nobody hangs") {
+TEST_CASE("a training that fails during a listener's evaluation: it is finished, and no thread hangs") {
   for (int run = 0; run < 20; ++run) {
     ToyModel model(wide());
     Labelled data(9);

@@ -29,7 +29,7 @@ bool waits(const std::future<std::pair<Values, std::string>>& result) {
 
 }  // namespace
 
-TEST_CASE("everyone gets the sums, added in worker order whoever comes first") {
+TEST_CASE("every worker gets the sums, added in worker order whatever the order of arrival") {
   // 1e16 + 1 is 1e16 in float64, so another order gives another sum.
   const Values own[] = {{1e16, 1}, {1, 2}, {-1e16, 3}};
   const Values expected{(1e16 + 1) - 1e16, 6};
@@ -47,7 +47,7 @@ TEST_CASE("everyone gets the sums, added in worker order whoever comes first") {
   }
 }
 
-TEST_CASE("nobody waits for a worker that has left, until the next beginning") {
+TEST_CASE("no worker waits for one that has left, until the next beginning") {
   PeerSums exchange(3);
   auto first = summed(exchange, 0, {1}), second = summed(exchange, 2, {4});
   CHECK(waits(first));

@@ -30,12 +30,12 @@ TEST_CASE("workers on the CPU get cores of their own, as many as their threads")
   CHECK(coresOf(placeWorkers(1, {Device::cpu()}, 3, true, all({4, 5, 6}))) == std::vector<Cores>{{4, 5, 6}});
 }
 
-TEST_CASE("where the cores do not suffice, nobody is pinned") {
+TEST_CASE("if the cores do not suffice, no worker is pinned") {
   CHECK(coresOf(placeWorkers(3, {Device::cpu()}, 1, true, all({0, 1}))) == std::vector<Cores>(3));
   CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 2, true, all({0, 1, 2}))) == std::vector<Cores>(2));
 }
 
-TEST_CASE("where a quota leaves less time than the workers' threads need, nobody is pinned") {
+TEST_CASE("if a quota leaves less time than the workers' threads need, no worker is pinned") {
   const CpuShare half{{0, 1, 2, 3}, 2};
   CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 1, true, half)) == std::vector<Cores>{{0}, {1}});
   CHECK(coresOf(placeWorkers(3, {Device::cpu()}, 1, true, half)) == std::vector<Cores>(3));
@@ -62,7 +62,7 @@ TEST_CASE("this process's share: its cores, and no more time than they have") {
   CHECK(share.parallelism <= static_cast<int>(share.cores.size()));
 }
 
-TEST_CASE("pinThreads(false): nobody is pinned") {
+TEST_CASE("pinThreads(false): no worker is pinned") {
   CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 1, false, all({0, 1, 2, 3}))) == std::vector<Cores>(2));
 }
 

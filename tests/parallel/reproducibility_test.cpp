@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kWidth = 301;
 
 /// Trains a model of some size for three epochs. @param delays  seed of sleeps in the iterator, the steps and
-/// the listeners; none: nobody sleeps.
+/// the listeners; none: no thread sleeps.
 std::vector<std::byte> train(int workers, std::int64_t frequency, const Updater& updater,
                              std::optional<std::uint64_t> delays) {
   ToyModel model({.size = kWidth, .training = {.updater = updater, .l2 = 0.01}, .statistics = true});

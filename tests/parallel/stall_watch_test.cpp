@@ -187,7 +187,7 @@ TEST_CASE("a stall that lasts is reported again, once in each patience") {
   Activity stuck;
   const auto begin = std::chrono::steady_clock::now();
   stuck.set(Activity::Kind::Computing, 7);
-  StallWatch watch({{"somebody", &stuck}}, 40ms);
+  StallWatch watch({{"a worker", &stuck}}, 40ms);
   {
     const StallWatch::Shift shift(watch, "fit()");
     for (int i = 0; i < 5000 && log.lines().size() < 3; ++i) std::this_thread::sleep_for(1ms);

@@ -343,7 +343,7 @@ TEST_CASE("a worker that fails wakes those who wait for it, and the wrapper can 
   }
 }
 
-TEST_CASE("a stop ends a synchronised training, whoever is in the middle of a step") {
+TEST_CASE("a stop ends a synchronised training, also with workers inside a step") {
   MultiLayerNetwork model(network(Sgd{.learningRate = 0.01}));
   model.init();
   auto data = batchesOf(std::vector<std::int64_t>(40, 3));

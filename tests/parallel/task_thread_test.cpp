@@ -63,7 +63,7 @@ TEST_CASE("at the end, tasks that were started still run, then the last action, 
   CHECK(ran == ended);
 }
 
-TEST_CASE("tasks that were never started do not run, and nobody waits for them") {
+TEST_CASE("tasks that were never started do not run, and no thread waits for them") {
   TaskThread thread("a test");
   bool ran = false;
   {

@@ -75,7 +75,7 @@ TEST_CASE_TEMPLATE("layer normalisation agrees with the reference over shapes an
 }
 
 TEST_CASE_TEMPLATE(
-    "without gamma and beta they are one and zero, and gradients that nobody wants are left out", Where,
+    "without gamma and beta they are one and zero, and gradients that are not wanted are left out", Where,
     MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();

@@ -8,7 +8,7 @@ USAGE = """./run gpu [options]             in the sources: builds first, unless 
        python3 gpu_report [options]    in a packed build or a build directory"""
 EPILOG = """
 Where a command may take ten minutes, `--minutes 9` is enough, called about five times. The pieces by hand, with what an
-H100 may need for each (estimates: nobody has timed them on one), and with --filter the tests in smaller ones:
+H100 may need for each (estimates: they were never timed on one), and with --filter the tests in smaller ones:
   --only tests                    7 minutes   all cases for a GPU (--filter core/ops: 4, core/nn: 1, parallel: 1)
   --only benchmarks              15 minutes   merges and launches 1, convolutions 1, MNIST convnet beside PyTorch 7,
                                               ResNet-18 6 (with --bench-rounds 2: 7 minutes)
