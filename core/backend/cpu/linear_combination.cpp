@@ -4,25 +4,13 @@
 
 #include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/simd.h"
+#include "muster/core/backend/cpu/weighted_sums.h"
 
 namespace muster::cpu {
 namespace {
 
 constexpr std::int64_t kBlock = 256;      // elements whose float64 sums stay in the L1 cache
 constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
-
-/// The first product is stored, not added to 0, so a negative zero stays one.
-template <typename T>
-[[gnu::always_inline]] inline void multiply(double* __restrict sums, const T* __restrict x, double factor,
-                                            std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) sums[i] = factor * x[i];
-}
-
-template <typename T>
-[[gnu::always_inline]] inline void multiplyAdd(double* __restrict sums, const T* __restrict x, double factor,
-                                               std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) sums[i] += factor * x[i];
-}
 
 template <typename T>
 [[gnu::always_inline]] inline void round(T* __restrict out, const double* __restrict sums, std::int64_t n) {

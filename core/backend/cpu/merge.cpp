@@ -12,6 +12,7 @@
 
 #include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/simd.h"
+#include "muster/core/backend/cpu/weighted_sums.h"
 
 // Note [A merge in blocks]
 // A block of each replica is added to float64 sums in the L1 cache; then the means are written to all
@@ -25,19 +26,6 @@ namespace {
 
 constexpr std::int64_t kBlock = 256;      // elements: 2 KiB of sums, 1 KiB of each float32 replica
 constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
-
-/// The first product is stored, not added to 0, so the mean of negative zeros is a negative zero.
-template <typename T>
-[[gnu::always_inline]] inline void multiply(double* __restrict sums, const T* __restrict x, double weight,
-                                            std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) sums[i] = weight * x[i];
-}
-
-template <typename T>
-[[gnu::always_inline]] inline void multiplyAdd(double* __restrict sums, const T* __restrict x, double weight,
-                                               std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) sums[i] += weight * x[i];
-}
 
 template <typename T>
 [[gnu::always_inline]] inline void addLast(T* __restrict means, const double* __restrict sums,
