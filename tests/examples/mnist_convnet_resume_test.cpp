@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <fmt/format.h>
-#include <cstdlib>
 
 #include <boost/json.hpp>
 
