@@ -56,19 +56,24 @@ Tensor parametersAs(DType type, const Tensor& parameters) {
 }
 
 void start(const StrategyState& state, const Exchange& exchange) {
+  const bool fromParameters =
+      state.declared.start == StrategyBlock::Start::Parameters && state.declared.numbers == 0;
+  const Tensor& first = state.values.front();
+  // Equal merged copies and equal replicas: what one block starts from, all do.
+  const Tensor begun = fromParameters
+                           ? parametersAs(first.dtype(), exchange.block(BlockKind::Parameters).mergedCopy())
+                           : Tensor::zeros(first.shape(), first.dtype());
   for (std::size_t w = 0; w < state.values.size(); ++w) {
     Tensor values = state.values[w];
-    if (state.declared.start == StrategyBlock::Start::Parameters && state.declared.numbers == 0)
-      copy(parametersAs(values.dtype(), exchange.block(BlockKind::Parameters).mergedCopies[w]), values);
-    else
-      copy(Tensor::zeros(values.shape(), values.dtype()), values);
+    copy(begun, values);
   }
 }
 
 }  // namespace
 
 bool sameBytes(const Tensor& a, const Tensor& b) {
-  const Tensor x = copyTo(a, Device::cpu()), y = copyTo(b, Device::cpu());
+  const auto onCpu = [](const Tensor& t) { return t.device().isCpu() ? t : copyTo(t, Device::cpu()); };
+  const Tensor x = onCpu(a), y = onCpu(b);
   return x.bytes() == y.bytes() && std::memcmp(x.raw(), y.raw(), x.bytes()) == 0;
 }
 
