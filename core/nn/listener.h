@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "muster/core/data/batch.h"
@@ -84,6 +85,12 @@ enum class MergeKind {
   Resynchronisation  ///< encoded updates, then all remainders, and the other state
 };
 
+/// A number that a strategy tells of a merge, as {"staleness", 2}.
+struct MergeValue {
+  std::string_view name;
+  double value = 0;
+};
+
 /// The replicas have been merged, or all have been updated by the merged gradients.
 struct MergeEvent {
   Trainer& trainer;
@@ -102,6 +109,8 @@ struct MergeEvent {
   /// parameters, p_w each worker's share; 0 unless `measureDivergence(true)`. With shared gradients, at a
   /// resynchronisation: the withheld updates relative to the parameters.
   double divergence = 0;
+  /// What the strategy tells beside these; its documentation names them. Valid during the call.
+  std::span<const MergeValue> values = {};
 };
 
 /// Per worker: called on that worker's thread with its index. Merged: called after a merge, on the thread

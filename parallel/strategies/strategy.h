@@ -129,6 +129,9 @@ class Strategy {
   /// How far the replicas were from their mean, where it was measured:
   /// sqrt(sum_w weights[w] |x_w - m|^2 / sum_w weights[w]) / |m|.
   virtual double divergence() const { return 0; }
+  /// What else it tells of the round (MergeEvent::values): the same names in the same order every time,
+  /// which outlive the strategy. Asked before the next round is planned.
+  virtual std::span<const MergeValue> values() const { return {}; }
 };
 
 /// What the builder takes: a plain struct of options.

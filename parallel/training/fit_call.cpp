@@ -109,7 +109,8 @@ bool FitCall::endRound(std::int64_t lastEpoch) {
                            .score = round.score,
                            .mergeTime = run_.rounds.mergeTime(),
                            .bytes = run_.rounds.bytes(),
-                           .divergence = run_.rounds.divergence()};
+                           .divergence = run_.rounds.divergence(),
+                           .values = run_.rounds.values()};
     for (const auto& listener : setting_.listeners)
       if (listener->scope() == ListenerScope::Merged) tell(*listener, [&](Listener& l) { l.onMerge(event); });
   }

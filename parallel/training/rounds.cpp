@@ -151,6 +151,8 @@ void Rounds::planMerge() {
 }
 
 void Rounds::planNextRound() {
+  const auto values = strategy_.values();
+  values_.assign(values.begin(), values.end());  // of the same number each time: allocates once
   const std::int64_t iteration = result_.iteration;
   const double learningRate = options_.learningRate.at(iteration, epoch_);
   progress_.epoch = epoch_;

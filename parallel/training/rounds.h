@@ -130,6 +130,7 @@ class Rounds {
   std::int64_t bytes() const;
   MergeKind kind() const { return strategy_.kind(); }
   double divergence() const { return strategy_.divergence(); }
+  std::span<const MergeValue> values() const { return values_; }
 
   /// The last round whose result replicas or merged copies hold, and how many there were: an abort may come
   /// between the reduction of gradients and the update. As `result`, or after all threads have ended.
@@ -178,6 +179,7 @@ class Rounds {
   FragmentSet inFlight_;                             // launched and not landed
   FragmentSet landFirst_, launch_, landAfterwards_;  // at this round's end
   TrainingProgress progress_;
+  std::vector<MergeValue> values_;  // of the round that has ended
   bool committed_ = true;  // also in reduced_
   std::int64_t rounds_ = 0;
   std::int64_t epoch_, epochFirstIteration_;

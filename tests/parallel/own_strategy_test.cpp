@@ -1,5 +1,6 @@
 // Strategies from outside the library, with models whose numbers can be worked out.
 #include <algorithm>
+#include <array>
 #include <mutex>
 
 #include "muster/parallel/detail/internals.h"
@@ -91,6 +92,34 @@ TEST_CASE("a strategy with momentum of its own, worked out by hand, on one or se
     CHECK(model.strategyState()[0].name == "momentum");
     CHECK(model.strategyState()[0].values.data<float>()[0] == 0);
   }
+}
+
+TEST_CASE("what a strategy tells of a round reaches the listeners of the merge") {
+  struct Telling {
+    struct Rule final : Strategy {
+      std::string describe() const override { return "telling"; }
+      RoundPlan plan(const TrainingProgress& progress) override {
+        told_ = {{{"period", 2}, {"rounds", static_cast<double>(progress.rounds)}}};
+        return {.iterations = 2};
+      }
+      void land(int, const Round& round, Verbs& verbs) override { verbs.mergeState(round.weights); }
+      std::span<const MergeValue> values() const override { return told_; }
+      std::array<MergeValue, 2> told_;
+    };
+    void validate() const {}
+    std::unique_ptr<Strategy> make() const { return std::make_unique<Rule>(); }
+  };
+  struct Hearing final : Listener {
+    void onMerge(const MergeEvent& event) override {
+      for (const auto& [name, value] : event.values) heard += fmt::format("{} {}, ", name, value);
+    }
+    std::string heard;
+  };
+  auto model = halving();
+  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6});
+  const auto hearing = std::make_shared<Hearing>();
+  wrapperOf(model, 2).strategy(Telling{}).listeners({hearing}).build().fit(data);
+  CHECK(hearing->heard == "period 2, rounds 0, period 2, rounds 1, ");
 }
 
 TEST_CASE("another wrapper goes on from what the model holds; a changed model begins anew") {
