@@ -180,7 +180,7 @@ class Rounds {
   FragmentSet landFirst_, launch_, landAfterwards_;  // at this round's end
   TrainingProgress progress_;
   std::vector<MergeValue> values_;  // of the round that has ended
-  bool committed_ = true;  // also in reduced_
+  bool committed_ = true;           // also in reduced_
   std::int64_t rounds_ = 0;
   std::int64_t epoch_, epochFirstIteration_;
 
