@@ -132,10 +132,11 @@ Builder& Builder::internals(const detail::Internals& internals) {
 }
 
 AnyStrategy Builder::averaging() const {
+  const auto until = synchronousUntil_.value_or(0);
+  require(until >= 0, "synchronousUntil cannot be negative, got {}", until);
   return Averaging{
-      .frequency = averagingFrequency_.value_or(1),
+      .frequency = Period::postLocal(until, averagingFrequency_.value_or(1)),
       .updaterState = averageUpdaters_.value_or(true) ? UpdaterState::Average : UpdaterState::Keep,
-      .synchronousUntil = synchronousUntil_.value_or(0),
       .measureDivergence = measureDivergence_.value_or(false)};
 }
 

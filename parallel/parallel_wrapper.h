@@ -137,7 +137,8 @@ class ParallelWrapper::Builder {
   Builder& trainingMode(TrainingMode mode);
   /// As Averaging::frequency. Default 1.
   Builder& averagingFrequency(std::int64_t iterations);
-  /// As Averaging::synchronousUntil. Default 0.
+  /// Merge every iteration until the model has finished so many, and only then at the frequency
+  /// (Period::postLocal). Default 0.
   Builder& synchronousUntil(std::int64_t iteration);
   /// As Averaging::updaterState: true is UpdaterState::Average, false Keep. Default true. What the user's
   /// model holds otherwise, `fit` tells.

@@ -8,26 +8,29 @@
 namespace muster {
 namespace {
 
-constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
-
 constexpr std::string_view kMomentum = "outer momentum", kMean = "mean", kNext = "next outer parameters";
 
 /// The merged copy holds W.
 class OuterAveragingStrategy final : public Strategy {
  public:
-  explicit OuterAveragingStrategy(const OuterAveraging& options) : options_(options) {}
+  explicit OuterAveragingStrategy(const OuterAveraging& options)
+      : options_(options), period_(options.frequency) {}
 
   std::string describe() const override {
-    return fmt::format("outer averaging every {} iterations (rate {}, {}momentum {})", options_.frequency,
+    return fmt::format("outer averaging {} (rate {}, {}momentum {})", options_.frequency.describe(),
                        options_.rate, options_.nesterov ? "Nesterov " : "", options_.momentum);
   }
   std::vector<StrategyBlock> blocks(int) const override {
-    return {{.name = std::string(kMomentum)},
-            {.name = std::string(kMean), .dtype = DType::Float64, .saved = false},
-            {.name = std::string(kNext), .saved = false}};
+    std::vector<StrategyBlock> blocks = {
+        {.name = std::string(kMomentum)},
+        {.name = std::string(kMean), .dtype = DType::Float64, .saved = false},
+        {.name = std::string(kNext), .saved = false}};
+    period_.declare(blocks);
+    return blocks;
   }
   UpdaterState updaterState() const override { return options_.updaterState; }
   void begin(const Exchange& exchange) override {
+    period_.begin(exchange);
     all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
   }
   void start(Verbs& verbs) override {
@@ -40,7 +43,7 @@ class OuterAveragingStrategy final : public Strategy {
       iteration_ = progress.iteration;
       scale_ = options_.followLearningRate && before > 0 ? learningRate_ / before : 1;
     }
-    return {.iterations = options_.frequency};
+    return {.iterations = period_.iterations(progress)};
   }
   void land(int, const Round& round, Verbs& verbs) override {
     const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
@@ -66,6 +69,7 @@ class OuterAveragingStrategy final : public Strategy {
   }
 
   const OuterAveraging options_;
+  PeriodState period_;
   Fragment all_;
   double learningRate_ = 0, scale_ = 1;  // of the round in progress; written between rounds
   std::int64_t iteration_ = 0;           // likewise, before its first step
@@ -96,8 +100,7 @@ OuterAveraging OuterAveraging::lookahead() {
 }
 
 void OuterAveraging::validate() const {
-  require(frequency >= 1 && frequency <= kMostIterations,
-          "outer averaging: frequency must be between 1 and {}, got {}", kMostIterations, frequency);
+  frequency.validate("outer averaging: frequency");
   require(std::isfinite(rate) && rate > 0, "outer averaging: rate must be above 0, got {}", rate);
   require(momentum >= 0 && momentum < 1, "outer averaging: momentum must lie in [0, 1), got {}", momentum);
   muster::validate(updaterState);

@@ -1,14 +1,13 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
 
-#include "muster/parallel/strategies/strategy.h"
+#include "muster/parallel/strategies/period.h"
 
 namespace muster {
 
-/// Averaging with an outer optimiser: every `frequency` iterations the mean m of the replicas moves the outer
-/// parameters W, with a momentum D that remembers earlier moves.
+/// Averaging with an outer optimiser: at each merge the mean m of the replicas moves the outer parameters W,
+/// with a momentum D that remembers earlier moves.
 ///
 ///     D = momentum D + rate (m - s);   W = W + D
 ///
@@ -18,8 +17,7 @@ namespace muster {
 /// little of it for two or three. Sources: Chen & Huo 2016 (BMUF); Wang et al. 2019 (SlowMo); Douillard et
 /// al. 2023 (DiLoCo); Zhang et al. 2019 (Lookahead).
 struct OuterAveraging {
-  /// Iterations of each worker between merges. 1 to 2^40.
-  std::int64_t frequency = 1;
+  Period frequency = 1;   ///< iterations of each worker between merges
   double rate = 1;        ///< above 0
   double momentum = 0;    ///< in [0, 1)
   bool nesterov = false;  ///< workers continue from the look-ahead point

@@ -28,11 +28,11 @@ TEST_CASE("each option out of range is refused by name, with its value") {
   CHECK(refusal([](Builder& b) { b.workers(-2); }) == "workers must be between 1 and 1024, got -2");
   CHECK(refusal([](Builder& b) { b.workers(1025); }) == "workers must be between 1 and 1024, got 1025");
   CHECK(refusal([](Builder& b) { b.averagingFrequency(0); }) ==
-        "averagingFrequency must be at least 1, got 0");
+        "averagingFrequency must be between 1 and 1099511627776, got 0");
   CHECK(refusal([](Builder& b) { b.averagingFrequency((std::int64_t{1} << 40) + 1); }) ==
-        "averagingFrequency must be at most 1099511627776, got 1099511627777");
+        "averagingFrequency must be between 1 and 1099511627776, got 1099511627777");
   CHECK(refusal([](Builder& b) { b.averagingFrequency(-1); }) ==
-        "averagingFrequency must be at least 1, got -1");
+        "averagingFrequency must be between 1 and 1099511627776, got -1");
   CHECK(refusal([](Builder& b) { b.prefetchBuffer(-1); }) ==
         "prefetchBuffer must be between 0 and 1048576 batches, got -1");
   CHECK(refusal([](Builder& b) { b.prefetchBuffer((1 << 20) + 1); }) ==

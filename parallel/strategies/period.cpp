@@ -1,0 +1,168 @@
+#include "muster/parallel/strategies/period.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
+constexpr std::string_view kMemory = "AdaComm";
+/// Above the relative error of a quotient of two rounded numbers, its power and a product.
+constexpr double kRounding = 1e-12;
+
+/// What AdaComm remembers, as it is in the block. All 0 before the first round.
+struct Memory {
+  double period = 0;      // at least 1; 0: nothing yet
+  double firstScore = 0;  // of the first round; 0: none yet
+  double firstRate = 0;   // learning rate then
+  double seen = 0;        // iterations that the model had finished at the last call
+  double rounds = 0;      // in this interval
+  double iterations = 0;  // likewise
+  double score = 0;       // likewise, mean over the iterations
+};
+constexpr std::int64_t kNumbers = sizeof(Memory) / sizeof(double);
+
+std::string everyText(std::int64_t iterations) {
+  return iterations == 1 ? "every iteration" : fmt::format("every {} iterations", iterations);
+}
+
+void requireIterations(std::string_view option, std::int64_t value) {
+  require(value >= 1 && value <= kMostIterations, "{} must be between 1 and {}, got {}", option,
+          kMostIterations, value);
+}
+
+void check(std::string_view, std::monostate) {}
+void check(std::string_view option, const QuadraticSynchronisation& rule) {
+  require(std::isfinite(rule.alpha) && rule.alpha >= 0, "{}: alpha must be at least 0, got {}", option,
+          rule.alpha);
+  require(std::isfinite(rule.power) && rule.power > 0, "{}: power must be above 0, got {}", option,
+          rule.power);
+}
+void check(std::string_view option, const AdaComm& rule) {
+  requireIterations(fmt::format("{}: interval", option), rule.interval);
+  require(rule.shrink > 0 && rule.shrink <= 1, "{}: shrink must lie in (0, 1], got {}", option, rule.shrink);
+}
+
+/// A whole number of iterations from a real one, which may be infinite. @param whole  not NaN.
+std::int64_t clamped(double whole, std::int64_t least) {
+  if (whole >= static_cast<double>(kMostIterations)) return kMostIterations;
+  return std::max(least, static_cast<std::int64_t>(whole));
+}
+
+void adapt(Memory& memory, const AdaComm& rule, std::int64_t every) {
+  if (memory.firstScore > 0) {
+    const auto whole = [](double iterations) { return std::ceil(iterations * (1 - kRounding)); };
+    const double wanted =
+        std::sqrt(std::max(memory.score, 0.0) / memory.firstScore) * static_cast<double>(every);
+    const bool taken = rule.shrink == 1 || whole(wanted) < whole(memory.period);
+    memory.period = std::max(1.0, taken ? wanted : rule.shrink * memory.period);
+  }
+  memory.rounds = memory.iterations = memory.score = 0;
+}
+
+void countRound(Memory& memory, const TrainingProgress& progress) {
+  const double iterations = static_cast<double>(progress.iteration) - memory.seen;
+  if (memory.firstScore == 0) memory.firstScore = progress.score;
+  ++memory.rounds;
+  memory.iterations += iterations;
+  // Written so that equal scores have themselves as their mean, exactly.
+  memory.score += (progress.score - memory.score) * (iterations / memory.iterations);
+}
+
+}  // namespace
+
+Period Period::postLocal(std::int64_t iterations, Period then) {
+  then.until = iterations;
+  then.first = 1;
+  return then;
+}
+
+Period Period::qsr(std::int64_t least, QuadraticSynchronisation options) {
+  Period period(least);
+  period.adapted = options;
+  return period;
+}
+
+Period Period::adaComm(std::int64_t first, AdaComm options) {
+  Period period(first);
+  period.adapted = options;
+  return period;
+}
+
+void Period::validate(std::string_view option) const {
+  requireIterations(option, every);
+  requireIterations(fmt::format("{}: first", option), first);
+  require(until >= 0, "{}: until cannot be negative, got {}", option, until);
+  require(untilEpoch >= 0, "{}: untilEpoch cannot be negative, got {}", option, untilEpoch);
+  std::visit([&](const auto& rule) { check(option, rule); }, adapted);
+}
+
+std::string Period::describe() const {
+  auto text = everyText(every);
+  if (const auto* qsr = std::get_if<QuadraticSynchronisation>(&adapted))
+    text += fmt::format(" or more (QSR, alpha {})", qsr->alpha);
+  if (std::holds_alternative<AdaComm>(adapted)) text += " at first (AdaComm)";
+  if ((until == 0 && untilEpoch == 0) || (constant() && first == every)) return text;
+  auto end = until > 0 ? fmt::format("iteration {}", until) : std::string();
+  if (untilEpoch > 0) end += fmt::format("{}epoch {}", end.empty() ? "" : " and ", untilEpoch);
+  return fmt::format("{} up to {}, then {}", everyText(first), end, text);
+}
+
+void PeriodState::declare(std::vector<StrategyBlock>& blocks) const {
+  if (!std::holds_alternative<AdaComm>(period_.adapted)) return;
+  blocks.push_back(
+      {.name = std::string(kMemory), .place = StrategyBlock::Place::Replica, .numbers = kNumbers});
+}
+
+void PeriodState::begin(const Exchange& exchange) {
+  begun_ = true;
+  if (!std::holds_alternative<AdaComm>(period_.adapted)) return;
+  memory_ = exchange.strategyBlock(kMemory).values.front();  // the first worker's; no other is used
+}
+
+bool PeriodState::inFirstPart(const TrainingProgress& progress) const {
+  return progress.iteration < period_.until || progress.epoch < period_.untilEpoch;
+}
+
+std::int64_t PeriodState::iterations(const TrainingProgress& progress) {
+  if (inFirstPart(progress)) {
+    const auto left = period_.until - progress.iteration;  // then the other part begins at its iteration
+    return left > 0 ? std::min(period_.first, left) : period_.first;
+  }
+  if (!begun_) return period_.every;
+  return std::visit([&](const auto& rule) { return adaptedIterations(rule, progress); }, period_.adapted);
+}
+
+std::int64_t PeriodState::adaptedIterations(std::monostate, const TrainingProgress&) const {
+  return period_.every;
+}
+
+std::int64_t PeriodState::adaptedIterations(const QuadraticSynchronisation& rule,
+                                            const TrainingProgress& progress) const {
+  if (rule.alpha == 0) return period_.every;
+  const double wanted = std::pow(rule.alpha / std::max(0.0, progress.learningRate), rule.power);
+  return clamped(std::floor(wanted * (1 + kRounding)), period_.every);
+}
+
+std::int64_t PeriodState::adaptedIterations(const AdaComm& rule, const TrainingProgress& progress) const {
+  Memory memory;
+  std::memcpy(&memory, memory_.raw(), sizeof(memory));
+  const double rate = std::max(0.0, progress.learningRate);
+  if (memory.period == 0) {
+    memory.period = static_cast<double>(period_.every);
+    memory.firstRate = rate;
+  } else if (progress.rounds > 0 && static_cast<double>(progress.iteration) > memory.seen) {
+    countRound(memory, progress);
+    if (memory.rounds >= static_cast<double>(rule.interval)) adapt(memory, rule, period_.every);
+  }
+  memory.seen = static_cast<double>(progress.iteration);
+  std::memcpy(memory_.raw(), &memory, sizeof(memory));
+  const double rates = rate == memory.firstRate ? 1 : std::sqrt(memory.firstRate / rate);
+  return clamped(std::ceil(memory.period * rates * (1 - kRounding)), 1);
+}
+
+}  // namespace muster

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "muster/parallel/strategies/strategy.h"
+
+namespace muster {
+
+/// The quadratic synchronisation rule: a round has max(every, floor((alpha / learning rate)^power))
+/// iterations, by the learning rate after the merge. A quotient that only rounding keeps below a whole number
+/// counts as one. While the learning rate warms up its rounds would be far too long: see Period::until.
+/// Source: Gu et al. 2024, "A quadratic synchronization rule for distributed deep learning".
+struct QuadraticSynchronisation {
+  double alpha = 0;  ///< at least 0. 0: always `every`
+  double power = 2;  ///< above 0; 3 is the paper's cubic rule
+
+  bool operator==(const QuadraticSynchronisation&) const = default;
+};
+
+/// AdaComm: begins with rounds of `every` iterations, and shortens them as the score F falls. After each
+/// `interval` rounds they have ceil(sqrt(F / F0) * every) iterations, where F is the mean score of these
+/// rounds and F0 that of the first round. If this is not less than before, the period becomes `shrink` times
+/// what it was. If the learning rate changes, the period is multiplied by sqrt(first rate / rate). Scores
+/// must be positive. Source: Wang and Joshi 2019, "Adaptive communication strategies to achieve the best
+/// error-runtime trade-off in local-update SGD", whose intervals are minutes by the clock: with rounds the
+/// same run gives the same bits every time.
+struct AdaComm {
+  std::int64_t interval = 10;  ///< rounds, 1 to 2^40
+  double shrink = 0.5;         ///< in (0, 1]. 1: the period follows the score upwards, too
+
+  bool operator==(const AdaComm&) const = default;
+};
+
+/// When replicas are merged: how many iterations a round has. A whole number is a period, too, so
+/// `Averaging{.frequency = 3}` merges every 3 iterations. A round also ends with its epoch and at a stop.
+struct Period {
+  /// Always as many iterations.
+  Period(std::int64_t iterations = 1)
+      : every(iterations) {}  // NOLINT(google-explicit-constructor): see above
+  static Period fixed(std::int64_t iterations) { return iterations; }
+  /// Merges every iteration until the model has finished so many, then by another period. Source: Lin et al.
+  /// 2020, "Don't use large mini-batches, use local SGD" (post-local SGD).
+  static Period postLocal(std::int64_t iterations, Period then);
+  static Period qsr(std::int64_t least, QuadraticSynchronisation options);
+  static Period adaComm(std::int64_t first, AdaComm options = {});
+
+  std::int64_t every;  ///< iterations: always, or with QSR at least, or with AdaComm at first. 1 to 2^40
+  std::variant<std::monostate, QuadraticSynchronisation, AdaComm> adapted = {};
+  /// Until the model has finished `until` iterations and `untilEpoch` epochs a round has `first` iterations,
+  /// as in post-local SGD or while the learning rate warms up.
+  std::int64_t until = 0;
+  std::int64_t untilEpoch = 0;
+  std::int64_t first = 1;
+
+  bool operator==(const Period&) const = default;
+  bool constant() const { return adapted.index() == 0; }
+  /// @param option  what the period is called, as in "averagingFrequency".
+  /// @throws InvalidArgument naming the option out of range.
+  void validate(std::string_view option) const;
+  /// As in "every 3 iterations".
+  std::string describe() const;
+};
+
+/// A strategy's period in a training. The strategy adds `declare` to its blocks and calls `begin` and
+/// `iterations`; what AdaComm remembers is thus saved and resumed with the model, and begins anew after a
+/// failure or with another number of workers.
+class PeriodState {
+ public:
+  explicit PeriodState(const Period& period) : period_(period) {}
+
+  /// Adds the block that it needs, if it needs one.
+  void declare(std::vector<StrategyBlock>& blocks) const;
+  void begin(const Exchange& exchange);
+  /// Iterations of the next round, right after a merge. Before `begin`: `Period::every`.
+  /// Called for each merge, by one thread, with scores of the rounds since.
+  std::int64_t iterations(const TrainingProgress& progress);
+
+ private:
+  std::int64_t adaptedIterations(std::monostate, const TrainingProgress&) const;
+  std::int64_t adaptedIterations(const QuadraticSynchronisation&, const TrainingProgress&) const;
+  std::int64_t adaptedIterations(const AdaComm&, const TrainingProgress&) const;
+  bool inFirstPart(const TrainingProgress& progress) const;
+
+  const Period period_;
+  bool begun_ = false;
+  Tensor memory_;  // of AdaComm; see period.cpp
+};
+
+}  // namespace muster
