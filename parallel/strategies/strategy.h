@@ -49,11 +49,12 @@ struct RoundPlan {
 
 /// A round at its end.
 struct Round {
-  /// [worker] loss normaliser since the last round; all 0 if no worker has trained since:
-  /// then fragments in flight land, or the strategy was `pending`.
+  /// [worker] `launch` gets the loss normaliser since the last launch of the fragment, `land` gets what its
+  /// launch got; all 0 if the strategy was `pending` and nothing is launched.
   std::span<const double> weights;
   std::int64_t iteration = 0;  ///< finished
   bool last = false;           ///< of its epoch, or the run stops after it
+  std::int64_t launched = 0;   ///< the iteration of the fragment's launch
 };
 
 /// What a worker does with a batch.
@@ -72,7 +73,8 @@ enum class LocalWork {
 /// A round ends at two barriers, between which every worker calls `launch` and `land` on its own thread. For
 /// each fragment, in order: it lands if it is in flight and the plan says so; it is launched if the plan says
 /// so; and if it was not in flight and both say so, it lands at once. A fragment in flight is not launched
-/// again before it lands. At the end of an epoch and at a stop everything in flight lands.
+/// again before it lands. At the end of an epoch and at a stop everything in flight lands, and each fragment
+/// that was trained since its launch is launched and lands at once.
 /// A failure discards what is in flight.
 class Strategy {
  public:

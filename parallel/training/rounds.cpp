@@ -34,6 +34,7 @@ Rounds::Rounds(int workers, const Options& options, PeerSums& peers)
       mergeTimes_(contributions_.size()),
       bytes_(contributions_.size()),
       weights_(contributions_.size()),
+      flights_(contributions_.size()),
       progress_{.workers = workers},
       epoch_(options.firstEpoch),
       epochFirstIteration_(options.firstIteration) {
@@ -41,8 +42,7 @@ Rounds::Rounds(int workers, const Options& options, PeerSums& peers)
 }
 
 void Rounds::start() {
-  require(strategy_.fragments() >= 1 && strategy_.fragments() <= 64,
-          "the strategy must have between 1 and 64 fragments, got {}", strategy_.fragments());
+  flights_.begin(strategy_.fragments());
   planNextRound();
 }
 
@@ -85,7 +85,7 @@ void Rounds::plan() {
     peers_.beginAll();  // all workers are at the barrier, none inside a step
   }
   penaltyAdded_ = false;
-  planMerge();
+  flights_.endRound(plan_, round(), strategy_.pending());
   committed_ = !result_.merging || localWork() == LocalWork::Step;
 }
 
@@ -127,30 +127,13 @@ RoundResult Rounds::nextResult() {
   if (next.verdict != Verdict::Continue) next.joinedByCoordinator = true;
   const bool last = next.verdict != Verdict::Continue;
   next.trained = batches > 0;
-  next.merging = next.trained || (last && (strategy_.pending() || !inFlight_.empty()));
+  next.merging = next.trained || (last && (strategy_.pending() || flights_.outstanding()));
   next.merges = result_.merges + (next.merging ? 1 : 0);
   return next;
 }
 
-void Rounds::planMerge() {
-  const bool last = result_.verdict != Verdict::Continue;
-  const FragmentSet all = FragmentSet::all(strategy_.fragments());
-  const FragmentSet land = last ? all : plan_.land & all;
-  landFirst_ = inFlight_ & land;
-  if (result_.trained) {
-    launch_ = plan_.launch & all;
-    landAfterwards_ = last ? launch_ : launch_ & land & ~inFlight_;
-  } else {  // nothing new to launch, but what the strategy has kept back
-    launch_ = FragmentSet::none();
-    landAfterwards_ = result_.merging && strategy_.pending() ? all & ~inFlight_ : FragmentSet::none();
-  }
-  const FragmentSet again = launch_ & inFlight_ & ~landFirst_;
-  require(again.empty(), "the strategy's plan: fragments {:#x} are launched again before they land",
-          again.bits);
-  inFlight_ = ((inFlight_ & ~landFirst_) | launch_) & ~landAfterwards_;
-}
-
 void Rounds::planNextRound() {
+  flights_.commit();
   const auto values = strategy_.values();
   values_.assign(values.begin(), values.end());  // of the same number each time: allocates once
   const std::int64_t iteration = result_.iteration;
@@ -180,7 +163,7 @@ void Rounds::merge(const Participant& who) {
     who.exchange.begin(who.worker);
     Verbs verbs(who.exchange, who.worker, who.context);
     try {
-      callStrategy(verbs);
+      flights_.call(strategy_, round(), verbs);
     } catch (...) {
       mergeFailed_ = true;
       throw;
@@ -191,15 +174,6 @@ void Rounds::merge(const Participant& who) {
   const auto time = Clock::now() - begin;
   who.times.own.merging += time;
   mergeTimes_[at(who)] = time + std::exchange(contributionTimes_[at(who)], std::chrono::nanoseconds(0));
-}
-
-void Rounds::callStrategy(Verbs& verbs) {
-  const Round at = round();
-  for (int f = 0; f < strategy_.fragments(); ++f) {
-    if (landFirst_.contains(f)) strategy_.land(f, at, verbs);
-    if (launch_.contains(f)) strategy_.launch(f, at, verbs);
-    if (landAfterwards_.contains(f)) strategy_.land(f, at, verbs);
-  }
 }
 
 Round Rounds::round() const {

@@ -12,6 +12,7 @@
 #include "muster/parallel/runtime/peer_sums.h"
 #include "muster/parallel/runtime/time_sheet.h"
 #include "muster/parallel/strategies/strategy.h"
+#include "muster/parallel/training/fragment_flights.h"
 
 namespace muster {
 
@@ -148,10 +149,8 @@ class Rounds {
   bool gather(const Participant& who, const Contribution& contribution);
   void plan();
   RoundResult nextResult();
-  void planMerge();
   void planNextRound();
   void merge(const Participant& who);
-  void callStrategy(Verbs& verbs);
   bool awaitReduced(const Participant& who);
   void addPenalty(double penalty);
   Verdict leave(const Participant& who);
@@ -175,9 +174,8 @@ class Rounds {
   std::vector<double> weights_;    // [worker]
   RoundResult result_, previous_;  // but see addPenalty
   // Written in mergedAlone_ or merged_, by the last to arrive.
-  RoundPlan plan_;                                   // of the round in progress
-  FragmentSet inFlight_;                             // launched and not landed
-  FragmentSet landFirst_, launch_, landAfterwards_;  // at this round's end
+  RoundPlan plan_;           // of the round in progress
+  FragmentFlights flights_;  // also in gathered_
   TrainingProgress progress_;
   std::vector<MergeValue> values_;  // of the round that has ended
   bool committed_ = true;           // also in reduced_

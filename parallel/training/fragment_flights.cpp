@@ -1,0 +1,76 @@
+#include "muster/parallel/training/fragment_flights.h"
+
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+bool anyAbove0(std::span<const double> weights) {
+  return std::ranges::any_of(weights, [](double weight) { return weight > 0; });
+}
+
+}  // namespace
+
+void FragmentFlights::begin(int fragments) {
+  require(fragments >= 1 && fragments <= 64, "the strategy must have between 1 and 64 fragments, got {}",
+          fragments);
+  fragments_.assign(static_cast<std::size_t>(fragments),
+                    {std::vector<double>(workers_), std::vector<double>(workers_)});
+  inFlight_ = {};
+}
+
+bool FragmentFlights::outstanding() const {
+  return !inFlight_.empty() ||
+         std::ranges::any_of(fragments_, [](const Fragment& f) { return anyAbove0(f.sinceLaunch); });
+}
+
+void FragmentFlights::endRound(const RoundPlan& plan, const Round& round, bool pending) {
+  const bool trained = anyAbove0(round.weights);
+  FragmentSet untrained;
+  for (std::size_t f = 0; f < fragments_.size(); ++f) {
+    for (std::size_t w = 0; w < workers_; ++w) fragments_[f].sinceLaunch[w] += round.weights[w];
+    if (!anyAbove0(fragments_[f].sinceLaunch)) untrained = untrained | FragmentSet::of(static_cast<int>(f));
+    fragments_[f].launchesAt = round.iteration;
+  }
+  const FragmentSet all = FragmentSet::all(static_cast<int>(fragments_.size()));
+  const FragmentSet land = round.last ? all : plan.land & all;
+  launch_ = (round.last ? all : trained ? plan.launch : FragmentSet::none()) & all & ~untrained;
+  landFirst_ = inFlight_ & land;
+  landAfterwards_ = round.last ? launch_ : launch_ & land & ~inFlight_;
+  if (!trained && pending) landAfterwards_ = landAfterwards_ | (all & ~inFlight_);
+  const FragmentSet again = launch_ & inFlight_ & ~landFirst_;
+  require(again.empty(), "the strategy's plan: fragments {:#x} are launched again before they land",
+          again.bits);
+  inFlight_ = ((inFlight_ & ~landFirst_) | launch_) & ~landAfterwards_;
+}
+
+void FragmentFlights::call(Strategy& strategy, const Round& round, Verbs& verbs) const {
+  for (std::size_t i = 0; i < fragments_.size(); ++i) {
+    const int f = static_cast<int>(i);
+    const Fragment& fragment = fragments_[i];
+    Round at = round;
+    if (landFirst_.contains(f)) {
+      at.weights = fragment.launched;
+      at.launched = fragment.launchedAt;
+      strategy.land(f, at, verbs);
+    }
+    at.weights = fragment.sinceLaunch;
+    at.launched = fragment.launchesAt;
+    if (launch_.contains(f)) strategy.launch(f, at, verbs);
+    if (landAfterwards_.contains(f)) strategy.land(f, at, verbs);
+  }
+}
+
+void FragmentFlights::commit() {
+  for (std::size_t f = 0; f < fragments_.size(); ++f) {
+    if (!launch_.contains(static_cast<int>(f))) continue;
+    fragments_[f].launched.swap(fragments_[f].sinceLaunch);
+    std::ranges::fill(fragments_[f].sinceLaunch, 0.0);
+    fragments_[f].launchedAt = fragments_[f].launchesAt;
+  }
+  launch_ = {};
+}
+
+}  // namespace muster
