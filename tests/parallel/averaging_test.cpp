@@ -3,9 +3,12 @@
 #include <doctest/doctest.h>
 
 #include "muster/core/base/error.h"
+#include "tests/parallel/reference.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
+using muster::test::checkAgainstNumpy;
+using muster::test::numpyFound;
 using muster::test::thrown;
 
 namespace {
@@ -86,4 +89,13 @@ TEST_CASE("the divergence is measured if asked for, over all slices of the param
   };
   CHECK(measured(true) == 0.5);  // sqrt((1 + 2 + 3) / (3 * 8))
   CHECK(measured(false) == 0);
+}
+
+TEST_CASE("against NumPy: every frequency, and what a merge does with the updater") {
+  if (!numpyFound()) return;
+  checkAgainstNumpy("averaging", "frequency=1", Averaging{});
+  checkAgainstNumpy("averaging", "frequency=3 state=keep",
+                    Averaging{.frequency = 3, .updaterState = UpdaterState::Keep});
+  checkAgainstNumpy("averaging", "frequency=5 state=reset",
+                    Averaging{.frequency = 5, .updaterState = UpdaterState::Reset});
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "muster/parallel/detail/internals.h"
+#include "tests/parallel/reference.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
@@ -139,6 +140,37 @@ TEST_CASE("momentum follows the learning rate if asked to") {
   };
   CHECK(trained(true, 1) == trained(false, 1));
   CHECK(trained(true, 0.5) != trained(false, 0.5));
+}
+
+TEST_CASE(
+    "against NumPy: classical, Nesterov, following the learning rate, and what a merge does with the "
+    "updater") {
+  if (!numpyFound()) return;
+  OuterAveraging options{.frequency = 3, .rate = 0.7, .momentum = 0.9};
+  checkAgainstNumpy("outer_averaging", "frequency=3 rate=0.7 momentum=0.9", options);
+  options.updaterState = UpdaterState::Keep;
+  options.nesterov = true;
+  checkAgainstNumpy("outer_averaging", "frequency=3 rate=0.7 momentum=0.9 nesterov=1 state=keep", options);
+  options.updaterState = UpdaterState::Reset;
+  options.followLearningRate = true;
+  checkAgainstNumpy("outer_averaging", "frequency=3 rate=0.7 momentum=0.9 nesterov=1 follow=1 state=reset",
+                    options);
+}
+
+TEST_CASE("against NumPy: presets") {
+  if (!numpyFound()) return;
+  const auto check = [](const std::string& options, auto preset) {
+    checkAgainstNumpy("outer_averaging", options, [&](ParallelWrapper::Builder& builder, int workers) {
+      OuterAveraging one = preset(workers);
+      one.frequency = 2;
+      builder.strategy(one);
+    });
+  };
+  check("frequency=2 momentum=bmuf state=reset", [](int workers) { return OuterAveraging::bmuf(workers); });
+  check("frequency=2 momentum=0.5 follow=1 state=keep", [](int) { return OuterAveraging::slowMo(); });
+  check("frequency=2 rate=0.7 momentum=0.9 nesterov=1 state=keep",
+        [](int) { return OuterAveraging::diloco(); });
+  check("frequency=2 rate=0.8 state=keep", [](int) { return OuterAveraging::lookahead(); });
 }
 
 TEST_CASE("options out of range are refused by name") {

@@ -1,0 +1,176 @@
+"""What the scripts of the averaging rules share: two problems, their batches, an inner optimiser, and the rounds.
+
+Everything is float64 and written from the formulas; nothing of the library's code is used. tests/parallel/reference.h
+defines the same problems in C++. Their data are multiples of powers of two, so both sides read the same numbers, bit
+for bit, and differ by rounding alone.
+
+A rule is a class with
+
+    frequency                      local iterations in a round
+    start(replicas)                optional: before the first round
+    plan(learning_rate, rounds)    optional: before each round; the learning rate is that of its first step
+    merge(replicas, weights, last) at a round's end; weights: examples that each worker has trained in it
+    flush(replicas)                optional: an epoch ends without new batches; True if something was merged
+    parameters                     the user's model afterwards
+
+and ends with `main(make_rule)`.
+"""
+import sys
+
+import numpy as np
+
+BATCHES = 23  # an epoch's: for 3 and 4 workers the last rounds are partial and uneven
+EPOCHS = 2
+
+
+def batch_size(batch):
+    return 1 + (7 * batch * batch + 3 * batch) % 5
+
+
+class Quadratic:
+    """Loss of a batch: the mean over its examples of sum_j a_j (p_j - c_j)^2 / 2, with the batch's own curvature a."""
+    segments = [45, 25]
+
+    def start(self):
+        return np.zeros(sum(self.segments))
+
+    def gradient(self, p, batch, first):
+        j = np.arange(p.size)
+        curvature = (1 + (5 * batch + 3 * j) % 7) / 4
+        gradient = np.zeros_like(p)
+        for i in range(first, first + batch_size(batch)):
+            gradient += curvature * (p - (((29 * i + 13 * j) % 64) / 32 - 1))
+        return gradient / batch_size(batch)
+
+
+class Network:
+    """6 inputs, 5 units with tanh, 4 classes with softmax and cross-entropy."""
+    inputs, hidden, classes = 6, 5, 4
+    segments = [hidden * inputs, hidden, classes * hidden, classes]
+
+    def start(self):
+        return ((23 * np.arange(sum(self.segments))) % 32 - 16) / 32
+
+    def gradient(self, p, batch, first):
+        ends = np.cumsum(self.segments)
+        w1, b1, w2, b2 = np.split(p, ends[:-1])
+        w1, w2 = w1.reshape(self.hidden, self.inputs), w2.reshape(self.classes, self.hidden)
+        i = np.arange(first, first + batch_size(batch))[:, None]
+        j = np.arange(self.inputs)[None, :]
+        x = ((37 * i + 11 * j + i * j) % 64) / 32 - 1
+        labels = (7 * i + i // 3) % 4
+        h = np.tanh(x @ w1.T + b1)
+        logits = h @ w2.T + b2
+        e = np.exp(logits - logits.max(axis=1, keepdims=True))
+        d = (e / e.sum(axis=1, keepdims=True) - (labels == np.arange(self.classes))) / len(x)
+        dh = (d @ w2) * (1 - h * h)
+        return np.concatenate([(dh.T @ x).ravel(), dh.sum(axis=0), (d.T @ h).ravel(), d.sum(axis=0)])
+
+
+class Sgd:
+    def __init__(self, size):
+        self.state = np.zeros(0)
+
+    @staticmethod
+    def learning_rate(iteration):
+        return 0.25
+
+    def move(self, gradient, iteration):
+        return -self.learning_rate(iteration) * gradient
+
+
+class Nesterovs:
+    """v <- 0.5 v + g, p <- p - rate (g + 0.5 v); the rate is halved every 8 iterations."""
+
+    def __init__(self, size):
+        self.state = np.zeros(size)
+
+    @staticmethod
+    def learning_rate(iteration):
+        return 0.125 * 0.5 ** (iteration // 8)
+
+    def move(self, gradient, iteration):
+        self.state = 0.5 * self.state + gradient
+        return -self.learning_rate(iteration) * (gradient + 0.5 * self.state)
+
+
+PROBLEMS = {"quadratic": Quadratic, "network": Network}
+UPDATERS = {"sgd": Sgd, "nesterovs": Nesterovs}
+
+
+class Replica:
+    def __init__(self, problem, updater):
+        self.problem = problem
+        self.parameters = problem.start()
+        self.updater = updater(self.parameters.size)
+
+    def step(self, batch, first, iteration):
+        gradient = self.problem.gradient(self.parameters, batch, first)
+        self.parameters = self.parameters + self.updater.move(gradient, iteration)
+
+
+def mean(values, weights):
+    """The weighted mean, in worker order."""
+    return sum(w / sum(weights) * v for w, v in zip(weights, values) if w > 0)
+
+
+def merge_updaters(replicas, weights, how):
+    """What a merge does with the updaters' state: average, keep or reset."""
+    if how == "keep":
+        return
+    merged = mean([r.updater.state for r in replicas], weights)
+    for r in replicas:
+        r.updater.state = merged.copy() if how == "average" else np.zeros_like(merged)
+
+
+def train(problem, updater, workers, rule):
+    """Yields the user's model after each merge."""
+    replicas = [Replica(problem, updater) for _ in range(workers)]
+    rule.parameters = problem.start()
+    rule.segments = problem.segments
+    getattr(rule, "start", lambda replicas: None)(replicas)
+    firsts = np.concatenate([[0], np.cumsum([batch_size(b) for b in range(BATCHES)])])
+    iteration = rounds = 0
+    for _ in range(EPOCHS):
+        queues = [list(range(w, BATCHES, workers)) for w in range(workers)]
+        ended = [False] * workers
+        while not all(ended):
+            getattr(rule, "plan", lambda rate, rounds: None)(updater.learning_rate(iteration), rounds)
+            frequency = rule.frequency
+            weights, longest = [0] * workers, 0
+            for w, (replica, queue) in enumerate(zip(replicas, queues)):
+                own = queue[:frequency]
+                ended[w] = len(own) < frequency  # a worker learns that the epoch is over when it asks for a batch
+                queues[w] = queue[frequency:]
+                for k, batch in enumerate(own):
+                    replica.step(batch, firsts[batch], iteration + k)
+                    weights[w] += batch_size(batch)
+                longest = max(longest, len(own))
+            iteration += longest
+            rounds += 1
+            if longest > 0:
+                rule.merge(replicas, weights, all(ended))
+                yield rule.parameters
+            elif getattr(rule, "flush", lambda replicas: False)(replicas):
+                yield rule.parameters
+
+
+def value_of(text):
+    """A number, if the text is one."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def main(make_rule, numbers_of_workers=(3, 4)):
+    """Options are name=value; `make_rule(workers=..., **options)` makes a rule for one training."""
+    options = {name: value_of(text) for name, text in (argument.split("=", 1) for argument in sys.argv[1:])}
+    for problem_name, problem in PROBLEMS.items():
+        for updater_name, updater in UPDATERS.items():
+            for workers in numbers_of_workers:
+                print("case", problem_name, updater_name, workers)
+                for parameters in train(problem(), updater, workers, make_rule(workers=workers, **options)):
+                    print(*("%.17g" % p for p in parameters))
