@@ -1,0 +1,84 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/parallel/strategies/any_strategy.h"
+#include "muster/parallel/strategies/averaging.h"
+#include "muster/parallel/strategies/outer_averaging.h"
+#include "muster/parallel/strategies/shared_gradients.h"
+#include "muster/parallel/strategies/synchronous_gradients.h"
+
+namespace muster::test {
+
+struct NamedRule {
+  std::string name;
+  AnyStrategy options;
+};
+
+/// A rule that the library does not have: two fragments in turn, launched at the end of a round and landed at
+/// the next one, with a centre that the user's model is filled from and a block of each replica.
+struct TwoHalves {
+  double pull = 0.5;  ///< how far the centre goes to the mean
+  void validate() const {}
+  std::unique_ptr<Strategy> make() const;
+};
+
+class TwoHalvesStrategy final : public Strategy {
+ public:
+  explicit TwoHalvesStrategy(double pull) : pull_(pull) {}
+  std::string describe() const override { return "two halves in turn"; }
+  std::vector<StrategyBlock> blocks(int) const override {
+    return {{.name = "centre", .start = StrategyBlock::Start::Parameters},
+            {.name = "mean", .dtype = DType::Float64, .saved = false},
+            {.name = "sent", .place = StrategyBlock::Place::Replica}};
+  }
+  std::string_view modelSource() const override { return "centre"; }
+  void begin(const Exchange& exchange) override {
+    const auto elements = exchange.block(BlockKind::Parameters).mergedCopy().elements();
+    halves_ = {{{{0, elements / 2}}}, {{{elements / 2, elements}}}};
+  }
+  int fragments() const override { return 2; }
+  RoundPlan plan(const TrainingProgress& progress) override {
+    const int launched = static_cast<int>(progress.iteration / 2 % 2);
+    return {.iterations = 2, .launch = FragmentSet::of(launched), .land = FragmentSet::of(1 - launched)};
+  }
+  void launch(int half, const Round&, Verbs& verbs) override {
+    verbs.combine(verbs.own("sent"), {{1, verbs.block(BlockKind::Parameters).replicas}}, part(half));
+  }
+  void land(int half, const Round& round, Verbs& verbs) override {
+    const auto replicas = std::span<const Tensor>(verbs.block(BlockKind::Parameters).replicas);
+    const auto centre = verbs.own("centre"), mean = verbs.own("mean"), sent = verbs.own("sent");
+    verbs.mean(sent, round.weights, mean, part(half));
+    verbs.combine(centre, {{1 - pull_, centre}, {pull_, mean}}, part(half));
+    verbs.combine(replicas, {{1, centre}, {1, replicas}, {-1, sent}}, part(half));
+    if (half == 0) verbs.mergeOthers(round.weights);
+  }
+
+ private:
+  const Fragment& part(int half) const { return halves_[static_cast<std::size_t>(half)]; }
+
+  const double pull_;
+  std::vector<Fragment> halves_;
+};
+
+inline std::unique_ptr<Strategy> TwoHalves::make() const {
+  return std::make_unique<TwoHalvesStrategy>(pull);
+}
+
+/// Every averaging rule with options under which it meets several times in a short epoch, and one of the
+/// test's own. A new rule is a line.
+inline std::vector<NamedRule> everyRule() {
+  return {
+      {"averaging", Averaging{.frequency = 3}},
+      {"averaging, updater kept", Averaging{.frequency = 3, .updaterState = UpdaterState::Keep}},
+      {"averaging, updater reset", Averaging{.frequency = 2, .updaterState = UpdaterState::Reset}},
+      {"synchronous gradients", SynchronousGradients{}},
+      {"shared gradients", SharedGradients{.resynchronizationFrequency = 4}},
+      {"outer averaging", OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5}},
+      {"diloco", OuterAveraging{.frequency = 3, .rate = 0.7, .momentum = 0.9, .nesterov = true}},
+      {"two halves", TwoHalves{}},
+  };
+}
+
+}  // namespace muster::test

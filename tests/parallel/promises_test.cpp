@@ -1,0 +1,208 @@
+// What the trainer promises, of every averaging rule and of one that the library does not have.
+#include <sched.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "tests/parallel/every_rule.h"
+#include "tests/support/failure.h"
+#include "tests/support/recording_listener.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::int64_t kWidth = 61;
+constexpr int kBatches =
+    11;  // no multiple of any number of workers or period here: the last round is partial
+
+ToyModel toy() {
+  return ToyModel({.size = kWidth,
+                   .training = {.updater = Nesterovs{.learningRate = 0.05, .momentum = 0.5}, .l2 = 0.01},
+                   .statistics = true});
+}
+
+ToyIterator batches() {
+  return ToyIterator(randomBatches(5, kBatches, 6, kWidth, /*ragged=*/true), kWidth);
+}
+
+ParallelWrapper::Builder wrapperOf(Model& model, const NamedRule& rule, int workers) {
+  auto builder = ParallelWrapper::Builder(model);
+  builder.workers(workers).strategy(rule.options).pinThreads(false);
+  return builder;
+}
+
+struct Disturbance {
+  std::optional<std::uint64_t> delays = {};  // seed of sleeps in iterator, steps and listeners
+  bool listeners = false;
+  std::int64_t prefetch = 16;
+};
+
+/// Three epochs in two calls.
+std::vector<std::byte> train(const NamedRule& rule, int workers, const Disturbance& disturbance = {}) {
+  auto model = toy();
+  auto data = batches();
+  const auto sleep = std::make_shared<RandomDelays>(disturbance.delays.value_or(0), 300us);
+  RecordingListener::Hook hook;
+  if (disturbance.delays) {
+    data.onNext = [sleep](std::int64_t, std::int64_t) { (*sleep)(); };
+    model.control().onStep = [sleep](const Batch&) { (*sleep)(); };
+    hook = [sleep](const RecordedCall&, Trainer&) { (*sleep)(); };
+  }
+  auto builder = wrapperOf(model, rule, workers);
+  builder.prefetchBuffer(disturbance.prefetch);
+  if (disturbance.listeners)
+    builder.listeners({std::make_shared<RecordingListener>(ListenerScope::Worker, hook),
+                       std::make_shared<RecordingListener>(ListenerScope::Merged, hook)});
+  auto wrapper = builder.build();
+  wrapper.fit(data, 2);
+  wrapper.fit(data);
+  return model.allBits();
+}
+
+void copyState(Model& from, Model& to) {
+  const auto source = from.state(), target = to.state();
+  for (std::size_t b = 0; b < source.size(); ++b) copy(source[b]->values, target[b]->values);
+  for (const NamedValues& saved : from.strategyState())
+    to.strategyState().push_back({saved.name, cloneTensor(saved.values)});
+}
+
+template <typename Check>
+void forEveryRule(std::initializer_list<int> workers, Check check) {
+  for (const NamedRule& rule : everyRule())
+    for (const int w : workers) {
+      CAPTURE(rule.name);
+      CAPTURE(w);
+      check(rule, w);
+    }
+}
+
+std::string bitsOfEveryRule() {
+  std::string text;
+  for (const NamedRule& rule : everyRule()) {
+    std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+    for (const auto b : train(rule, 3)) hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
+    text += fmt::format("{:016x} ", hash);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("every rule: the same bits, with delays, with listeners, with any prefetch buffer") {
+  forEveryRule({1, 2, 3}, [](const NamedRule& rule, int w) {
+    const auto calm = train(rule, w);
+    CHECK(train(rule, w) == calm);
+    CHECK(train(rule, w, {.listeners = true}) == calm);
+    CHECK(train(rule, w, {.prefetch = 0}) == calm);
+    for (std::uint64_t seed = 1; seed <= 3; ++seed)
+      CHECK(train(rule, w, {.delays = seed, .listeners = seed % 2 == 1}) == calm);
+  });
+}
+
+TEST_CASE("every rule moves the model, and the number of workers matters") {
+  for (const NamedRule& rule : everyRule()) {
+    CAPTURE(rule.name);
+    CHECK(train(rule, 2) != toy().allBits());
+    CHECK(train(rule, 2) != train(rule, 3));
+  }
+}
+
+TEST_CASE("every rule: epochs in one call or in several") {
+  forEveryRule({1, 3}, [](const NamedRule& rule, int w) {
+    auto together = toy(), apart = toy();
+    auto data = batches();
+    wrapperOf(together, rule, w).build().fit(data, 3);
+    auto wrapper = wrapperOf(apart, rule, w).build();
+    for (int call = 0; call < 3; ++call) wrapper.fit(data);
+    CHECK(together.allBits() == apart.allBits());
+    CHECK(apart.epoch() == 3);
+    CHECK(apart.iteration() == 3 * ((kBatches + w - 1) / w));
+  });
+}
+
+TEST_CASE("every rule: more workers than batches") {
+  forEveryRule({kBatches + 2}, [](const NamedRule& rule, int w) {
+    const auto bits = train(rule, w);
+    CHECK(bits != toy().allBits());
+    CHECK(train(rule, w, {.delays = 1}) == bits);
+  });
+}
+
+TEST_CASE("every rule: a failure keeps what was merged last, and the wrapper trains again") {
+  // A worker fails in the second epoch; what the model holds then is what a training holds that was stopped
+  // at the last merge before it.
+  forEveryRule({2, 3}, [](const NamedRule& rule, int w) {
+    auto model = toy();
+    auto data = batches();
+    auto wrapper = wrapperOf(model, rule, w).build();
+    std::atomic<bool> fails = true;
+    model.control().onStep = [&](const Batch& batch) {
+      if (fails && batch.stamp.epoch == 1 && batch.stamp.sequence == kBatches - 2) boom();
+    };
+    const Failure failure = failureOf(wrapper, data, 3);
+    CHECK(failure.cause.find("boom") != std::string::npos);
+    CHECK(failure.worker == (kBatches - 2) % w);
+    CHECK(model.epoch() == 1);
+    fails = false;
+    // It goes on as a new wrapper does.
+    auto another = toy();
+    copyState(model, another);
+    wrapper.fit(data);
+    wrapperOf(another, rule, w).build().fit(data);
+    CHECK(model.allBits() == another.allBits());
+    CHECK(model.epoch() == 2);
+  });
+}
+
+TEST_CASE("every rule: a stop merges what was trained") {
+  forEveryRule({1, 2, 3}, [](const NamedRule& rule, int w) {
+    const auto stopped = [&](std::optional<std::uint64_t> delays) {
+      auto model = toy();
+      auto data = batches();
+      const auto stopping = std::make_shared<RecordingListener>(
+          ListenerScope::Merged, [](const RecordedCall& call, Trainer& trainer) {
+            if (call.event == "merge" && call.iteration >= 2) trainer.stopFit();
+          });
+      const auto sleep = std::make_shared<RandomDelays>(delays.value_or(0), 300us);
+      if (delays) model.control().onStep = [sleep](const Batch&) { (*sleep)(); };
+      auto wrapper = wrapperOf(model, rule, w).listeners({stopping}).build();
+      wrapper.fit(data, 2);
+      CHECK(model.epoch() == 0);
+      CHECK(model.iteration() >= 2);
+      CHECK(model.iteration() <= 6);
+      wrapper.fit(data);  // goes on
+      return model.allBits();
+    };
+    const auto bits = stopped({});
+    CHECK(stopped(1) == bits);
+    CHECK(stopped(2) == bits);
+  });
+}
+
+// Runs in a process of its own: see below.
+TEST_CASE("child: every rule on one core" * doctest::skip()) {
+  cpu_set_t all, first;
+  REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0);
+  CPU_ZERO(&first);
+  for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&first) == 0; ++core)
+    if (CPU_ISSET(core, &all)) CPU_SET(core, &first);
+  REQUIRE(sched_setaffinity(0, sizeof first, &first) == 0);
+  std::printf("hashes: %s\n", bitsOfEveryRule().c_str());
+}
+
+TEST_CASE("every rule: the same bits in a process that is limited to one core") {
+  const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string command = "'" + self + "' --no-skip --test-case='child: every rule on one core' 2>&1";
+  FILE* child = popen(command.c_str(), "r");
+  REQUIRE(child != nullptr);
+  std::string output;
+  char buffer[256];
+  while (std::fgets(buffer, sizeof buffer, child)) output += buffer;
+  CAPTURE(output);
+  CHECK(pclose(child) == 0);
+  CHECK(output.find("hashes: " + bitsOfEveryRule()) != std::string::npos);
+}
