@@ -13,6 +13,7 @@
 #include "muster/core/nn/model.h"
 #include "muster/parallel/strategies/any_strategy.h"
 #include "muster/parallel/strategies/averaging.h"
+#include "muster/parallel/strategies/elastic_averaging.h"
 #include "muster/parallel/strategies/outer_averaging.h"
 #include "muster/parallel/strategies/shared_gradients.h"
 #include "muster/parallel/strategies/synchronous_gradients.h"

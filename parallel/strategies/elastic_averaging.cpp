@@ -1,0 +1,107 @@
+#include "muster/parallel/strategies/elastic_averaging.h"
+
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/ops/linear_combination.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kMean = "mean";
+
+/// The merged copy holds the centre.
+class ElasticAveragingStrategy final : public Strategy {
+ public:
+  explicit ElasticAveragingStrategy(const ElasticAveraging& options)
+      : options_(options), period_(options.frequency) {}
+
+  std::string describe() const override {
+    return fmt::format("elastic averaging {} (centre rate {}, elasticity {}{})",
+                       options_.frequency.describe(), options_.centreRate,
+                       options_.elasticity ? fmt::format("{}", *options_.elasticity)
+                                           : fmt::format("{} / workers", options_.centreRate),
+                       options_.centreFirst ? ", centre first" : "");
+  }
+  std::vector<StrategyBlock> blocks(int) const override {
+    std::vector<StrategyBlock> blocks = {
+        {.name = std::string(kMean), .dtype = DType::Float64, .saved = false}};
+    period_.declare(blocks);
+    return blocks;
+  }
+  UpdaterState updaterState() const override { return options_.updaterState; }
+  void begin(const Exchange& exchange) override {
+    period_.begin(exchange);
+    all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
+    elasticity_ = options_.elasticity.value_or(options_.centreRate / exchange.participants());
+    spreads_.assign(static_cast<std::size_t>(exchange.participants()), {});
+  }
+  RoundPlan plan(const TrainingProgress& progress) override {
+    return {.iterations = period_.iterations(progress)};
+  }
+  void land(int, const Round& round, Verbs& verbs) override {
+    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+    const auto mean = verbs.own(kMean);
+    if (options_.measureDistance) measure(parameters, verbs);
+    verbs.mean(parameters.replicas, round.weights, mean, all_);
+    if (!options_.centreFirst) pull(parameters, verbs);
+    verbs.combine(parameters.mergedCopies,
+                  {{options_.centreRate, mean}, {1 - options_.centreRate, parameters.mergedCopies}}, all_);
+    if (options_.centreFirst) pull(parameters, verbs);
+    verbs.mergeOthers(round.weights);
+  }
+  std::span<const MergeValue> values() const override {
+    if (!options_.measureDistance) return {};
+    distance_.front().value = relativeDistance(spreads_);
+    return distance_;
+  }
+
+ private:
+  void pull(const SharedBlock& parameters, Verbs& verbs) const {
+    verbs.writeBack(parameters.mergedCopies, parameters.replicas, 1 - elasticity_, all_);
+  }
+  void measure(const SharedBlock& parameters, Verbs& verbs) {
+    Spread& spread = spreads_[static_cast<std::size_t>(verbs.participant())];
+    spread = {};
+    verbs.eachShare(parameters.mergedCopy().elements(), [&](const Share& share) {
+      const auto [begin, end] = share.slice;
+      for (const std::size_t w : share.workers) {
+        const Tensor& centre = parameters.mergedCopies[w];
+        spread.distance += squaredDistance(parameters.replicas[w], centre, begin, end, share.context);
+        if (w == share.workers.front())  // times the workers, like the distances
+          spread.norm += static_cast<double>(share.workers.size()) *
+                         squaredDistance(centre, Tensor(), begin, end, share.context);
+      }
+    });
+  }
+
+  const ElasticAveraging options_;
+  PeriodState period_;
+  Fragment all_;
+  double elasticity_ = 0;
+  std::vector<Spread> spreads_;  // [participant] of its shares
+  mutable std::array<MergeValue, 1> distance_{{{"distance to the centre", 0}}};
+};
+
+}  // namespace
+
+ElasticAveraging ElasticAveraging::sma(double elasticity) {
+  return {.frequency = 1, .centreRate = 1, .elasticity = elasticity, .centreFirst = true};
+}
+
+void ElasticAveraging::validate() const {
+  frequency.validate("elastic averaging: frequency");
+  require(centreRate >= 0 && centreRate <= 1, "elastic averaging: centreRate must lie in [0, 1], got {}",
+          centreRate);
+  require(!elasticity || (*elasticity >= 0 && *elasticity <= 1),
+          "elastic averaging: elasticity must lie in [0, 1], got {}", elasticity.value_or(0));
+  muster::validate(updaterState);
+}
+
+std::unique_ptr<Strategy> ElasticAveraging::make() const {
+  return std::make_unique<ElasticAveragingStrategy>(*this);
+}
+
+}  // namespace muster
