@@ -183,7 +183,7 @@ ParallelWrapper Builder::build() {
   require(o.workers >= 1 && o.workers <= kMostWorkers, "workers must be between 1 and {}, got {}",
           kMostWorkers, o.workers);
   options_.strategy = resolveStrategy();
-  o.strategy.validate();
+  o.strategy.make()->blocks(o.workers);  // refuses options that are wrong, or wrong for so many workers
   require(o.prefetchBuffer >= 0 && o.prefetchBuffer <= kMostPrefetched,
           "prefetchBuffer must be between 0 and {} batches, got {}", kMostPrefetched, o.prefetchBuffer);
   require(o.threadsPerWorker >= 1 && o.threadsPerWorker <= kMostWorkers,

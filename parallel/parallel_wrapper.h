@@ -11,6 +11,7 @@
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/model.h"
+#include "muster/parallel/strategies/adasum.h"
 #include "muster/parallel/strategies/any_strategy.h"
 #include "muster/parallel/strategies/averaging.h"
 #include "muster/parallel/strategies/elastic_averaging.h"

@@ -39,14 +39,20 @@ void linearCombination(std::span<const Term> terms, const Tensor& out, std::int6
   throw DeviceUnavailable("linearCombination: this build has no CUDA");
 }
 
+double innerProduct(const Tensor& a, const Tensor& b, const Tensor& origin, std::int64_t begin,
+                    std::int64_t end, Context& context) {
+  check(a, a, "innerProduct");
+  check(b, a, "innerProduct");
+  if (origin.defined()) check(origin, a, "innerProduct");
+  checkRange(begin, end, a, "innerProduct");
+  if (a.device().isCpu()) return cpu::innerProduct(a, b, origin, begin, end, context);
+  if constexpr (kCudaBuilt) return cuda::innerProduct(a, b, origin, begin, end, context);
+  throw DeviceUnavailable("innerProduct: this build has no CUDA");
+}
+
 double squaredDistance(const Tensor& a, const Tensor& b, std::int64_t begin, std::int64_t end,
                        Context& context) {
-  check(a, a, "squaredDistance");
-  if (b.defined()) check(b, a, "squaredDistance");
-  checkRange(begin, end, a, "squaredDistance");
-  if (a.device().isCpu()) return cpu::squaredDistance(a, b, begin, end, context);
-  if constexpr (kCudaBuilt) return cuda::squaredDistance(a, b, begin, end, context);
-  throw DeviceUnavailable("squaredDistance: this build has no CUDA");
+  return innerProduct(a, a, b, begin, end, context);
 }
 
 }  // namespace muster

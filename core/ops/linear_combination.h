@@ -24,22 +24,25 @@ struct Term {
 void linearCombination(std::span<const Term> terms, const Tensor& out, std::int64_t begin, std::int64_t end,
                        Context& context);
 
-/// sum (a[i] - b[i])^2 for i in [begin, end), in float64 and in a fixed order. `b` may be undefined: 0. On a
-/// GPU it waits for the result. @throws InvalidArgument as `linearCombination`.
+/// sum (a[i] - origin[i]) (b[i] - origin[i]) for i in [begin, end), in float64 and in a fixed order. `origin`
+/// may be undefined: 0. On a GPU it waits for the result. @throws InvalidArgument as `linearCombination`.
+double innerProduct(const Tensor& a, const Tensor& b, const Tensor& origin, std::int64_t begin,
+                    std::int64_t end, Context& context);
+/// sum (a[i] - b[i])^2, likewise.
 double squaredDistance(const Tensor& a, const Tensor& b, std::int64_t begin, std::int64_t end,
                        Context& context);
 
 namespace cpu {
 void linearCombination(std::span<const Term> terms, const Tensor& out, std::int64_t begin, std::int64_t end,
                        Context& context);
-double squaredDistance(const Tensor& a, const Tensor& b, std::int64_t begin, std::int64_t end,
-                       Context& context);
+double innerProduct(const Tensor& a, const Tensor& b, const Tensor& origin, std::int64_t begin,
+                    std::int64_t end, Context& context);
 }  // namespace cpu
 namespace cuda {
 void linearCombination(std::span<const Term> terms, const Tensor& out, std::int64_t begin, std::int64_t end,
                        Context& context);
-double squaredDistance(const Tensor& a, const Tensor& b, std::int64_t begin, std::int64_t end,
-                       Context& context);
+double innerProduct(const Tensor& a, const Tensor& b, const Tensor& origin, std::int64_t begin,
+                    std::int64_t end, Context& context);
 }  // namespace cuda
 
 }  // namespace muster

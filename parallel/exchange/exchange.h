@@ -114,6 +114,8 @@ class Exchange {
   /// slice.
   virtual void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                          ShareUse use) = 0;
+  /// See Verbs::sum.
+  virtual void sum(int /*participant*/, std::span<double> /*values*/) {}
 
  private:
   std::vector<StrategyState> strategyBlocks_;

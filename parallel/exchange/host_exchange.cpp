@@ -11,7 +11,8 @@ namespace muster {
 HostExchange::HostExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState)
     : blocks_(sharedBlocks(states, updaterState, std::vector<int>(states.size()))),
       all_(states.size()),
-      terms_(states.size()) {
+      terms_(states.size()),
+      sums_(static_cast<int>(states.size())) {
   std::iota(all_.begin(), all_.end(), std::size_t{0});
   for (auto& terms : terms_) terms.reserve(states.size());
 }

@@ -4,6 +4,7 @@
 
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/exchange/exchange.h"
+#include "muster/parallel/runtime/peer_sums.h"
 
 namespace muster {
 
@@ -24,11 +25,15 @@ class HostExchange final : public Exchange {
             std::span<const Tensor> into, Context& context) override;
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                  ShareUse use) override;
+  void sum(int participant, std::span<double> values) override { sums_.sum(participant, values); }
+  void abort() noexcept override { sums_.abort(); }
+  void restart() override { sums_.beginAll(); }
 
  private:
   std::vector<SharedBlock> blocks_;
   std::vector<std::size_t> all_;          // the workers
   std::vector<std::vector<Term>> terms_;  // [worker] of the mean at hand; used by its participant
+  PeerSums sums_;
 };
 
 }  // namespace muster

@@ -69,6 +69,11 @@ class Verbs {
     exchange_.eachShare(participant_, elements, {0, elements}, context_, ShareUse(use));
   }
 
+  /// Replaces the values by their sums over the participants, in their order: for what each has found in its
+  /// shares. Waits for all of them. On devices the first participant has all shares, so its values stay as
+  /// they are, and the others have none.
+  void sum(std::span<double> values) { exchange_.sum(participant_, values); }
+
   /// Counts bytes that this participant would send to the others over a network; `merge` and `mean` count by
   /// themselves.
   void countBytes(std::int64_t bytes) { bytes_ += bytes; }

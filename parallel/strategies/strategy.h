@@ -85,7 +85,8 @@ class Strategy {
   // What it needs, asked once before the first training.
 
   virtual LocalWork localWork() const { return LocalWork::Step; }
-  /// State of its own.
+  /// State of its own. Asked at build(), too. @throws InvalidArgument for a number of workers that it cannot
+  /// merge.
   virtual std::vector<StrategyBlock> blocks(int /*workers*/) const { return {}; }
   /// Which of `blocks()`, of Place::MergedCopy, the parameters of the user's model are filled from. "": the
   /// merged copy. A training that is resumed from a file starts from it.

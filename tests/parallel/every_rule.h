@@ -3,8 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "muster/core/base/error.h"
+#include "muster/parallel/strategies/adasum.h"
 #include "muster/parallel/strategies/any_strategy.h"
 #include "muster/parallel/strategies/averaging.h"
+#include "muster/parallel/strategies/elastic_averaging.h"
 #include "muster/parallel/strategies/outer_averaging.h"
 #include "muster/parallel/strategies/shared_gradients.h"
 #include "muster/parallel/strategies/synchronous_gradients.h"
@@ -14,6 +17,16 @@ namespace muster::test {
 struct NamedRule {
   std::string name;
   AnyStrategy options;
+
+  /// The least number of workers from `least` on that the rule can merge.
+  int workers(int least) const {
+    try {
+      options.make()->blocks(least);
+    } catch (const InvalidArgument&) {
+      return workers(least + 1);
+    }
+    return least;
+  }
 };
 
 /// A rule that the library does not have: two fragments in turn, launched at the end of a round and landed at
@@ -77,6 +90,9 @@ inline std::vector<NamedRule> everyRule() {
       {"shared gradients", SharedGradients{.resynchronizationFrequency = 4}},
       {"outer averaging", OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5}},
       {"diloco", OuterAveraging{.frequency = 3, .rate = 0.7, .momentum = 0.9, .nesterov = true}},
+      {"elastic averaging", ElasticAveraging{.frequency = 3}},
+      {"sma", ElasticAveraging::sma()},
+      {"adasum", Adasum{.frequency = 3}},
       {"two halves", TwoHalves{}},
   };
 }

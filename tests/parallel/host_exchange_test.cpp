@@ -235,3 +235,34 @@ TEST_CASE("a block of a kind is there once, or that is said") {
           HostExchange(some.states, UpdaterState::Average).block(BlockKind::Parameters);
         }) == "the strategy needs a model with one block of parameters, this one has 0");
 }
+
+TEST_CASE(
+    "sums over participants have their order; a failure ends the waiting, until the exchange restarts") {
+  Replicas replicas(3, 16);
+  HostExchange exchange(replicas.states, UpdaterState::Average);
+  // 1e16 + 1 is 1e16, so another order gives another sum.
+  const std::vector<double> own = {1, 1e16, -1e16};
+  const auto sums = [&](int absent) {
+    std::vector<std::vector<double>> values;
+    for (const double value : own) values.push_back({value, 2 * value});
+    std::vector<std::string> errors(3);
+    std::vector<std::jthread> threads;
+    for (int p = 0; p < 3; ++p)
+      threads.emplace_back([&, p] {
+        Context context;
+        Verbs verbs(exchange, p, context);
+        const auto at = static_cast<std::size_t>(p);
+        if (p == absent) return exchange.abort();
+        errors[at] = thrown<PeerFailure>([&] { verbs.sum(values[at]); });
+      });
+    threads.clear();
+    for (int p = 0; p < 3; ++p)
+      if (p != absent && absent >= 0) CHECK(!errors[static_cast<std::size_t>(p)].empty());
+    return values;
+  };
+  const std::vector<std::vector<double>> expected(3, {(1 + 1e16) - 1e16, 2 * ((1 + 1e16) - 1e16)});
+  CHECK(sums(-1) == expected);
+  sums(1);
+  exchange.restart();
+  CHECK(sums(-1) == expected);
+}

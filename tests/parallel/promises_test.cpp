@@ -73,7 +73,8 @@ void copyState(Model& from, Model& to) {
 template <typename Check>
 void forEveryRule(std::initializer_list<int> workers, Check check) {
   for (const NamedRule& rule : everyRule())
-    for (const int w : workers) {
+    for (const int least : workers) {
+      const int w = rule.workers(least);
       CAPTURE(rule.name);
       CAPTURE(w);
       check(rule, w);
@@ -84,7 +85,8 @@ std::string bitsOfEveryRule() {
   std::string text;
   for (const NamedRule& rule : everyRule()) {
     std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-    for (const auto b : train(rule, 3)) hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
+    for (const auto b : train(rule, rule.workers(3)))
+      hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
     text += fmt::format("{:016x} ", hash);
   }
   return text;
@@ -107,7 +109,7 @@ TEST_CASE("every rule moves the model, and the number of workers matters") {
   for (const NamedRule& rule : everyRule()) {
     CAPTURE(rule.name);
     CHECK(train(rule, 2) != toy().allBits());
-    CHECK(train(rule, 2) != train(rule, 3));
+    CHECK(train(rule, 2) != train(rule, rule.workers(3)));
   }
 }
 

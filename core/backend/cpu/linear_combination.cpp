@@ -58,11 +58,12 @@ void linearCombination(std::span<const Term> terms, const Tensor& out, std::int6
   });
 }
 
-double squaredDistance(const Tensor& a, const Tensor& b, std::int64_t begin, std::int64_t end, Context&) {
+double innerProduct(const Tensor& a, const Tensor& b, const Tensor& origin, std::int64_t begin,
+                    std::int64_t end, Context&) {
   double sum = 0;
   for (std::int64_t i = begin; i < end; ++i) {
-    const double difference = valueAt(a, i) - (b.defined() ? valueAt(b, i) : 0.0);
-    sum += difference * difference;
+    const double from = origin.defined() ? valueAt(origin, i) : 0.0;
+    sum += (valueAt(a, i) - from) * (valueAt(b, i) - from);
   }
   return sum;
 }

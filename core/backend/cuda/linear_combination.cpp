@@ -13,6 +13,10 @@ bool isDouble(const Tensor& tensor) {
   return tensor.dtype() == DType::Float64;
 }
 
+RealValues valuesOf(const Tensor& tensor) {
+  return tensor.defined() ? RealValues{tensor.raw(), isDouble(tensor)} : RealValues{};
+}
+
 }  // namespace
 
 void linearCombination(std::span<const Term> terms, const Tensor& out, std::int64_t begin, std::int64_t end,
@@ -31,14 +35,13 @@ void linearCombination(std::span<const Term> terms, const Tensor& out, std::int6
         launchLinearCombination(table, out.raw(), isDouble(out), begin, end, stateOf(context).stream()));
 }
 
-double squaredDistance(const Tensor& a, const Tensor& b, std::int64_t begin, std::int64_t end,
-                       Context& context) {
+double innerProduct(const Tensor& a, const Tensor& b, const Tensor& origin, std::int64_t begin,
+                    std::int64_t end, Context& context) {
   if (begin == end) return 0;
   State& state = stateOf(context);
   auto* const result = reinterpret_cast<double*>(state.deviceResult());
-  MUSTER_CUDA_CHECK(launchSquaredDistance(a.raw(), isDouble(a), b.defined() ? b.raw() : nullptr,
-                                          b.defined() && isDouble(b), begin, end, result, state.partialSums(),
-                                          state.stream()));
+  MUSTER_CUDA_CHECK(launchInnerProduct(valuesOf(a), valuesOf(b), valuesOf(origin), begin, end, result,
+                                       state.partialSums(), state.stream()));
   return *reinterpret_cast<const double*>(state.readResult(sizeof(double)));
 }
 

@@ -102,6 +102,22 @@ TEST_CASE_TEMPLATE("squared distances known exactly", Where, MUSTER_TEST_DEVICES
   CHECK(squaredDistance(a, Tensor(), 50, 50, context) == 0);
 }
 
+TEST_CASE_TEMPLATE("inner products known exactly", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  const std::int64_t n = 10100;  // a hundred ramps
+  const Tensor a = copyTo(ramp(n, 1, DType::Float32), Where::device());
+  const Tensor b = copyTo(ramp(n, -0.5, DType::Float64), Where::device());
+  const Tensor c = copyTo(ramp(n, 0.25, DType::Float32), Where::device());
+  const double squares = 2 * 42925;  // of 1 to 50, on both sides of 0
+  CHECK(innerProduct(a, b, Tensor(), 0, n, context) == 100 * squares * -0.5);
+  CHECK(innerProduct(a, b, c, 0, n, context) == 100 * squares * 0.75 * -0.75);
+  CHECK(innerProduct(a, b, c, 49, 50, context) == 0.75 * -0.75);
+  CHECK(thrown<InvalidArgument>([&] {
+          innerProduct(a, Tensor::zeros({3}), c, 0, n, context);
+        }).starts_with("innerProduct: expected float32 or float64, row-major, with 10100 elements"));
+}
+
 TEST_CASE("what does not fit is refused") {
   Context context;
   const Tensor out = Tensor::zeros({4});

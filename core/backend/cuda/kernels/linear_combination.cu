@@ -29,15 +29,19 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
+__device__ double valueAt(RealValues from, std::int64_t i) {
+  return valueAt(from.at, from.isDouble, i);
+}
+
 __global__ void __launch_bounds__(kBlockThreads)
-    squaredDistanceKernel(const void* a, bool aIsDouble, const void* b, bool bIsDouble, std::int64_t begin,
-                          std::int64_t end, double* result, PartialSums partial) {
+    innerProductKernel(RealValues a, RealValues b, RealValues origin, std::int64_t begin, std::int64_t end,
+                       double* result, PartialSums partial) {
   double sums[1] = {0};
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
   for (std::int64_t i = begin + static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x; i < end;
        i += step) {
-    const double difference = valueAt(a, aIsDouble, i) - (b ? valueAt(b, bIsDouble, i) : 0.0);
-    sums[0] += difference * difference;
+    const double from = origin.at ? valueAt(origin, i) : 0.0;
+    sums[0] += (valueAt(a, i) - from) * (valueAt(b, i) - from);
   }
   if (sumOverGrid(sums, partial.numbers, partial.counters) && threadIdx.x == 0) *result = sums[0];
 }
@@ -51,11 +55,11 @@ cudaError_t launchLinearCombination(const TermTable& terms, void* out, bool outI
   return cudaGetLastError();
 }
 
-cudaError_t launchSquaredDistance(const void* a, bool aIsDouble, const void* b, bool bIsDouble,
-                                  std::int64_t begin, std::int64_t end, double* result,
-                                  const PartialSums& partial, cudaStream_t stream) {
-  squaredDistanceKernel<<<blocksFor(end - begin), kBlockThreads, 0, stream>>>(a, aIsDouble, b, bIsDouble,
-                                                                              begin, end, result, partial);
+cudaError_t launchInnerProduct(RealValues a, RealValues b, RealValues origin, std::int64_t begin,
+                               std::int64_t end, double* result, const PartialSums& partial,
+                               cudaStream_t stream) {
+  innerProductKernel<<<blocksFor(end - begin), kBlockThreads, 0, stream>>>(a, b, origin, begin, end, result,
+                                                                           partial);
   return cudaGetLastError();
 }
 

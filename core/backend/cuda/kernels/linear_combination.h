@@ -19,9 +19,15 @@ struct TermTable {
 cudaError_t launchLinearCombination(const TermTable& terms, void* out, bool outIsDouble, std::int64_t begin,
                                     std::int64_t end, cudaStream_t stream);
 
-/// *result = sum (a - b)^2 over [begin, end); `b` may be null: 0.
-cudaError_t launchSquaredDistance(const void* a, bool aIsDouble, const void* b, bool bIsDouble,
-                                  std::int64_t begin, std::int64_t end, double* result,
-                                  const PartialSums& partial, cudaStream_t stream);
+/// Float32, or float64 if `isDouble`.
+struct RealValues {
+  const void* at = nullptr;
+  bool isDouble = false;
+};
+
+/// *result = sum (a - origin) (b - origin) over [begin, end); `origin` may be null: 0.
+cudaError_t launchInnerProduct(RealValues a, RealValues b, RealValues origin, std::int64_t begin,
+                               std::int64_t end, double* result, const PartialSums& partial,
+                               cudaStream_t stream);
 
 }  // namespace muster::cuda

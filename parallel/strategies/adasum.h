@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+
+#include "muster/parallel/strategies/period.h"
+
+namespace muster {
+
+/// Adaptive summation: at each merge the replicas' moves d_w since the last merge are joined
+/// in pairs, for each parameter tensor by itself,
+///
+///     a + b = (1 - a.b / (2 a.a)) a + (1 - a.b / (2 b.b)) b
+///
+/// first worker 0 with 1, 2 with 3, ..., then the sums of neighbours, until one is left. Moves in one
+/// direction give their mean, orthogonal ones their sum. The pairs depend on the worker's number alone, the
+/// dot products are in float64; a move of 0 leaves the other one as it is. What each worker has trained does
+/// not weigh. The number of workers must be a power of two.
+///
+/// Listeners get "gain" (MergeEvent::values): the mean over the parameters of the factors' sum, 1 if all
+/// moves agree, the number of workers if all are orthogonal.
+///
+/// Each pair of workers costs a pass over two replicas, and on GPUs waits for its dot products: for long
+/// rounds. Source: Maleki et al. 2020, "Scaling distributed training with adaptive summation".
+struct Adasum {
+  Period frequency = 10;  ///< iterations of each worker between merges
+  /// What a merge does with the updater's state.
+  UpdaterState updaterState = UpdaterState::Average;
+
+  /// @throws InvalidArgument naming the option out of range.
+  void validate() const;
+  std::unique_ptr<Strategy> make() const;
+};
+
+}  // namespace muster
