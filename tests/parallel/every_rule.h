@@ -9,6 +9,7 @@
 #include "muster/parallel/strategies/averaging.h"
 #include "muster/parallel/strategies/elastic_averaging.h"
 #include "muster/parallel/strategies/outer_averaging.h"
+#include "muster/parallel/strategies/overlapped_averaging.h"
 #include "muster/parallel/strategies/shared_gradients.h"
 #include "muster/parallel/strategies/synchronous_gradients.h"
 
@@ -93,6 +94,9 @@ inline std::vector<NamedRule> everyRule() {
       {"elastic averaging", ElasticAveraging{.frequency = 3}},
       {"sma", ElasticAveraging::sma()},
       {"adasum", Adasum{.frequency = 3}},
+      {"overlapped", OverlappedAveraging{.frequency = 3, .delay = 2}},
+      {"overlap-local-sgd", OverlappedAveraging::overlapLocalSgd()},
+      {"eager", OverlappedAveraging{.landing = OverlappedAveraging::Eager{}, .rate = 0.7, .momentum = 0.5}},
       {"two halves", TwoHalves{}},
   };
 }

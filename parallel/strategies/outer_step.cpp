@@ -1,0 +1,62 @@
+#include "muster/parallel/strategies/outer_step.h"
+
+#include <cmath>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kMomentum = "outer momentum", kMean = "mean", kNext = "next outer parameters";
+
+}  // namespace
+
+void OuterStep::validate(std::string_view rule) const {
+  require(std::isfinite(rate) && rate > 0, "{}: rate must be above 0, got {}", rule, rate);
+  require(momentum >= 0 && momentum < 1, "{}: momentum must lie in [0, 1), got {}", rule, momentum);
+}
+
+std::string OuterStep::describe() const {
+  return fmt::format("rate {}, {}momentum {}", rate, nesterov ? "Nesterov " : "", momentum);
+}
+
+void OuterStep::declare(std::vector<StrategyBlock>& blocks, bool meanInFlight) const {
+  blocks.push_back({.name = std::string(kMean), .dtype = DType::Float64, .saved = meanInFlight});
+  if (momentum == 0) return;
+  blocks.push_back({.name = std::string(kMomentum)});
+  blocks.push_back({.name = std::string(kNext), .saved = false});
+}
+
+void OuterStep::takeMean(std::span<const Tensor> values, std::span<const double> weights,
+                         const Fragment& fragment, Verbs& verbs) {
+  verbs.mean(values, weights, verbs.own(kMean), fragment);
+}
+
+void OuterStep::apply(const Fragment& fragment, Verbs& verbs, double scale) const {
+  const std::span<const Tensor> outer = verbs.block(BlockKind::Parameters).mergedCopies;
+  const auto mean = verbs.own(kMean);
+  // Written so that rate 1 without momentum copies the mean: in another order it would be rounded twice.
+  if (momentum == 0) return verbs.combine(outer, {{rate, mean}, {1 - rate, outer}}, fragment);
+  // The mean's move is measured from the base, which is W + momentum D with Nesterov.
+  const double eta = momentum * (nesterov ? scale - rate : scale);
+  const auto moves = verbs.own(kMomentum), next = verbs.own(kNext);
+  verbs.combine(next, {{rate, mean}, {1 - rate, outer}, {eta, moves}}, fragment);
+  verbs.combine(moves, {{eta, moves}, {rate, mean}, {-rate, outer}}, fragment);
+  verbs.combine(outer, {{1, next}}, fragment);
+}
+
+std::span<const Tensor> OuterStep::look(Verbs& verbs) const {
+  return momentum == 0 ? std::span<const Tensor>(verbs.block(BlockKind::Parameters).mergedCopies)
+                       : verbs.own(kMomentum);
+}
+
+void OuterStep::writeBack(double keep, const Fragment& fragment, Verbs& verbs) const {
+  if (keep == 1) return;
+  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+  verbs.combine(
+      parameters.replicas,
+      {{keep, parameters.replicas}, {1 - keep, parameters.mergedCopies}, {(1 - keep) * ahead(), look(verbs)}},
+      fragment);
+}
+
+}  // namespace muster

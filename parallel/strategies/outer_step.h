@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/parallel/strategies/strategy.h"
+
+namespace muster {
+
+/// The step of an outer optimiser, for strategies that are built on it: the mean m of the replicas moves the
+/// outer parameters W, which the merged copy holds, with a momentum D in units of parameters.
+///
+///     D = momentum D + rate (m - s);   W = W + D
+///
+/// s is the base, from which workers train: W, and with `nesterov` W + momentum D. Rate 1 without momentum
+/// copies the mean.
+struct OuterStep {
+  double rate = 1;
+  double momentum = 0;
+  bool nesterov = false;
+
+  /// @param rule  begins the message. @throws InvalidArgument naming the option out of range.
+  void validate(std::string_view rule) const;
+  /// As in "rate 0.7, Nesterov momentum 0.9".
+  std::string describe() const;
+  /// Adds the blocks that it needs. @param meanInFlight  the mean is taken in one round and used in another.
+  void declare(std::vector<StrategyBlock>& blocks, bool meanInFlight) const;
+
+  /// m becomes the weighted mean of these values.
+  static void takeMean(std::span<const Tensor> values, std::span<const double> weights,
+                       const Fragment& fragment, Verbs& verbs);
+  /// Takes the step. @param scale  multiplies the momentum, as when it follows the learning rate.
+  void apply(const Fragment& fragment, Verbs& verbs, double scale = 1) const;
+  /// The base is merged copy + ahead() * look(verbs).
+  double ahead() const { return nesterov ? momentum : 0; }
+  /// D; without momentum the merged copies, in D's place in sums with factor 0.
+  std::span<const Tensor> look(Verbs& verbs) const;
+  /// The replicas move to the base: replica = keep * replica + (1 - keep) * base.
+  void writeBack(double keep, const Fragment& fragment, Verbs& verbs) const;
+};
+
+}  // namespace muster

@@ -1,0 +1,150 @@
+#include "muster/parallel/strategies/overlapped_averaging.h"
+
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/parallel/strategies/outer_step.h"
+
+namespace muster {
+namespace {
+
+using Pull = OverlappedAveraging::Pull;
+using Eager = OverlappedAveraging::Eager;
+
+constexpr std::string_view kRule = "overlapped averaging", kSent = "sent";
+
+OuterStep outerOf(const OverlappedAveraging& options) {
+  return {.rate = options.rate, .momentum = options.momentum, .nesterov = options.nesterov};
+}
+
+std::string landingText(const OverlappedAveraging& options) {
+  if (const auto* pull = std::get_if<Pull>(&options.landing)) return fmt::format(", pull {}", pull->strength);
+  return std::holds_alternative<Eager>(options.landing) ? ", eager" : "";
+}
+
+/// The merged copy holds W.
+class OverlappedAveragingStrategy final : public Strategy {
+ public:
+  explicit OverlappedAveragingStrategy(const OverlappedAveraging& options)
+      : options_(options), outer_(outerOf(options)), period_(options.frequency) {}
+
+  std::string describe() const override {
+    return fmt::format("{} {}, delay {} ({}{})", kRule, options_.frequency.describe(), options_.delay,
+                       outer_.describe(), landingText(options_));
+  }
+  std::vector<StrategyBlock> blocks(int) const override {
+    std::vector<StrategyBlock> blocks;
+    outer_.declare(blocks, /*meanInFlight=*/options_.delay > 0);
+    if (options_.delay > 0 && !pulls())
+      blocks.push_back({.name = std::string(kSent), .place = StrategyBlock::Place::Replica});
+    period_.declare(blocks);
+    return blocks;
+  }
+  UpdaterState updaterState() const override { return options_.updaterState; }
+  void begin(const Exchange& exchange) override {
+    period_.begin(exchange);
+    all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
+  }
+  void start(Verbs& verbs) override {
+    if (outer_.ahead() > 0) outer_.writeBack(0, all_, verbs);
+  }
+  RoundPlan plan(const TrainingProgress& progress) override;
+  void launch(int, const Round& round, Verbs& verbs) override;
+  void land(int, const Round& round, Verbs& verbs) override;
+
+ private:
+  bool pulls() const { return std::holds_alternative<Pull>(options_.landing); }
+  void stepEagerly(Verbs& verbs) const;
+
+  const OverlappedAveraging options_;
+  const OuterStep outer_;
+  PeriodState period_;
+  Fragment all_;
+  bool inFlight_ = false;   // after the round in progress; written between rounds
+  std::int64_t epoch_ = 0;  // of that round; likewise
+};
+
+RoundPlan OverlappedAveragingStrategy::plan(const TrainingProgress& progress) {
+  const bool first = progress.rounds == 0 || progress.epoch != epoch_;  // what was in flight has landed
+  epoch_ = progress.epoch;
+  if (!first && inFlight_) {
+    inFlight_ = false;
+    return {.iterations = options_.delay, .launch = FragmentSet::none()};
+  }
+  const std::int64_t period = period_.iterations(progress);
+  inFlight_ = options_.delay > 0 && period > options_.delay;
+  if (!inFlight_) return {.iterations = period};
+  return {.iterations = period - options_.delay, .land = FragmentSet::none()};
+}
+
+void OverlappedAveragingStrategy::launch(int, const Round& round, Verbs& verbs) {
+  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+  OuterStep::takeMean(parameters.replicas, round.weights, all_, verbs);
+  if (!inFlight_ || round.last || pulls()) return;  // it lands at once, or what was sent does not matter
+  if (std::holds_alternative<Eager>(options_.landing)) stepEagerly(verbs);
+  verbs.combine(verbs.own(kSent), {{1, parameters.replicas}}, all_);
+}
+
+/// The outer step with x in the mean's place and the rate divided by the workers, from W and D; written so
+/// that rate 1 without momentum and with one worker changes nothing.
+void OverlappedAveragingStrategy::stepEagerly(Verbs& verbs) const {
+  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+  const double ahead = outer_.ahead();
+  const double rate = outer_.rate / verbs.participants() * (1 + ahead);
+  const double momentum = outer_.momentum * (1 + ahead) - rate * ahead;
+  verbs.combine(
+      parameters.replicas,
+      {{rate, parameters.replicas}, {1 - rate, parameters.mergedCopies}, {momentum, outer_.look(verbs)}},
+      all_);
+}
+
+void OverlappedAveragingStrategy::land(int, const Round& round, Verbs& verbs) {
+  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+  const std::span<const Tensor> replicas = parameters.replicas, base = parameters.mergedCopies;
+  outer_.apply(all_, verbs);
+  const auto look = outer_.look(verbs);
+  if (pulls()) {
+    outer_.writeBack(1 - std::get<Pull>(options_.landing).strength, all_, verbs);
+  } else if (round.launched == round.iteration) {  // nothing was trained since: exact copies
+    outer_.writeBack(0, all_, verbs);
+  } else if (verbs.participants() == 1) {  // mean and sent are equal, and cancel exactly
+    verbs.combine(replicas, {{1, base}, {-1, verbs.own(kSent)}, {outer_.ahead(), look}, {1, replicas}}, all_);
+  } else {  // a worker that has not trained since gets the base exactly
+    verbs.combine(replicas, {{1, replicas}, {-1, verbs.own(kSent)}, {1, base}, {outer_.ahead(), look}}, all_);
+  }
+  verbs.mergeOthers(round.weights);
+}
+
+}  // namespace
+
+OverlappedAveraging OverlappedAveraging::overlapLocalSgd() {
+  return {.landing = Pull{.strength = 0.6}, .momentum = 0.7};
+}
+
+OverlappedAveraging OverlappedAveraging::eagerDiloco() {
+  return {.frequency = 500,
+          .delay = 50,
+          .landing = Eager{},
+          .rate = 0.7,
+          .momentum = 0.9,
+          .nesterov = true,
+          .updaterState = UpdaterState::Keep};
+}
+
+void OverlappedAveraging::validate() const {
+  frequency.validate("overlapped averaging: frequency");
+  require(delay >= 0, "{}: delay cannot be negative, got {}", kRule, delay);
+  require(delay < frequency.every, "{}: delay must be shorter than the period of {} iterations, got {}",
+          kRule, frequency.every, delay);
+  if (const auto* pull = std::get_if<Pull>(&landing))
+    require(pull->strength >= 0 && pull->strength <= 1, "{}: strength must lie in [0, 1], got {}", kRule,
+            pull->strength);
+  outerOf(*this).validate(kRule);
+  muster::validate(updaterState);
+}
+
+std::unique_ptr<Strategy> OverlappedAveraging::make() const {
+  return std::make_unique<OverlappedAveragingStrategy>(*this);
+}
+
+}  // namespace muster

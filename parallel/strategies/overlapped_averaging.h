@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <variant>
+
+#include "muster/parallel/strategies/period.h"
+
+namespace muster {
+
+/// Averaging that does not wait for what was sent: a merge lands every `frequency` iterations, and is
+/// launched, by what the replicas were then, `delay` iterations earlier. Meanwhile the workers train on. When
+/// it lands, the mean m of what was sent moves the outer parameters W as in OuterAveraging,
+///
+///     D = momentum D + rate (m - s);   W = W + D
+///
+/// where s is the base: W, and with `nesterov` W + momentum D. `landing` says what the new base does to the
+/// replicas. The user's model is W. At the end of an epoch and at a stop all lands, also what was trained
+/// since the launch. A period that is not longer than the delay (as in the first part of Period::postLocal)
+/// merges at once.
+///
+/// On one host all workers wait while a merge is computed, so the delay saves no time there: it has the
+/// effect on the training that it would have over a network. Statistics and averaged updater states are
+/// merged where the parameters land, without a delay.
+struct OverlappedAveraging {
+  /// The worker takes the new base and keeps what it has trained since the launch: x = base + (x - sent).
+  /// With rate 1 and momentum 0 and one worker, that is training alone. Sources: Shen et al. 2019
+  /// (CoCoD-SGD); the asynchronous averaging of Bagua (Gan et al. 2021).
+  struct Delta {
+    bool operator==(const Delta&) const = default;
+  };
+  /// The worker is pulled towards the base: x = (1 - strength) x + strength * base. Source: Wang, Liang &
+  /// Joshi 2020 (Overlap-Local-SGD), where W is the anchor.
+  struct Pull {
+    double strength = 0.6;  ///< in [0, 1]. 0: workers train by themselves
+    bool operator==(const Pull&) const = default;
+  };
+  /// At the launch the worker takes the outer step with its own part of the mean, (x - s) / workers; when the
+  /// mean lands, as Delta. Source: Kale, Douillard & Donchev 2025 (eager updates), where it lands one period
+  /// after the launch.
+  struct Eager {
+    bool operator==(const Eager&) const = default;
+  };
+
+  Period frequency = 2;    ///< iterations of each worker from landing to landing
+  std::int64_t delay = 1;  ///< iterations from launch to landing, less than the period. 0: lands at once
+  std::variant<Delta, Pull, Eager> landing = Delta{};
+  double rate = 1;        ///< above 0
+  double momentum = 0;    ///< in [0, 1)
+  bool nesterov = false;  ///< the base is the look-ahead point
+  /// What a merge does with the updater's state.
+  UpdaterState updaterState = UpdaterState::Average;
+
+  /// Pull of 0.6, momentum 0.7, every 2 iterations with a delay of 1.
+  static OverlappedAveraging overlapLocalSgd();
+  /// DiLoCo with eager updates: rate 0.7, Nesterov momentum 0.9, updater state kept, every 500 iterations
+  /// with a delay of 50.
+  static OverlappedAveraging eagerDiloco();
+
+  /// @throws InvalidArgument naming the option out of range.
+  void validate() const;
+  std::unique_ptr<Strategy> make() const;
+};
+
+}  // namespace muster

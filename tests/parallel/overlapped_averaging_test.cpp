@@ -1,0 +1,209 @@
+#include "muster/parallel/strategies/overlapped_averaging.h"
+
+#include <cmath>
+
+#include "muster/parallel/detail/internals.h"
+#include "tests/parallel/reference.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+using Pull = OverlappedAveraging::Pull;
+using Eager = OverlappedAveraging::Eager;
+
+constexpr std::int64_t kWidth = 33;
+
+template <typename T>
+ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0, bool listen = false) {
+  auto builder = ParallelWrapper::Builder(model);
+  builder.workers(workers).pinThreads(false).internals({.pretendedDevices = devices});
+  if (listen) builder.listeners({std::make_shared<RecordingListener>()});
+  return builder.strategy(strategy).build();
+}
+
+ToyModel toy() {
+  return ToyModel({.size = kWidth, .training = halfNesterovs(), .statistics = true});
+}
+
+std::vector<ToyBatch> batchesFor(int workers) {
+  return randomBatches(5, 7 * workers + 1, 4, kWidth, /*ragged=*/true);
+}
+
+/// Every bit of the model after three epochs.
+template <typename T>
+std::vector<std::byte> train(T strategy, int workers = 3, int devices = 0, bool listen = false) {
+  auto model = toy();
+  ToyIterator data(batchesFor(workers), kWidth);
+  wrapperOf(model, workers, strategy, devices, listen).fit(data, 3);
+  return stateBits(model);
+}
+
+std::string refusal(const OverlappedAveraging& options) {
+  return thrown<InvalidArgument>([&] { options.validate(); });
+}
+
+}  // namespace
+
+TEST_CASE("landings worked out by hand") {
+  // p = 0, worker 0 on {2}, worker 1 on {6}, learning rate 0.5; launched after iterations 1 and 3, landed
+  // after 2 and 4, and what was trained since the launch after 3 is merged when the epoch ends.
+  //   Delta: 1, 3, mean 2; 1.5, 4.5 land as 2.5, 3.5. Then 2.25, 4.75, mean 3.5; 2.125, 5.375 land as 3.375,
+  //     4.125, mean 3.75.
+  //   Pull 0.5: 1, 3, mean 2; 1.5, 4.5 land as 1.75, 3.25. Then 1.875, 4.625, mean 3.25; 1.9375, 5.3125 land
+  //   as
+  //     2.59375, 4.28125, mean 3.4375.
+  //   Eager: 1, 3, mean 2, moved to 0.5, 1.5; 1.25, 3.75 land as 2.75, 4.25. Then 2.375, 5.125, mean 3.75,
+  //     moved to 2.1875, 3.5625; 2.09375, 4.78125 land as 3.65625, 4.96875, mean 4.3125.
+  const auto trained = [](OverlappedAveraging options, int devices) {
+    ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+    auto data = ToyIterator::ofValues({2, 6, 2, 6, 2, 6, 2, 6});
+    wrapperOf(model, 2, options, devices).fit(data);
+    return model.parameters()[0];
+  };
+  for (const int devices : {0, 1, 2}) {
+    CAPTURE(devices);
+    CHECK(trained({}, devices) == 3.75f);
+    CHECK(trained({.landing = Pull{.strength = 0.5}}, devices) == 3.4375f);
+    CHECK(trained({.landing = Eager{}}, devices) == 4.3125f);
+  }
+}
+
+TEST_CASE("without a delay it has the bits of averaging, or of outer averaging") {
+  for (const int workers : {1, 2, 3})
+    for (const int devices : {0, workers}) {
+      CAPTURE(workers);
+      CAPTURE(devices);
+      const auto averaged = train(Averaging{.frequency = 3}, workers, devices);
+      CHECK(train(OverlappedAveraging{.frequency = 3, .delay = 0}, workers, devices) == averaged);
+      CHECK(train(OverlappedAveraging{.frequency = 3, .delay = 0, .landing = Pull{.strength = 1}}, workers,
+                  devices) == averaged);
+      CHECK(train(OverlappedAveraging{.frequency = 3, .delay = 0, .landing = Eager{}}, workers, devices) ==
+            averaged);
+      for (const bool nesterov : {false, true})
+        CHECK(train(
+                  OverlappedAveraging{
+                      .frequency = 3, .delay = 0, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov},
+                  workers, devices) ==
+              train(OuterAveraging{.frequency = 3, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov},
+                    workers, devices));
+    }
+}
+
+TEST_CASE("a period that is not longer than the delay merges at once") {
+  const auto period = Period::postLocal(5, 4);
+  CHECK(train(OverlappedAveraging{.frequency = Period::postLocal(1000, 4)}) == train(Averaging{}));
+  CHECK(train(OverlappedAveraging{.frequency = period}) != train(Averaging{.frequency = period}));
+}
+
+TEST_CASE("one worker trains as the model alone, whatever the delay") {
+  auto alone = toy();
+  ToyIterator data(batchesFor(1), kWidth);
+  alone.fit(data, 3);
+  for (const std::int64_t delay : {1, 2, 3})
+    for (const int devices : {0, 1}) {
+      CHECK(train(OverlappedAveraging{.frequency = 4, .delay = delay}, 1, devices) == stateBits(alone));
+      CHECK(train(OverlappedAveraging{.frequency = 4, .delay = delay, .landing = Eager{}}, 1, devices) ==
+            stateBits(alone));
+    }
+}
+
+TEST_CASE("without a pull the workers train by themselves") {
+  const int workers = 3;
+  auto model = toy();
+  ToyIterator data(batchesFor(workers), kWidth);
+  wrapperOf(
+      model, workers,
+      OverlappedAveraging{
+          .frequency = 3, .delay = 1, .landing = Pull{.strength = 0}, .updaterState = UpdaterState::Keep})
+      .fit(data, 2);
+  for (int w = 0; w < workers; ++w) {
+    CAPTURE(w);
+    const auto all = batchesFor(workers);
+    std::vector<ToyBatch> own;
+    for (auto b = static_cast<std::size_t>(w); b < all.size(); b += workers) own.push_back(all[b]);
+    ToyIterator ownData(own, kWidth);
+    auto alone = toy();
+    alone.fit(ownData, 2);
+    const auto expected = alone.control().steps();
+    std::size_t step = 0;
+    for (const auto& one : model.control().steps())
+      if (one.stamp.sequence % workers == w) CHECK(one.before == expected.at(step++).before);
+    CHECK(step == expected.size());
+  }
+}
+
+TEST_CASE("the same bits on one or several devices, watched, and when workers are slow by chance") {
+  for (const auto& landing :
+       {decltype(OverlappedAveraging::landing)(OverlappedAveraging::Delta{}), {Pull{}}, {Eager{}}}) {
+    const OverlappedAveraging options{
+        .frequency = 4, .delay = 2, .landing = landing, .rate = 0.8, .momentum = 0.5, .nesterov = true};
+    const auto expected = train(options);
+    CHECK(train(options, 3, 1) == expected);
+    CHECK(train(options, 3, 3, /*listen=*/true) == expected);
+    const auto control = std::make_shared<ToyControl>();
+    RandomDelays delays(17, std::chrono::microseconds(300));
+    control->onStep = [&](const Batch&) { delays(); };
+    ToyModel model({.size = kWidth, .training = halfNesterovs(), .statistics = true}, control);
+    ToyIterator data(batchesFor(3), kWidth);
+    wrapperOf(model, 3, options).fit(data, 3);
+    CHECK(stateBits(model) == expected);
+  }
+}
+
+TEST_CASE("a training is resumed after an epoch from what the model holds, and a second fit goes on") {
+  const OverlappedAveraging options{
+      .frequency = 4, .delay = 2, .rate = 0.7, .momentum = 0.8, .nesterov = true};
+  ToyIterator data(batchesFor(2), kWidth);
+  auto whole = toy(), first = toy(), second = toy(), again = toy();
+  wrapperOf(whole, 2, options).fit(data, 4);
+  wrapperOf(first, 2, options).fit(data, 2);
+  second.copyStateFrom(first);
+  wrapperOf(second, 2, options).fit(data, 2);
+  CHECK(stateBits(second) == stateBits(whole));
+  auto wrapper = wrapperOf(again, 2, options);
+  wrapper.fit(data, 1);
+  wrapper.fit(data, 3);
+  CHECK(stateBits(again) == stateBits(whole));
+}
+
+TEST_CASE("against NumPy: the delta form, the pull with momentum, and eager updates") {
+  if (!numpyFound()) return;
+  checkAgainstNumpy("overlapped_averaging", "frequency=3 delay=2",
+                    OverlappedAveraging{.frequency = 3, .delay = 2});
+  checkAgainstNumpy("overlapped_averaging", "frequency=2 delay=1 landing=pull strength=0.6 momentum=0.7",
+                    OverlappedAveraging::overlapLocalSgd());
+  checkAgainstNumpy("overlapped_averaging",
+                    "frequency=3 delay=1 landing=eager rate=0.7 momentum=0.5 nesterov=1 state=keep",
+                    OverlappedAveraging{.frequency = 3,
+                                        .delay = 1,
+                                        .landing = Eager{},
+                                        .rate = 0.7,
+                                        .momentum = 0.5,
+                                        .nesterov = true,
+                                        .updaterState = UpdaterState::Keep});
+  checkAgainstNumpy(
+      "overlapped_averaging", "frequency=4 delay=1 rate=0.8 momentum=0.5 state=reset",
+      OverlappedAveraging{
+          .frequency = 4, .delay = 1, .rate = 0.8, .momentum = 0.5, .updaterState = UpdaterState::Reset});
+}
+
+TEST_CASE("options out of range are refused by name") {
+  CHECK(refusal({.frequency = 3, .delay = 3}) ==
+        "overlapped averaging: delay must be shorter than the period of 3 iterations, got 3");
+  CHECK(refusal({.delay = -1}) == "overlapped averaging: delay cannot be negative, got -1");
+  CHECK(refusal({.landing = Pull{.strength = 1.5}}) ==
+        "overlapped averaging: strength must lie in [0, 1], got 1.5");
+  CHECK(refusal({.landing = Pull{.strength = std::nan("")}}) ==
+        "overlapped averaging: strength must lie in [0, 1], got nan");
+  CHECK(refusal({.rate = 0}) == "overlapped averaging: rate must be above 0, got 0");
+  CHECK(refusal({.momentum = 1}) == "overlapped averaging: momentum must lie in [0, 1), got 1");
+  CHECK(OverlappedAveraging::overlapLocalSgd().make()->describe() ==
+        "overlapped averaging every 2 iterations, delay 1 (rate 1, momentum 0.7, pull 0.6)");
+  OverlappedAveraging::eagerDiloco().validate();
+}
