@@ -18,6 +18,7 @@
 #include "muster/parallel/strategies/outer_averaging.h"
 #include "muster/parallel/strategies/overlapped_averaging.h"
 #include "muster/parallel/strategies/shared_gradients.h"
+#include "muster/parallel/strategies/streaming_outer.h"
 #include "muster/parallel/strategies/synchronous_gradients.h"
 #include "muster/parallel/training_mode.h"
 

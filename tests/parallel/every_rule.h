@@ -11,6 +11,7 @@
 #include "muster/parallel/strategies/outer_averaging.h"
 #include "muster/parallel/strategies/overlapped_averaging.h"
 #include "muster/parallel/strategies/shared_gradients.h"
+#include "muster/parallel/strategies/streaming_outer.h"
 #include "muster/parallel/strategies/synchronous_gradients.h"
 
 namespace muster::test {
@@ -97,6 +98,7 @@ inline std::vector<NamedRule> everyRule() {
       {"overlapped", OverlappedAveraging{.frequency = 3, .delay = 2}},
       {"overlap-local-sgd", OverlappedAveraging::overlapLocalSgd()},
       {"eager", OverlappedAveraging{.landing = OverlappedAveraging::Eager{}, .rate = 0.7, .momentum = 0.5}},
+      {"streaming", StreamingOuter{.frequency = 3, .fragments = 1}},
       {"two halves", TwoHalves{}},
   };
 }

@@ -1,0 +1,133 @@
+#include "muster/parallel/strategies/streaming_outer.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/parallel/strategies/outer_step.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kRule = "streaming outer averaging";
+constexpr int kMostFragments = 64;
+
+OuterStep outerOf(const StreamingOuter& options) {
+  return {.rate = options.rate, .momentum = options.momentum, .nesterov = options.nesterov};
+}
+
+/// The merged copy holds W.
+class StreamingOuterStrategy final : public Strategy {
+ public:
+  explicit StreamingOuterStrategy(const StreamingOuter& options)
+      : options_(options), outer_(outerOf(options)), period_(options.frequency) {}
+
+  std::string describe() const override {
+    return fmt::format("{}, each of {} fragments {}, delay {} ({}, mixing {})", kRule, options_.fragments,
+                       options_.frequency.describe(), options_.delay, outer_.describe(), options_.mixing);
+  }
+  std::vector<StrategyBlock> blocks(int) const override {
+    std::vector<StrategyBlock> blocks;
+    outer_.declare(blocks, /*meanInFlight=*/options_.delay > 0);
+    period_.declare(blocks);
+    return blocks;
+  }
+  UpdaterState updaterState() const override { return options_.updaterState; }
+  void begin(const Exchange& exchange) override;
+  void start(Verbs& verbs) override {
+    if (outer_.ahead() == 0) return;
+    for (const Fragment& fragment : fragments_) outer_.writeBack(0, fragment, verbs);
+  }
+  int fragments() const override { return options_.fragments; }
+  RoundPlan plan(const TrainingProgress& progress) override;
+  void launch(int fragment, const Round& round, Verbs& verbs) override {
+    OuterStep::takeMean(verbs.block(BlockKind::Parameters).replicas, round.weights, at(fragment), verbs);
+  }
+  void land(int fragment, const Round& round, Verbs& verbs) override {
+    outer_.apply(at(fragment), verbs);
+    outer_.writeBack(options_.mixing, at(fragment), verbs);
+    if (fragment == options_.fragments - 1) verbs.mergeOthers(round.weights);
+    if (verbs.participant() == 0) values_.front().value = fragment;
+  }
+  std::span<const MergeValue> values() const override { return values_; }
+
+ private:
+  const Fragment& at(int fragment) const { return fragments_[static_cast<std::size_t>(fragment)]; }
+
+  const StreamingOuter options_;
+  const OuterStep outer_;
+  PeriodState period_;
+  std::vector<Fragment> fragments_;
+  // Of the round in progress; written between rounds.
+  int turn_ = 0;           // the fragment that is launched or lands
+  bool inFlight_ = false;  // after the round
+  std::int64_t epoch_ = 0;
+  std::array<MergeValue, 1> values_ = {{{"fragment", -1}}};  // also by the first participant, where it lands
+};
+
+void StreamingOuterStrategy::begin(const Exchange& exchange) {
+  period_.begin(exchange);
+  const SharedBlock& parameters = exchange.block(BlockKind::Parameters);
+  if (options_.fragments == 1) {
+    fragments_ = {Fragment::whole(parameters.mergedCopy().elements())};
+    return;
+  }
+  const auto tensors = parameters.segments ? parameters.segments->segments.size() : 1;
+  require(tensors >= static_cast<std::size_t>(options_.fragments),
+          "{}: the model has {} tensors, which {} fragments cannot be made of", kRule, tensors,
+          options_.fragments);
+  fragments_ = fragmentsOf(*parameters.segments, options_.fragments);
+}
+
+RoundPlan StreamingOuterStrategy::plan(const TrainingProgress& progress) {
+  const bool first = progress.rounds == 0 || progress.epoch != epoch_;  // what was in flight has landed
+  epoch_ = progress.epoch;
+  values_.front().value = -1;  // they have been read
+  if (first)
+    turn_ = 0;
+  else if (inFlight_) {
+    inFlight_ = false;
+    return {.iterations = options_.delay, .launch = FragmentSet::none(), .land = FragmentSet::of(turn_)};
+  } else {
+    turn_ = (turn_ + 1) % options_.fragments;
+  }
+  const std::int64_t length = std::max<std::int64_t>(1, period_.iterations(progress) / options_.fragments);
+  inFlight_ = options_.delay > 0 && length > options_.delay;
+  const FragmentSet turn = FragmentSet::of(turn_);
+  if (!inFlight_) return {.iterations = length, .launch = turn, .land = turn};
+  return {.iterations = length - options_.delay, .launch = turn, .land = FragmentSet::none()};
+}
+
+}  // namespace
+
+StreamingOuter StreamingOuter::diloco() {
+  return {.frequency = 100,
+          .fragments = 4,
+          .delay = 5,
+          .rate = 0.7,
+          .momentum = 0.9,
+          .nesterov = true,
+          .updaterState = UpdaterState::Keep};
+}
+
+void StreamingOuter::validate() const {
+  frequency.validate(fmt::format("{}: frequency", kRule));
+  require(fragments >= 1 && fragments <= kMostFragments, "{}: fragments must be between 1 and {}, got {}",
+          kRule, kMostFragments, fragments);
+  require(frequency.every % fragments == 0, "{}: frequency must be a multiple of the {} fragments, got {}",
+          kRule, fragments, frequency.every);
+  require(delay >= 0, "{}: delay cannot be negative, got {}", kRule, delay);
+  require(delay < frequency.every / fragments,
+          "{}: delay must be shorter than a fragment's turn of {} iterations, got {}", kRule,
+          frequency.every / fragments, delay);
+  require(mixing >= 0 && mixing <= 1, "{}: mixing must lie in [0, 1], got {}", kRule, mixing);
+  outerOf(*this).validate(kRule);
+  muster::validate(updaterState);
+}
+
+std::unique_ptr<Strategy> StreamingOuter::make() const {
+  return std::make_unique<StreamingOuterStrategy>(*this);
+}
+
+}  // namespace muster

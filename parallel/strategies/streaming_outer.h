@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "muster/parallel/strategies/period.h"
+
+namespace muster {
+
+/// Outer averaging in fragments: the parameters' tensors are divided into `fragments` of about equal size
+/// (`fragmentsOf`), of which one after the other is merged, so that each is merged once in `frequency`
+/// iterations, and each merge sends one fragment only. It is launched, by what the replicas are then, `delay`
+/// iterations before it lands; meanwhile the workers train on. When it lands, the mean m of what was sent
+/// moves the outer parameters W, with a momentum D,
+///
+///     D = momentum D + rate (m - s);   W = W + D;   x = (1 - mixing) s' + mixing x
+///
+/// all on the fragment's elements, where s is the base, W, and with `nesterov` W + momentum D, s' the new
+/// base and x each replica. The user's model is W. At the end of an epoch and at a stop every fragment that
+/// was trained since its launch is merged, and the next epoch begins with the first fragment. Updater state
+/// and statistics are merged with the last fragment.
+///
+/// Listeners get "fragment" (MergeEvent::values), the number of the one that landed; of several the last, of
+/// none -1.
+///
+/// Sources: Douillard et al. 2025 (Streaming DiLoCo); fragments of equal size as in Decoupled DiLoCo 2026.
+struct StreamingOuter {
+  /// Iterations of each worker in which every fragment is merged once: a multiple of `fragments`. If the
+  /// period changes, a fragment's turn is a whole number of iterations, rounded down, and at least 1; a turn
+  /// that is not longer than the delay merges at once.
+  Period frequency = 10;
+  int fragments = 2;       ///< 1 to 64, and at most as many as the model has tensors
+  std::int64_t delay = 1;  ///< iterations from launch to landing, less than frequency / fragments
+  /// What a worker keeps of its own fragment when it lands, in [0, 1]. 0: nothing, 1: all, so that the
+  /// replicas train by themselves.
+  double mixing = 0.5;
+  double rate = 1;        ///< above 0
+  double momentum = 0;    ///< in [0, 1)
+  bool nesterov = false;  ///< the base is the look-ahead point
+  /// What a merge does with the updater's state.
+  UpdaterState updaterState = UpdaterState::Average;
+
+  /// Streaming DiLoCo: rate 0.7, Nesterov momentum 0.9, updater state kept, four fragments in 100 iterations
+  /// with a delay of 5; its workers use AdamW.
+  static StreamingOuter diloco();
+
+  /// @throws InvalidArgument naming the option out of range.
+  void validate() const;
+  std::unique_ptr<Strategy> make() const;
+};
+
+}  // namespace muster

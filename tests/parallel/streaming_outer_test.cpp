@@ -1,0 +1,249 @@
+#include "muster/parallel/strategies/streaming_outer.h"
+
+#include <cmath>
+
+#include "muster/parallel/detail/internals.h"
+#include "tests/parallel/reference.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/reference_model.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+constexpr std::int64_t kWidth = 33;
+
+template <typename T>
+ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0,
+                          std::shared_ptr<Listener> listener = nullptr) {
+  auto builder = ParallelWrapper::Builder(model);
+  builder.workers(workers).pinThreads(false).internals({.pretendedDevices = devices});
+  if (listener) builder.listeners({std::move(listener)});
+  return builder.strategy(strategy).build();
+}
+
+ToyModel toy() {
+  return ToyModel({.size = kWidth, .training = halfNesterovs(), .statistics = true});
+}
+
+std::vector<ToyBatch> batchesFor(int workers) {
+  return randomBatches(5, 7 * workers + 1, 4, kWidth, /*ragged=*/true);
+}
+
+/// Every bit of the model after three epochs.
+template <typename T>
+std::vector<std::byte> train(T strategy, int workers = 3, int devices = 0) {
+  auto model = toy();
+  ToyIterator data(batchesFor(workers), kWidth);
+  wrapperOf(model, workers, strategy, devices).fit(data, 3);
+  return stateBits(model);
+}
+
+/// Batches of a network with several tensors.
+class Examples : public DataSetIterator {
+ public:
+  explicit Examples(int batches) : batches_(batches) {}
+  void reset(std::int64_t) override { next_ = 0; }
+  bool next(Batch& batch) override {
+    if (next_ == batches_) return false;
+    const std::int64_t n = 1 + next_ % 3;
+    batch.features.resize(1);
+    batch.labels.resize(1);
+    batch.features[0].value = Tensor::empty({n, 6});
+    batch.labels[0].value = Tensor::zeros({n, 4});
+    for (std::int64_t i = 0; i < 6 * n; ++i)
+      batch.features[0].value.data<float>()[i] = static_cast<float>((37 * next_ + 11 * i) % 64) / 32 - 1;
+    for (std::int64_t i = 0; i < n; ++i) batch.labels[0].value.data<float>()[4 * i + (next_ + i) % 4] = 1;
+    ++next_;
+    return true;
+  }
+
+ private:
+  const int batches_;
+  std::int64_t next_ = 0;
+};
+
+ReferenceModel network() {
+  return ReferenceModel({.training = {.updater = Sgd{.learningRate = 0.25}}});
+}
+
+/// The user's parameters after each merge.
+struct Merges final : Listener {
+  void onMerge(const MergeEvent& event) override {
+    const Tensor& values = event.trainer.model().block(BlockKind::Parameters).values;
+    parameters.emplace_back(values.data<double>(), values.data<double>() + values.elements());
+    fragments.push_back(static_cast<int>(event.values.front().value));
+  }
+  std::vector<std::vector<double>> parameters;
+  std::vector<int> fragments;
+};
+
+std::string refusal(const StreamingOuter& options) {
+  return thrown<InvalidArgument>([&] { options.validate(); });
+}
+
+}  // namespace
+
+TEST_CASE("with one fragment, no delay and no mixing it has the bits of outer averaging") {
+  for (const int workers : {1, 2, 3})
+    for (const int devices : {0, workers}) {
+      CAPTURE(workers);
+      CAPTURE(devices);
+      StreamingOuter one{.frequency = 3, .fragments = 1, .delay = 0, .mixing = 0};
+      CHECK(train(one, workers, devices) == train(Averaging{.frequency = 3}, workers, devices));
+      for (const bool nesterov : {false, true}) {
+        one.rate = 0.7;
+        one.momentum = 0.8;
+        one.nesterov = nesterov;
+        CHECK(train(one, workers, devices) ==
+              train(OuterAveraging{.frequency = 3, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov},
+                    workers, devices));
+      }
+    }
+}
+
+TEST_CASE("with all of the mixing the workers train by themselves, and the outer parameters move") {
+  const int workers = 3;
+  auto model = toy();
+  const auto before = model.parameters();
+  ToyIterator data(batchesFor(workers), kWidth);
+  wrapperOf(model, workers,
+            StreamingOuter{.frequency = 3, .fragments = 1, .mixing = 1, .updaterState = UpdaterState::Keep})
+      .fit(data, 2);
+  CHECK(model.parameters() != before);
+  for (int w = 0; w < workers; ++w) {
+    CAPTURE(w);
+    const auto all = batchesFor(workers);
+    std::vector<ToyBatch> own;
+    for (auto b = static_cast<std::size_t>(w); b < all.size(); b += workers) own.push_back(all[b]);
+    ToyIterator ownData(own, kWidth);
+    auto alone = toy();
+    alone.fit(ownData, 2);
+    const auto expected = alone.control().steps();
+    std::size_t step = 0;
+    for (const auto& one : model.control().steps())
+      if (one.stamp.sequence % workers == w) CHECK(one.before == expected.at(step++).before);
+    CHECK(step == expected.size());
+  }
+}
+
+TEST_CASE("each parameter is merged once in a period, one fragment after the other") {
+  for (const int fragments : {1, 2, 4})
+    for (const std::int64_t delay : {0, 2}) {
+      CAPTURE(fragments);
+      CAPTURE(delay);
+      auto model = network();
+      const SegmentTable table = *model.block(BlockKind::Parameters).segments;
+      const std::int64_t period = 3 * fragments, batches = 2 * (2 * period + 1);  // two periods and a step
+      Examples data(static_cast<int>(batches));
+      const auto merges = std::make_shared<Merges>();
+      wrapperOf(model, 2, StreamingOuter{.frequency = period, .fragments = fragments, .delay = delay}, 0,
+                merges)
+          .fit(data);
+      const auto parts = fragmentsOf(table, fragments);
+      std::vector<int> landings(static_cast<std::size_t>(table.elements));
+      int next = 0;
+      for (std::size_t m = 1; m < merges->parameters.size(); ++m) {
+        const int landed = merges->fragments[m];
+        const auto &now = merges->parameters[m], &before = merges->parameters[m - 1];
+        if (next == 2 * fragments) break;  // what follows ends the epoch
+        if (landed < 0) {
+          CHECK(now == before);
+          continue;
+        }
+        if (m == 1 && delay == 0) next = 1;  // the first landing was merge 0
+        CHECK(landed == next % fragments);
+        ++next;
+        for (int f = 0; f < fragments; ++f)
+          for (const Slice slice : parts[static_cast<std::size_t>(f)].slices)
+            for (std::int64_t i = slice.begin; i < slice.end; ++i) {
+              const auto at = static_cast<std::size_t>(i);
+              if (f != landed) CHECK(now[at] == before[at]);
+              if (now[at] != before[at]) ++landings[at];
+            }
+      }
+      CHECK(next == 2 * fragments);
+      int moved = 0;
+      for (const int count : landings) {
+        CHECK(count <= 2);
+        moved += count > 0 ? 1 : 0;
+      }
+      CHECK(moved >= 50);  // of 59 parameters; padding never moves
+    }
+}
+
+TEST_CASE("the same bits on one or several devices, watched, and when workers are slow by chance") {
+  const StreamingOuter options{.frequency = 8,
+                               .fragments = 4,
+                               .delay = 1,
+                               .mixing = 0.25,
+                               .rate = 0.8,
+                               .momentum = 0.5,
+                               .nesterov = true};
+  const auto trained = [&](int devices, bool listen, std::int64_t prefetch) {
+    auto model = network();
+    Examples data(37);
+    auto builder = ParallelWrapper::Builder(model);
+    builder.workers(3).pinThreads(false).prefetchBuffer(prefetch).internals({.pretendedDevices = devices});
+    if (listen) builder.listeners({std::make_shared<Merges>()});
+    builder.strategy(options).build().fit(data, 3);
+    return stateBits(model);
+  };
+  const auto expected = trained(0, false, 4);
+  CHECK(trained(1, false, 4) == expected);
+  CHECK(trained(0, true, 0) == expected);
+  // Over several devices sums have another order; in float64 they differ in the last bits.
+  CHECK(trained(3, true, 4) == trained(3, false, 1));
+}
+
+TEST_CASE("a training without mixing is resumed after an epoch from what the model holds") {
+  const StreamingOuter options{.frequency = 6, .fragments = 2, .mixing = 0, .rate = 0.7, .momentum = 0.8};
+  Examples data(31);
+  auto whole = network(), first = network(), second = network();
+  wrapperOf(whole, 2, options).fit(data, 4);
+  wrapperOf(first, 2, options).fit(data, 2);
+  second.copyStateFrom(first);
+  wrapperOf(second, 2, options).fit(data, 2);
+  CHECK(stateBits(second) == stateBits(whole));
+}
+
+TEST_CASE("against NumPy: fragments, delay and mixing") {
+  if (!numpyFound()) return;
+  checkAgainstNumpy("streaming_outer", "frequency=4 fragments=2",
+                    StreamingOuter{.frequency = 4, .fragments = 2});
+  checkAgainstNumpy(
+      "streaming_outer", "frequency=4 fragments=2 delay=0 mixing=0 rate=0.7 momentum=0.5",
+      StreamingOuter{.frequency = 4, .fragments = 2, .delay = 0, .mixing = 0, .rate = 0.7, .momentum = 0.5});
+  checkAgainstNumpy("streaming_outer",
+                    "frequency=6 fragments=2 delay=2 mixing=0.25 rate=0.7 momentum=0.5 nesterov=1 state=keep",
+                    StreamingOuter{.frequency = 6,
+                                   .fragments = 2,
+                                   .delay = 2,
+                                   .mixing = 0.25,
+                                   .rate = 0.7,
+                                   .momentum = 0.5,
+                                   .nesterov = true,
+                                   .updaterState = UpdaterState::Keep});
+}
+
+TEST_CASE("options out of range are refused by name") {
+  CHECK(refusal({.fragments = 0}) == "streaming outer averaging: fragments must be between 1 and 64, got 0");
+  CHECK(refusal({.frequency = 5}) ==
+        "streaming outer averaging: frequency must be a multiple of the 2 fragments, got 5");
+  CHECK(refusal({.frequency = 6, .delay = 3}) ==
+        "streaming outer averaging: delay must be shorter than a fragment's turn of 3 iterations, got 3");
+  CHECK(refusal({.mixing = -0.5}) == "streaming outer averaging: mixing must lie in [0, 1], got -0.5");
+  CHECK(refusal({.rate = std::nan("")}) == "streaming outer averaging: rate must be above 0, got nan");
+  auto model = toy();
+  ToyIterator data(batchesFor(2), kWidth);
+  CHECK(thrown<InvalidArgument>([&] { wrapperOf(model, 2, StreamingOuter{}).fit(data); }) ==
+        "streaming outer averaging: the model has 1 tensors, which 2 fragments cannot be made of");
+  CHECK(StreamingOuter{}.make()->describe() ==
+        "streaming outer averaging, each of 2 fragments every 10 iterations, delay 1 (rate 1, momentum 0, "
+        "mixing 0.5)");
+  StreamingOuter::diloco().validate();
+}
