@@ -6,12 +6,10 @@
 
 namespace muster {
 
-using Clock = std::chrono::steady_clock;
-
 void Activity::set(Kind kind, std::int64_t batch) {
   // The kind last: a reader, which reads the kind first, never combines a new kind with the age of the old
   // one.
-  since_ = Clock::now().time_since_epoch().count();
+  since_ = now_().time_since_epoch().count();
   batch_ = batch;
   kind_ = kind;
 }
@@ -30,7 +28,7 @@ bool Activity::busy() const {
 }
 
 std::chrono::nanoseconds Activity::elapsed() const {
-  return Clock::now() - Clock::time_point(Clock::duration(since_.load()));
+  return now_() - Clock::time_point(Clock::duration(since_.load()));
 }
 
 std::string Activity::describe() const {

@@ -3,7 +3,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 
 namespace muster {
 
@@ -23,6 +25,11 @@ class Activity {
     InExchange  ///< waiting for the other workers in the middle of a step
   };
 
+  using Clock = std::chrono::steady_clock;
+
+  /// @param now  is called by several threads; tests bring a clock of their own.
+  explicit Activity(std::function<Clock::time_point()> now = Clock::now) : now_(std::move(now)) {}
+
   /// @param batch  its number in the epoch, from 0; -1: none.
   void set(Kind kind, std::int64_t batch = -1);
 
@@ -34,9 +41,10 @@ class Activity {
   std::string describe() const;
 
  private:
+  const std::function<Clock::time_point()> now_;
   std::atomic<Kind> kind_{Kind::Idle};
   std::atomic<std::int64_t> batch_{-1};
-  std::atomic<std::chrono::steady_clock::rep> since_{0};
+  std::atomic<Clock::rep> since_{0};
 };
 
 }  // namespace muster

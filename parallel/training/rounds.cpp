@@ -66,8 +66,8 @@ void Rounds::contribute(const Participant& who, double weight) {
 }
 
 bool Rounds::gather(const Participant& who, const Contribution& contribution) {
+  const auto arrived = Clock::now();  // before the activity: who sees it knows that the wait is timed
   who.activity.set(Activity::Kind::WaitingForWorkers);
-  const auto arrived = Clock::now();
   contributions_[at(who)] = contribution;
   who.exchange.arrive(who.worker, who.context);
   const bool together = gathered_.arrive([this] { plan(); });

@@ -123,8 +123,8 @@ std::optional<Batch*> Worker::nextBatch(FitRun& run, const Participant& me, Work
     finishBegun(run, me, listeners);
     if (batch) return batch;
   }
+  const auto begin = Clock::now();  // before the activity: who sees it knows that the wait is timed
   thread_.activity().set(Activity::Kind::WaitingForData);
-  const auto begin = Clock::now();
   const auto batch = run.queues.of(thread_.index()).pop();
   times_.own.waitingForData += Clock::now() - begin;
   return batch;

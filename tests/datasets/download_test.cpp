@@ -32,12 +32,12 @@ std::string wrongUnlessContent(std::span<const std::uint8_t> bytes) {
              : fmt::format("{} bytes are wrong", bytes.size());
 }
 
-/// A directory to download to, and short time limits.
+/// A directory to download to.
 struct Place {
   test::Environment direct{"no_proxy", "127.0.0.1"};
   test::TemporaryDirectory directory;
   std::filesystem::path target = directory / "file.gz";
-  DownloadOptions options{.attempts = 3, .backOff = 1ms, .stallTimeout = std::chrono::seconds(1)};
+  DownloadOptions options{.attempts = 3, .backOff = 1ms};
 
   void get(const std::string& address) const {
     download(address + "file.gz", target, wrongUnlessContent, options);
@@ -145,11 +145,10 @@ TEST_CASE("a refused connection is named with its address") {
 TEST_CASE("a stalled transfer is cancelled") {
   Place place;
   place.options.attempts = 1;
+  place.options.stallTimeout = std::chrono::seconds(1);
   HttpServer server(
       [](const std::string&, int) { return HttpReply{.body = "some", .promised = 100000, .stall = true}; });
-  const auto begin = std::chrono::steady_clock::now();
-  CHECK_FALSE(place.failure(server.address()).empty());
-  CHECK(std::chrono::steady_clock::now() - begin < 10s);
+  CHECK(contains(place.failure(server.address()), "the last 1 seconds"));
   CHECK(place.holdsNothing());
 }
 

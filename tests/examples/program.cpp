@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,6 +97,19 @@ bool Program::awaitText(const std::string& text) {
 
 void Program::signal(int number) const {
   if (!status_) ::kill(process_, number);
+}
+
+void Program::signalTogether(std::initializer_list<int> numbers) {
+  if (ended()) return;
+  signal(SIGSTOP);
+  int status = 0;
+  ::waitpid(process_, &status, WUNTRACED);
+  if (!WIFSTOPPED(status)) {
+    status_ = status;
+    return;
+  }
+  for (const int number : numbers) ::syscall(SYS_tgkill, process_, process_, number);
+  signal(SIGCONT);
 }
 
 Outcome Program::wait() {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -38,6 +39,8 @@ class Program {
   /// two minutes.
   bool awaitText(const std::string& text);
   void signal(int number) const;
+  /// Sends different signals to its main thread, which handles them all before it does anything else.
+  void signalTogether(std::initializer_list<int> numbers);
   /// Waits for its end.
   Outcome wait();
 

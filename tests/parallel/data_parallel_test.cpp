@@ -1,11 +1,10 @@
 #include "tests/parallel/data_parallel.h"
 
-#include <filesystem>
 #include <set>
 #include <thread>
 
 #include "muster/core/nn/multi_layer_network.h"
-#include "tests/support/allocations.h"
+#include "tests/support/at_rest.h"
 #include "tests/support/devices.h"
 
 using namespace muster;
@@ -36,22 +35,6 @@ MultiLayerNetwork smoothChain(double rate = 0.4) {
        .layers = {Conv2d{.outChannels = 4, .kernel = {3, 3}, .activation = Activation::Tanh}, AveragePool2d{},
                   Dropout{.rate = rate}, Dense{.units = 9, .activation = Activation::Tanh},
                   Dense{.units = 3}}});
-}
-
-/// Live objects once all threads are at rest: a thread clears its task away after its end was heard of.
-long objectsAtRest() {
-  long last = liveObjects();
-  for (int same = 0; same < 10;) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    same = liveObjects() == last ? same + 1 : 0;
-    last = liveObjects();
-  }
-  return last;
-}
-
-std::ptrdiff_t threads() {
-  return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
-                       std::filesystem::directory_iterator());
 }
 
 std::string describe(const std::vector<ReplicaShapes>& shapes) {
@@ -288,25 +271,25 @@ TEST_CASE("memory and threads are flat over many calls, and given back") {
       for (const auto& input : inputs) parallel.backward(parallel.forward(input));
       parallel.updateParameters(0.01);
     }
-    return objectsAtRest();
+    return liveObjectsAtRest();
   };
   const auto once = [&] {
     DataParallel parallel(model, cpus(3), 0, unpinned());
     calls(parallel, 3);
   };
   once();
-  const auto threadsBefore = threads();
-  const long objectsBefore = objectsAtRest();
+  const auto threadsBefore = awaitRest();
+  const long objectsBefore = liveObjectsAtRest();
   {
     DataParallel parallel(model, cpus(3), 0, unpinned());
     calls(parallel, 5);
     const long settled = calls(parallel, 5);
-    CHECK(threads() == threadsBefore + 3);
+    CHECK(awaitRest() == threadsBefore + 3);
     CHECK(calls(parallel, 200) == settled);
-    CHECK(threads() == threadsBefore + 3);
+    CHECK(awaitRest() == threadsBefore + 3);
   }
-  CHECK(threads() == threadsBefore);
-  CHECK(objectsAtRest() == objectsBefore);
+  CHECK(awaitRest() == threadsBefore);
+  CHECK(liveObjectsAtRest() == objectsBefore);
   SequenceModel<float> counted;
   { DataParallel(counted, cpus(2), 0, unpinned()).forward(randomTensor<float>({4, 2, 3}, 1)); }
   CHECK(counted.control().alive == 1);

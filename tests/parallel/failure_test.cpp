@@ -1,9 +1,12 @@
 #include "tests/support/failure.h"
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <random>
 
+#include "muster/parallel/detail/internals.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/recording_listener.h"
 
 using namespace muster;
@@ -110,19 +113,24 @@ TEST_CASE("a batch of the wrong shape fails in its worker") {
 }
 
 TEST_CASE("after a failure no worker begins another batch") {
+  LogLines log;
+  std::atomic<bool> failing{false};
   ToyModel model;
   Gate gate;
   model.control().onStep = [&](const Batch& batch) {
     if (batch.stamp.sequence == 0) gate.pass();
     if (batch.stamp.sequence != 1) return;
-    gate.awaitVisitor();
+    CHECK(log.lineWith({"worker 1 is computing (batch 2) for "}).starts_with("warning: fit()"));
+    log.forget();
+    failing = true;
     boom();
   };
   auto data = ToyIterator::ofValues(std::vector<float>(20, 1.0f));
-  auto wrapper = toyWrapper(model, 2, 5).build();
+  auto wrapper = toyWrapper(model, 2, 5).internals({.stallPatience = 20ms}).build();
   std::jthread opening([&] {
-    gate.awaitVisitor();
-    std::this_thread::sleep_for(50ms);
+    while (!failing) std::this_thread::sleep_for(1ms);
+    // Once worker 1 does nothing any more its failure is known.
+    CHECK(log.lineWith({"worker 0 is computing (batch 1) for "}, {"worker 1"}).starts_with("warning: fit()"));
     gate.open();
   });
   CHECK(failureOf(wrapper, data).worker == 1);

@@ -4,7 +4,8 @@
 #include <set>
 
 #include "muster/core/base/error.h"
-#include "muster/core/base/log.h"
+#include "muster/parallel/detail/internals.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
@@ -173,23 +174,35 @@ TEST_CASE("workerTimes() at a merge counts the steps that were merged, and start
 }
 
 TEST_CASE("times: computing, waiting for data and for others are told apart") {
+  // Worker 1 takes its second batch, and computes with it, only kLong after the stall watch has seen who
+  // waits.
   using namespace std::chrono_literals;
+  constexpr auto kLong = 100ms;
+  LogLines log;
   ToyModel model;
-  model.control().onStep = [](const Batch& batch) {
-    if (batch.stamp.sequence == 1) std::this_thread::sleep_for(300ms);
+  model.control().onStep = [&](const Batch& batch) {
+    if (batch.stamp.sequence != 3) return;
+    CHECK(log.lineWith({"worker 0 is waiting for other workers for "}).starts_with("warning: fit()"));
+    std::this_thread::sleep_for(kLong);
   };
-  auto data = ToyIterator::ofValues({1, 2, 3});
-  data.onNext = [](std::int64_t, std::int64_t batch) {
-    if (batch == 2) std::this_thread::sleep_for(600ms);
+  auto data = ToyIterator::ofValues({1, 2, 3, 4});
+  data.onNext = [&](std::int64_t, std::int64_t batch) {
+    while (batch == 2 && model.control().steps().size() < 2) std::this_thread::sleep_for(1ms);
+    if (batch != 3) return;
+    CHECK(log.lineWith({"the reader is in the iterator (batch 4) for ", "worker 1 is waiting for data for "})
+              .starts_with("warning: fit()"));
+    std::this_thread::sleep_for(kLong);
   };
-  auto wrapper = toyWrapper(model, 2).build();
+  auto wrapper = toyWrapper(model, 2, 2).internals({.stallPatience = 20ms}).build();
+  const auto begin = std::chrono::steady_clock::now();
   wrapper.fit(data);
+  const auto whole = std::chrono::steady_clock::now() - begin;
   const auto times = wrapper.workerTimes();
-  // A busy machine may keep a thread from running for a while: there is room for that.
-  CHECK(times[1].computing >= 300ms);
-  CHECK(times[0].computing < times[1].computing);
-  CHECK(times[0].waitingForWorkers >= 50ms);  // for worker 1 in round 1
-  CHECK(times[0].waitingForData >= 50ms);     // for batch 2, which takes 300 ms longer than round 1
+  CHECK(times[1].computing >= kLong);
+  CHECK(times[1].waitingForData >= kLong);
+  CHECK(times[0].waitingForWorkers >= kLong);
+  for (const auto& t : times)  // no time is counted twice
+    CHECK(t.computing + t.waitingForData + t.waitingForWorkers + t.merging <= whole);
 }
 
 TEST_CASE("several listeners of both scopes each get every call once") {
@@ -262,17 +275,12 @@ TEST_CASE("a listener that calls fit() again ends the training with an error tha
 }
 
 TEST_CASE("reportScoreAfterAveraging logs each merge") {
-  std::vector<std::string> lines;
-  std::mutex mutex;
-  const auto before = setLogSink([&](LogLevel, std::string_view line) {
-    std::scoped_lock lock(mutex);
-    lines.emplace_back(line);
-  });
+  const LogLines log;
   ToyModel model;
   ToyIterator data({{{2, 4}}, {{8}}});
   auto wrapper = toyWrapper(model, 2).reportScoreAfterAveraging(true).build();
   wrapper.fit(data);
-  setLogSink(before);
+  const auto lines = log.all();
   REQUIRE(lines.size() == 1);
   CHECK(lines[0].starts_with("iteration 1: score 14.000000 after averaging in "));
   CHECK(lines[0].ends_with(" ms"));

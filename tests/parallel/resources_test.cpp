@@ -5,24 +5,13 @@
 
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/allocations.h"
+#include "tests/support/at_rest.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
 
 namespace {
-
-/// The live objects once all threads are at rest: a worker clears its task away after fit() has heard of its
-/// end.
-long objectsAtRest() {
-  long last = liveObjects();
-  for (int same = 0; same < 10;) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    same = liveObjects() == last ? same + 1 : 0;
-    last = liveObjects();
-  }
-  return last;
-}
 
 /// Refills batches of four images without an allocation.
 class SameBatches final : public DataSetIterator {
@@ -98,7 +87,7 @@ TEST_CASE("memory is flat over 50 epochs, in one fit() and in fifty") {
   const auto settle = [&](std::int64_t calls, std::int64_t epochs) {
     for (std::int64_t i = 0; i < calls; ++i) wrapper.fit(data, epochs);
     model.control().forgetSteps();
-    return objectsAtRest();
+    return liveObjectsAtRest();
   };
   settle(2, 5);
   const long before = settle(2, 5);
@@ -138,7 +127,7 @@ TEST_CASE("a wrapper gives everything back") {
       wrapper.fit(data, 2);
     }
     model.control().forgetSteps();
-    return objectsAtRest();
+    return liveObjectsAtRest();
   };
   once();
   const long before = once();

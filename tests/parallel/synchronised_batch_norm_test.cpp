@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <vector>
 
@@ -330,14 +329,12 @@ TEST_CASE("a worker that fails wakes those who wait for it, and the wrapper can 
     batches[bad].labels[0].value.data<std::int64_t>()[2] = kClasses;
     ListIterator broken(batches);
     auto wrapper = ParallelWrapper::Builder(model).workers(3).pinThreads(false).build();
-    const auto begin = std::chrono::steady_clock::now();
     try {
       wrapper.fit(broken);
       FAIL("nothing failed");
     } catch (const TrainingError& error) {
       CHECK(error.worker() == static_cast<int>(bad % 3));
     }
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::minutes(1));
     wrapper.fit(good);
     CHECK(model.epoch() == 1);
   }
@@ -358,9 +355,7 @@ TEST_CASE("a stop ends a synchronised training, also with workers inside a step"
                        .pinThreads(false)
                        .listeners({listener})
                        .build();
-    const auto begin = std::chrono::steady_clock::now();
     wrapper.fit(data, 3);
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::minutes(1));
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <stdexcept>
 #include <string>
 
@@ -17,13 +16,11 @@ struct Failure {
   std::string cause;
 };
 
-/// Trains, expects a TrainingError, and that it comes in time: in milliseconds, but the machine may be busy.
+/// Trains, and expects a TrainingError.
 inline Failure failureOf(ParallelWrapper& wrapper, DataSetIterator& data, std::int64_t epochs = 1) {
-  const auto begin = std::chrono::steady_clock::now();
   try {
     wrapper.fit(data, epochs);
   } catch (const TrainingError& error) {
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::minutes(1));
     return {error.what(), error.worker(), describe(error.cause())};
   }
   return {"nothing failed", -2, ""};
