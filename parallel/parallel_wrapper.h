@@ -11,15 +11,8 @@
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/model.h"
-#include "muster/parallel/strategies/adasum.h"
+#include "muster/parallel/strategies.h"
 #include "muster/parallel/strategies/any_strategy.h"
-#include "muster/parallel/strategies/averaging.h"
-#include "muster/parallel/strategies/elastic_averaging.h"
-#include "muster/parallel/strategies/outer_averaging.h"
-#include "muster/parallel/strategies/overlapped_averaging.h"
-#include "muster/parallel/strategies/shared_gradients.h"
-#include "muster/parallel/strategies/streaming_outer.h"
-#include "muster/parallel/strategies/synchronous_gradients.h"
 #include "muster/parallel/training_mode.h"
 
 namespace muster {

@@ -9,7 +9,8 @@ install(EXPORT musterTargets NAMESPACE muster:: DESTINATION "${package_folder}")
 # Backend headers are not installed.
 install(DIRECTORY core datasets parallel DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster"
   FILES_MATCHING PATTERN "*.h" PATTERN "backend" EXCLUDE PATTERN "cmake" EXCLUDE)
-install(FILES "${PROJECT_BINARY_DIR}/include/muster/layers.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster")
+install(FILES "${PROJECT_BINARY_DIR}/include/muster/layers.h" "${PROJECT_BINARY_DIR}/include/muster/strategies.h"
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster")
 
 configure_package_config_file(core/cmake/musterConfig.cmake.in musterConfig.cmake
   INSTALL_DESTINATION "${package_folder}")

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "muster/core/base/fields.h"
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
@@ -14,6 +18,12 @@ enum class UpdaterState {
   Average,  ///< it becomes the mean over the workers
   Keep,     ///< each worker keeps its own
   Reset     ///< zero after every merge
+};
+
+template <>
+struct EnumNames<UpdaterState> {
+  static constexpr std::array<std::pair<UpdaterState, std::string_view>, 3> kNames{
+      {{UpdaterState::Average, "average"}, {UpdaterState::Keep, "keep"}, {UpdaterState::Reset, "reset"}}};
 };
 
 /// @throws InvalidArgument for a value that is none of them.

@@ -8,6 +8,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
+#include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster {
 namespace {
@@ -95,8 +96,8 @@ class AdasumStrategy final : public Strategy {
         sum += size * factor;
       elements += size;
     }
-    gain_.front().value = elements > 0 ? sum / elements : 0;
-    return gain_;
+    values_ = {{period_.value(), {"gain", elements > 0 ? sum / elements : 0}}};
+    return values_;
   }
 
  private:
@@ -147,7 +148,7 @@ class AdasumStrategy final : public Strategy {
   std::vector<Fragment> segments_;
   std::vector<std::vector<double>> only_;  // [worker] weights with which this one alone counts
   std::vector<Workplace> workplaces_;      // [participant]
-  mutable std::array<MergeValue, 1> gain_{{{"gain", 0}}};
+  mutable std::array<MergeValue, 2> values_{};
 };
 
 }  // namespace
@@ -159,6 +160,16 @@ void Adasum::validate() const {
 
 std::unique_ptr<Strategy> Adasum::make() const {
   return std::make_unique<AdasumStrategy>(*this);
+}
+
+void Adasum::fields(Fields& f) {
+  frequency.fields(f);
+  f.field("updaterState", updaterState);
+}
+
+std::vector<NamedStrategy> Adasum::named(int) {
+  return {{"adasum", "replicas' moves joined in pairs: parallel ones averaged, orthogonal ones added",
+           "Maleki et al. 2020", Adasum{}}};
 }
 
 }  // namespace muster

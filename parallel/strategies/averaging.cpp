@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster {
 namespace {
@@ -35,6 +36,7 @@ class AveragingStrategy final : public Strategy {
     verbs.mergeState(round.weights, options_.measureDivergence ? &spread : nullptr);
   }
   double divergence() const override { return relativeDistance(spreads_); }
+  std::span<const MergeValue> values() const override { return period_.values(); }
 
  private:
   const Averaging options_;
@@ -51,6 +53,17 @@ void Averaging::validate() const {
 
 std::unique_ptr<Strategy> Averaging::make() const {
   return std::make_unique<AveragingStrategy>(*this);
+}
+
+void Averaging::fields(Fields& f) {
+  frequency.fields(f);
+  f.field("updaterState", updaterState);
+  f.field("measureDivergence", measureDivergence);
+}
+
+std::vector<NamedStrategy> Averaging::named(int) {
+  return {{"averaging", "all state becomes the mean of the replicas", "McDonald et al. 2010, Stich 2019",
+           Averaging{}}};
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "muster/parallel/strategies/period.h"
 
@@ -20,6 +21,9 @@ struct Averaging {
   /// @throws InvalidArgument naming the option out of range.
   void validate() const;
   std::unique_ptr<Strategy> make() const;
+
+  void fields(Fields& f);
+  static std::vector<NamedStrategy> named(int workers);
 };
 
 }  // namespace muster

@@ -6,6 +6,8 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
+#include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/strategies/option_fields.h"
 
 namespace muster {
 namespace {
@@ -53,9 +55,10 @@ class ElasticAveragingStrategy final : public Strategy {
     verbs.mergeOthers(round.weights);
   }
   std::span<const MergeValue> values() const override {
-    if (!options_.measureDistance) return {};
-    distance_.front().value = relativeDistance(spreads_);
-    return distance_;
+    if (!options_.measureDistance) return period_.values();
+    values_.front() = period_.value();
+    values_.back().value = relativeDistance(spreads_);
+    return values_;
   }
 
  private:
@@ -82,7 +85,7 @@ class ElasticAveragingStrategy final : public Strategy {
   Fragment all_;
   double elasticity_ = 0;
   std::vector<Spread> spreads_;  // [participant] of its shares
-  mutable std::array<MergeValue, 1> distance_{{{"distance to the centre", 0}}};
+  mutable std::array<MergeValue, 2> values_{{{}, {"distance to the centre", 0}}};
 };
 
 }  // namespace
@@ -102,6 +105,22 @@ void ElasticAveraging::validate() const {
 
 std::unique_ptr<Strategy> ElasticAveraging::make() const {
   return std::make_unique<ElasticAveragingStrategy>(*this);
+}
+
+void ElasticAveraging::fields(Fields& f) {
+  frequency.fields(f);
+  f.field("centreRate", centreRate);
+  detail::optionalField(f, "elasticity", elasticity);
+  f.field("centreFirst", centreFirst);
+  f.field("updaterState", updaterState);
+  f.field("measureDistance", measureDistance);
+}
+
+std::vector<NamedStrategy> ElasticAveraging::named(int) {
+  return {
+      {"easgd", "elastic averaging; elasticity none: centreRate / workers; EAMSGD with the updater nesterovs",
+       "Zhang et al. 2015", ElasticAveraging{}},
+      {"sma", "every iteration the replicas move towards their mean", "Koliousis et al. 2019", sma()}};
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "muster/parallel/strategies/period.h"
 
@@ -43,6 +44,9 @@ struct ElasticAveraging {
   /// @throws InvalidArgument naming the option out of range.
   void validate() const;
   std::unique_ptr<Strategy> make() const;
+
+  void fields(Fields& f);
+  static std::vector<NamedStrategy> named(int workers);
 };
 
 }  // namespace muster

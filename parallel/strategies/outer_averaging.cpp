@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster {
 namespace {
@@ -60,6 +61,7 @@ class OuterAveragingStrategy final : public Strategy {
     options_.nesterov ? lookAhead(verbs) : verbs.writeBack(outer, parameters.replicas, 0, all_);
     verbs.mergeOthers(round.weights);
   }
+  std::span<const MergeValue> values() const override { return period_.values(); }
 
  private:
   void lookAhead(Verbs& verbs) const {
@@ -108,6 +110,26 @@ void OuterAveraging::validate() const {
 
 std::unique_ptr<Strategy> OuterAveraging::make() const {
   return std::make_unique<OuterAveragingStrategy>(*this);
+}
+
+void OuterAveraging::fields(Fields& f) {
+  frequency.fields(f);
+  f.field("rate", rate);
+  f.field("momentum", momentum);
+  f.field("nesterov", nesterov);
+  f.field("followLearningRate", followLearningRate);
+  f.field("updaterState", updaterState);
+}
+
+std::vector<NamedStrategy> OuterAveraging::named(int workers) {
+  return {{"outer", "averaging with an outer optimiser", "Chen & Huo 2016", OuterAveraging{}},
+          {"bmuf", "blockwise model update filtering", "Chen & Huo 2016", bmuf(workers)},
+          {"bmuf-nesterov", "blockwise model update filtering from a look-ahead point", "Chen & Huo 2016",
+           bmuf(workers, true)},
+          {"slowmo", "slow momentum", "Wang et al. 2019", slowMo()},
+          {"diloco", "rare merges with outer Nesterov momentum; its workers use AdamW",
+           "Douillard et al. 2023", diloco()},
+          {"lookahead", "part of the way to the mean", "Zhang et al. 2019", lookahead()}};
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "muster/parallel/strategies/period.h"
 
@@ -39,6 +40,9 @@ struct OuterAveraging {
   /// @throws InvalidArgument naming the option out of range.
   void validate() const;
   std::unique_ptr<Strategy> make() const;
+
+  void fields(Fields& f);
+  static std::vector<NamedStrategy> named(int workers);
 };
 
 }  // namespace muster

@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/outer_step.h"
 
 namespace muster {
@@ -49,6 +51,7 @@ class OverlappedAveragingStrategy final : public Strategy {
     if (outer_.ahead() > 0) outer_.writeBack(0, all_, verbs);
   }
   RoundPlan plan(const TrainingProgress& progress) override;
+  std::span<const MergeValue> values() const override { return period_.values(); }
   void launch(int, const Round& round, Verbs& verbs) override;
   void land(int, const Round& round, Verbs& verbs) override;
 
@@ -145,6 +148,27 @@ void OverlappedAveraging::validate() const {
 
 std::unique_ptr<Strategy> OverlappedAveraging::make() const {
   return std::make_unique<OverlappedAveragingStrategy>(*this);
+}
+
+void OverlappedAveraging::fields(Fields& f) {
+  frequency.fields(f);
+  f.field("delay", delay);
+  detail::variantField(f, "landing", landing, {"delta", "pull", "eager"}, [](Fields& inside, auto& chosen) {
+    if constexpr (requires { chosen.strength; }) inside.field("strength", chosen.strength);
+  });
+  f.field("rate", rate);
+  f.field("momentum", momentum);
+  f.field("nesterov", nesterov);
+  f.field("updaterState", updaterState);
+}
+
+std::vector<NamedStrategy> OverlappedAveraging::named(int) {
+  return {{"overlapped", "a merge lands `delay` iterations after its launch (landing: delta, pull or eager)",
+           "Shen et al. 2019", OverlappedAveraging{}},
+          {"overlap-local-sgd", "late merges that pull the replicas to an anchor", "Wang et al. 2020",
+           overlapLocalSgd()},
+          {"eager-diloco", "DiLoCo whose merges land late, with each worker's own part at once",
+           "Kale et al. 2025", eagerDiloco()}};
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <variant>
+#include <vector>
 
 #include "muster/parallel/strategies/period.h"
 
@@ -60,6 +61,9 @@ struct OverlappedAveraging {
   /// @throws InvalidArgument naming the option out of range.
   void validate() const;
   std::unique_ptr<Strategy> make() const;
+
+  void fields(Fields& f);
+  static std::vector<NamedStrategy> named(int workers);
 };
 
 }  // namespace muster

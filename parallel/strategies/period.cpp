@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/strategies/option_fields.h"
 
 namespace muster {
 namespace {
@@ -73,6 +74,16 @@ void countRound(Memory& memory, const TrainingProgress& progress) {
   memory.score += (progress.score - memory.score) * (iterations / memory.iterations);
 }
 
+void fieldsOf(Fields&, std::monostate) {}
+void fieldsOf(Fields& f, QuadraticSynchronisation& rule) {
+  f.field("alpha", rule.alpha);
+  f.field("power", rule.power);
+}
+void fieldsOf(Fields& f, AdaComm& rule) {
+  f.field("interval", rule.interval);
+  f.field("shrink", rule.shrink);
+}
+
 }  // namespace
 
 Period Period::postLocal(std::int64_t iterations, Period then) {
@@ -112,6 +123,16 @@ std::string Period::describe() const {
   return fmt::format("{} up to {}, then {}", everyText(first), end, text);
 }
 
+void Period::fields(Fields& f) {
+  f.field("every", every);
+  detail::variantField(f, "period", adapted, {"fixed", "qsr", "adacomm"}, [this](Fields& inside, auto& rule) {
+    fieldsOf(inside, rule);
+    inside.field("until", until);
+    inside.field("untilEpoch", untilEpoch);
+    inside.field("first", first);
+  });
+}
+
 void PeriodState::declare(std::vector<StrategyBlock>& blocks) const {
   if (!std::holds_alternative<AdaComm>(period_.adapted)) return;
   blocks.push_back(
@@ -129,6 +150,12 @@ bool PeriodState::inFirstPart(const TrainingProgress& progress) const {
 }
 
 std::int64_t PeriodState::iterations(const TrainingProgress& progress) {
+  const auto iterations = choose(progress);
+  value_.value = static_cast<double>(iterations);
+  return iterations;
+}
+
+std::int64_t PeriodState::choose(const TrainingProgress& progress) const {
   if (inFirstPart(progress)) {
     const auto left = period_.until - progress.iteration;  // then the other part begins at its iteration
     return left > 0 ? std::min(period_.first, left) : period_.first;

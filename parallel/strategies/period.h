@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "muster/core/base/fields.h"
 #include "muster/parallel/strategies/strategy.h"
 
 namespace muster {
@@ -63,6 +65,8 @@ struct Period {
   void validate(std::string_view option) const;
   /// As in "every 3 iterations".
   std::string describe() const;
+  /// Visits `every`, and the others inside "period".
+  void fields(Fields& f);
 };
 
 /// A strategy's period in a training. The strategy adds `declare` to its blocks and calls `begin` and
@@ -78,14 +82,19 @@ class PeriodState {
   /// Iterations of the next round, right after a merge. Before `begin`: `Period::every`.
   /// Called for each merge, by one thread, with scores of the rounds since.
   std::int64_t iterations(const TrainingProgress& progress);
+  /// What listeners get (Strategy::values): "period", the iterations of the round, as they were chosen.
+  MergeValue value() const { return value_; }
+  std::span<const MergeValue> values() const { return {&value_, 1}; }
 
  private:
+  std::int64_t choose(const TrainingProgress& progress) const;
   std::int64_t adaptedIterations(std::monostate, const TrainingProgress&) const;
   std::int64_t adaptedIterations(const QuadraticSynchronisation&, const TrainingProgress&) const;
   std::int64_t adaptedIterations(const AdaComm&, const TrainingProgress&) const;
   bool inFirstPart(const TrainingProgress& progress) const;
 
   const Period period_;
+  MergeValue value_{"period", 0};
   bool begun_ = false;
   Tensor memory_;  // of AdaComm; see period.cpp
 };

@@ -6,6 +6,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/core/ops/threshold.h"
+#include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster {
 namespace {
@@ -204,6 +205,19 @@ std::unique_ptr<Strategy> SharedGradients::make() const {
 
 std::string SharedGradients::describe() const {
   return muster::describe(thresholdAlgorithm);
+}
+
+void SharedGradients::fields(Fields& f) {
+  field("threshold", thresholdAlgorithm, f);
+  f.field("residualClipping", residualClipping);
+  f.field("residualClippingFrequency", residualClippingFrequency);
+  f.field("resynchronizationFrequency", resynchronizationFrequency);
+  f.field("updaterState", updaterState);
+}
+
+std::vector<NamedStrategy> SharedGradients::named(int) {
+  return {{"shared", "every iteration each worker sends the large elements of its update", "Strom 2015",
+           SharedGradients{}}};
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "muster/parallel/strategies/strategy.h"
 #include "muster/parallel/strategies/threshold_rule.h"
@@ -38,6 +39,9 @@ struct SharedGradients {
   /// @throws InvalidArgument naming the option and its value.
   void validate() const;
   std::unique_ptr<Strategy> make() const;
+
+  void fields(Fields& f);
+  static std::vector<NamedStrategy> named(int workers);
   /// As in "adaptive threshold from 0.0001".
   std::string describe() const;
 };

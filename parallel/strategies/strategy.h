@@ -137,6 +137,8 @@ class Strategy {
   virtual std::span<const MergeValue> values() const { return {}; }
 };
 
+struct NamedStrategy;
+
 /// What the builder takes: a plain struct of options.
 ///
 ///     struct MyRule {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/outer_step.h"
 
 namespace muster {
@@ -128,6 +129,26 @@ void StreamingOuter::validate() const {
 
 std::unique_ptr<Strategy> StreamingOuter::make() const {
   return std::make_unique<StreamingOuterStrategy>(*this);
+}
+
+void StreamingOuter::fields(Fields& f) {
+  frequency.fields(f);
+  std::int64_t count = fragments;
+  f.field("fragments", count);
+  fragments = static_cast<int>(std::clamp<std::int64_t>(count, 0, kMostFragments + 1));
+  f.field("delay", delay);
+  f.field("mixing", mixing);
+  f.field("rate", rate);
+  f.field("momentum", momentum);
+  f.field("nesterov", nesterov);
+  f.field("updaterState", updaterState);
+}
+
+std::vector<NamedStrategy> StreamingOuter::named(int) {
+  return {{"streaming", "fragments of the parameters are merged in rotation, and land late",
+           "Douillard et al. 2025", StreamingOuter{}},
+          {"streaming-diloco", "the same with DiLoCo's outer optimiser; its workers use AdamW",
+           "Douillard et al. 2025", diloco()}};
 }
 
 }  // namespace muster

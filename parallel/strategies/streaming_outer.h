@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "muster/parallel/strategies/period.h"
 
@@ -47,6 +48,9 @@ struct StreamingOuter {
   /// @throws InvalidArgument naming the option out of range.
   void validate() const;
   std::unique_ptr<Strategy> make() const;
+
+  void fields(Fields& f);
+  static std::vector<NamedStrategy> named(int workers);
 };
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #include "muster/parallel/strategies/synchronous_gradients.h"
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster {
 namespace {
@@ -32,6 +33,11 @@ class SynchronousGradientsStrategy final : public Strategy {
 
 std::unique_ptr<Strategy> SynchronousGradients::make() const {
   return std::make_unique<SynchronousGradientsStrategy>();
+}
+
+std::vector<NamedStrategy> SynchronousGradients::named(int) {
+  return {{"synchronous", "every iteration all apply the mean of the gradients", "Goyal et al. 2017",
+           SynchronousGradients{}}};
 }
 
 }  // namespace muster

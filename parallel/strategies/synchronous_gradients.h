@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "muster/parallel/strategies/strategy.h"
 
@@ -13,6 +14,9 @@ namespace muster {
 struct SynchronousGradients {
   void validate() const {}
   std::unique_ptr<Strategy> make() const;
+
+  void fields(Fields&) {}
+  static std::vector<NamedStrategy> named(int workers);
 };
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/strategies/option_fields.h"
 
 namespace muster {
 namespace {
@@ -31,6 +32,21 @@ void requireDensity(double density, std::string_view name) {
 
 void requireDecay(double decay) {
   require(decay > 0 && decay < 1, "thresholdAlgorithm: decay must lie between 0 and 1, got {}", decay);
+}
+
+void fieldsOf(Fields& f, FixedThreshold& fixed) {
+  f.field("threshold", fixed.threshold);
+}
+void fieldsOf(Fields& f, AdaptiveThreshold& adaptive) {
+  f.field("initial", adaptive.initial);
+  f.field("minDensity", adaptive.minDensity);
+  f.field("maxDensity", adaptive.maxDensity);
+  f.field("decay", adaptive.decay);
+}
+void fieldsOf(Fields& f, TargetDensityThreshold& target) {
+  f.field("initial", target.initial);
+  f.field("density", target.density);
+  f.field("decay", target.decay);
 }
 
 }  // namespace
@@ -84,6 +100,11 @@ ThresholdRule::ThresholdRule(const ThresholdAlgorithm& algorithm) {
 void ThresholdRule::adapt(double density) {
   if (density < minDensity_) threshold_ = std::max(kLeast, threshold_ * decay_);
   if (density > maxDensity_) threshold_ = std::min(kMost, threshold_ / decay_);
+}
+
+void field(std::string_view name, ThresholdAlgorithm& algorithm, Fields& fields) {
+  detail::variantField(fields, name, algorithm, {"fixed", "adaptive", "target"},
+                       [](Fields& f, auto& chosen) { fieldsOf(f, chosen); });
 }
 
 }  // namespace muster

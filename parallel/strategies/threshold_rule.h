@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
+
+#include "muster/core/base/fields.h"
 
 namespace muster {
 
@@ -33,6 +36,8 @@ using ThresholdAlgorithm = std::variant<FixedThreshold, AdaptiveThreshold, Targe
 
 /// @throws InvalidArgument naming the option of the algorithm that is out of range.
 void validate(const ThresholdAlgorithm& algorithm);
+/// Visits it as one field called `name`: fixed, adaptive or target, with its options inside.
+void field(std::string_view name, ThresholdAlgorithm& algorithm, Fields& fields);
 /// As in "adaptive threshold from 0.0001".
 std::string describe(const ThresholdAlgorithm& algorithm);
 

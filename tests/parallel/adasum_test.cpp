@@ -29,9 +29,9 @@ std::shared_ptr<Listener> recordGain(std::vector<double>& gains) {
   struct Recorder final : Listener {
     explicit Recorder(std::vector<double>& g) : gains(g) {}
     void onMerge(const MergeEvent& e) override {
-      REQUIRE(e.values.size() == 1);
-      CHECK(e.values[0].name == "gain");
-      gains.push_back(e.values[0].value);
+      REQUIRE(e.values.size() == 2);
+      CHECK(e.values[1].name == "gain");
+      gains.push_back(e.values[1].value);
     }
     std::vector<double>& gains;
   };

@@ -48,7 +48,8 @@ std::shared_ptr<Listener> recordMerges(std::vector<double>& centres,
     Recorder(std::vector<double>& c, std::vector<double>* d) : centres(c), distances(d) {}
     void onMerge(const MergeEvent& e) override {
       centres.push_back(dynamic_cast<ToyModel&>(e.trainer.model()).parameters()[0]);
-      for (const MergeValue& value : e.values) {
+      CHECK(e.values.front().name == "period");
+      for (const MergeValue& value : e.values.subspan(1)) {
         CHECK(value.name == "distance to the centre");
         if (distances) distances->push_back(value.value);
       }

@@ -1,0 +1,255 @@
+#include "muster/parallel/strategies/named_strategy.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <numeric>
+#include <ranges>
+
+#include "muster/parallel/strategies.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kColumns = 110, kIndent = 19;
+
+/// Levenshtein's distance.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const auto replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+/// As in `there is no option "rat"; the nearest is rate, of every, momentum, rate`.
+[[noreturn]] void refuseUnknown(std::string_view what, std::string_view word,
+                                const std::vector<std::string>& known) {
+  if (known.empty()) throw InvalidArgument(fmt::format("there is no {} \"{}\", as it has none", what, word));
+  const auto nearest = *std::ranges::min_element(known, {}, [&](const auto& k) { return distance(word, k); });
+  std::string all;
+  for (const auto& name : known) all += (all.empty() ? "" : ", ") + name;
+  throw InvalidArgument(
+      fmt::format("there is no {} \"{}\"; the nearest is {}, of {}", what, word, nearest, all));
+}
+
+struct Pair {
+  std::string name, value;
+  bool used = false;
+};
+
+/// "a=1,b=2,3" as {a, "1"} and {b, "2,3"}.
+std::vector<Pair> parsePairs(std::string_view text) {
+  std::vector<Pair> pairs;
+  while (!text.empty()) {
+    const auto comma = std::min(text.find(','), text.size());
+    const auto item = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    const auto equals = item.find('=');
+    if (equals == item.npos) {
+      require(!pairs.empty(), "expected options as in \"rate=0.7,every=100\", got \"{}\"", item);
+      pairs.back().value.append(",").append(item);
+      continue;
+    }
+    const auto name = item.substr(0, equals);
+    require(std::ranges::find(pairs, name, &Pair::name) == pairs.end(), "{} is given twice", name);
+    pairs.push_back({std::string(name), std::string(item.substr(equals + 1))});
+  }
+  return pairs;
+}
+
+/// Replaces visited fields by the values of pairs.
+class PairReader final : public Fields {
+ public:
+  explicit PairReader(std::vector<Pair>& pairs, std::string path = {})
+      : pairs_(pairs), path_(std::move(path)) {}
+
+  void field(std::string_view name, bool& value) override {
+    if (const auto* text = find(name)) {
+      require(*text == "true" || *text == "false", "{}{} must be true or false, got {}", path_, name, *text);
+      value = *text == "true";
+    }
+  }
+  void field(std::string_view name, std::int64_t& value) override { number(name, value, "a whole number"); }
+  void field(std::string_view name, std::uint64_t& value) override { number(name, value, "a whole number"); }
+  void field(std::string_view name, double& value) override { number(name, value, "a number"); }
+  void field(std::string_view name, std::string& value) override {
+    if (const auto* text = find(name)) value = *text;
+  }
+  void field(std::string_view name, Shape&) override {
+    throw InvalidArgument(fmt::format("{}{} cannot be given by name", path_, name));
+  }
+  void choice(std::string_view name, std::size_t& index, std::span<const std::string_view> names) override {
+    const auto* text = find(name);
+    if (text == nullptr) return;
+    const auto found = std::ranges::find(names, *text);
+    if (found == names.end())
+      refuseUnknown(path_ + std::string(name), *text, std::vector<std::string>(names.begin(), names.end()));
+    index = static_cast<std::size_t>(found - names.begin());
+  }
+  void object(std::string_view name, std::string& type, const std::function<void(Fields&)>& inside) override {
+    if (const auto* text = find(name)) type = *text;
+    PairReader reader(pairs_, fmt::format("{}{}.", path_, name));
+    inside(reader);
+  }
+
+ private:
+  const std::string* find(std::string_view name) {
+    const auto found = std::ranges::find(pairs_, path_ + std::string(name), &Pair::name);
+    if (found == pairs_.end()) return nullptr;
+    found->used = true;
+    return &found->value;
+  }
+  template <typename T>
+  void number(std::string_view name, T& value, std::string_view kind) {
+    const auto* text = find(name);
+    if (text == nullptr) return;
+    const char* const end = text->data() + text->size();
+    const auto [rest, error] = std::from_chars(text->data(), end, value);
+    require(error == std::errc{} && rest == end, "{}{} must be {}, got \"{}\"", path_, name, kind, *text);
+  }
+
+  std::vector<Pair>& pairs_;
+  const std::string path_;  // of the object, with a dot at its end
+};
+
+/// Collects visited fields.
+class OptionLister final : public Fields {
+ public:
+  explicit OptionLister(std::vector<StrategyOption>& options, std::string path = {})
+      : options_(options), path_(std::move(path)) {}
+
+  void field(std::string_view name, bool& value) override {
+    add(name, value ? "true" : "false", "true or false");
+  }
+  void field(std::string_view name, std::int64_t& value) override { add(name, value, "whole number"); }
+  void field(std::string_view name, std::uint64_t& value) override { add(name, value, "whole number"); }
+  void field(std::string_view name, double& value) override { add(name, value, "number"); }
+  void field(std::string_view name, std::string& value) override { add(name, value, "text"); }
+  void field(std::string_view, Shape&) override {}
+  void choice(std::string_view name, std::size_t& index, std::span<const std::string_view> names) override {
+    std::string words;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      words.append(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ").append(names[i]);
+    add(name, names[index], words);
+  }
+  void object(std::string_view name, std::string& type, const std::function<void(Fields&)>& inside) override {
+    add(name, type, "name");
+    OptionLister lister(options_, fmt::format("{}{}.", path_, name));
+    inside(lister);
+  }
+
+ private:
+  void add(std::string_view name, const auto& value, std::string_view kind) {
+    options_.push_back({path_ + std::string(name), fmt::format("{}", value), std::string(kind)});
+  }
+
+  std::vector<StrategyOption>& options_;
+  const std::string path_;  // as above
+};
+
+template <typename... T>
+void addNamed(std::vector<NamedStrategy>& all, int workers, std::tuple<T...>*) {
+  (std::ranges::move(T::named(workers), std::back_inserter(all)), ...);
+}
+
+std::vector<std::string> namesOf(const auto& all) {
+  std::vector<std::string> names;
+  for (const auto& one : all) names.push_back(one.name);
+  return names;
+}
+
+/// Words one after the other, in lines after an indentation.
+std::string wrapped(const std::vector<std::string>& words) {
+  std::string text;
+  std::size_t column = kColumns;
+  for (const auto& word : words) {
+    const bool fits = column + 1 + word.size() <= kColumns;
+    text += fits ? " " : (text.empty() ? "" : "\n") + std::string(kIndent, ' ');
+    column = (fits ? column + 1 : kIndent) + word.size();
+    text += word;
+  }
+  return text.empty() ? text : text + "\n";
+}
+
+std::vector<std::string> wordsOf(std::string_view text) {
+  std::vector<std::string> words;
+  for (const auto word : std::views::split(text, ' ')) words.emplace_back(word.begin(), word.end());
+  return words;
+}
+
+std::string describe(const NamedStrategy& strategy) {
+  auto about = wordsOf(strategy.description + ".");
+  about.push_back("Source: " + strategy.source);  // on one line
+  auto text = wrapped(about);
+  text.replace(0, kIndent, fmt::format("{:<{}}", strategy.name, kIndent));
+  std::vector<std::string> words;
+  for (const auto& option : optionsOf(strategy.options)) {
+    if (option.name.starts_with("period")) continue;  // the same for all: see kPeriods
+    const bool isChoice = option.kind.find(" or ") != std::string::npos && option.kind != "true or false";
+    words.push_back(fmt::format("{}={}{}", option.name, option.preset,
+                                isChoice ? fmt::format(" ({})", option.kind) : std::string()));
+  }
+  return text + wrapped(words);
+}
+
+constexpr std::string_view kPeriods = R"(
+A strategy with every=N merges
+  every=8                                     every 8 iterations of each worker
+  every=8,period.until=500                    every iteration up to the 500th, then every 8: post-local SGD
+                                              (Lin et al. 2020); period.untilEpoch=2: up to an epoch;
+                                              period.first=4: every 4 iterations until then
+  every=4,period=qsr,period.alpha=0.2         every max(4, floor((0.2 / learning rate)^2)) iterations (Gu et
+                                              al. 2024); period.power=3: cubed
+  every=16,period=adacomm,period.interval=10  every 16 at first, adapted to the score after each 10 rounds
+                                              (Wang & Joshi 2019); period.shrink=0.5: halved if it does not
+                                              fall
+)";
+
+}  // namespace
+
+std::vector<NamedStrategy> namedStrategies(int workers) {
+  std::vector<NamedStrategy> all;
+  addNamed(all, workers, static_cast<detail::LibraryStrategies*>(nullptr));
+  std::ranges::sort(all, {}, &NamedStrategy::name);
+  return all;
+}
+
+AnyStrategy strategyNamed(std::string_view name, std::string_view options, int workers) {
+  auto all = namedStrategies(workers);
+  const auto found = std::ranges::find(all, name, &NamedStrategy::name);
+  if (found == all.end()) refuseUnknown("strategy", name, namesOf(all));
+  AnyStrategy& strategy = found->options;
+  try {
+    auto pairs = parsePairs(options);
+    PairReader reader(pairs);
+    strategy.fields(reader);
+    for (const auto& pair : pairs)
+      if (!pair.used) refuseUnknown("option", pair.name, namesOf(optionsOf(strategy)));
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("strategy {}: {}", name, error.what()));
+  }
+  strategy.validate();
+  return strategy;
+}
+
+std::vector<StrategyOption> optionsOf(AnyStrategy strategy) {
+  std::vector<StrategyOption> options;
+  OptionLister lister(options);
+  strategy.fields(lister);
+  return options;
+}
+
+std::string describeStrategies(int workers) {
+  std::string text = fmt::format("Strategies with their options and defaults, for {} workers:\n\n", workers);
+  for (const auto& strategy : namedStrategies(workers)) text += describe(strategy);
+  return text.append(kPeriods);
+}
+
+}  // namespace muster

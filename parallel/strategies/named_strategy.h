@@ -1,0 +1,44 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/parallel/strategies/any_strategy.h"
+
+namespace muster {
+
+/// A strategy that command lines and files can name: a rule, or a rule with the numbers of a preset. An
+/// option struct of the library lists its own in `static std::vector<NamedStrategy> named(int workers)`, and
+/// its options in `void fields(Fields&)`.
+struct NamedStrategy {
+  std::string name;         ///< as in "diloco"
+  std::string description;  ///< one line without a full stop
+  std::string source;       ///< as in "Douillard et al. 2023"
+  AnyStrategy options;      ///< its defaults
+};
+
+/// An option, as a table shows it. Options within another one have a path as their name: "period.alpha".
+struct StrategyOption {
+  std::string name;
+  std::string preset;  ///< its default
+  std::string kind;    ///< "number", "true or false", or the words that it may be
+};
+
+/// All of the library, sorted by name. @param workers  of the training: some defaults depend on it.
+std::vector<NamedStrategy> namedStrategies(int workers);
+
+/// The strategy called `name`, with these options in place of its defaults.
+/// @param options  as in "rate=0.7,momentum=0.9,every=100"; "": none. In a list, too, commas separate:
+///                 "speeds=1,0.5,every=10".
+/// @throws InvalidArgument for a name or an option that there is not, with the nearest that there is, and for
+///         a value of another kind or out of range.
+AnyStrategy strategyNamed(std::string_view name, std::string_view options, int workers);
+
+/// The options that can be given by name.
+std::vector<StrategyOption> optionsOf(AnyStrategy strategy);
+
+/// A table of all strategies with their options, defaults and sources, for a terminal 110 columns wide.
+std::string describeStrategies(int workers);
+
+}  // namespace muster

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "muster/core/base/fields.h"
+
+namespace muster::detail {
+
+/// Visits a variant as an object whose type is one of `names`, in the order of the alternatives.
+/// @param each  `void each(Fields&, T&)` visits the fields of an alternative.
+template <typename... T, typename Each>
+void variantField(Fields& fields, std::string_view name, std::variant<T...>& value,
+                  const std::array<std::string_view, sizeof...(T)>& names, const Each& each) {
+  std::string type(names[value.index()]);
+  fields.object(name, type, [&](Fields& inside) {
+    if (type != names[value.index()]) {
+      std::size_t i = 0;
+      bool found = false;
+      const auto take = [&]<typename U>(std::type_identity<U>) {
+        if (names[i++] != type) return;
+        value.template emplace<U>();
+        found = true;
+      };
+      (take(std::type_identity<T>()), ...);
+      std::string known;
+      for (const auto word : names) known.append(known.empty() ? "" : ", ").append(word);
+      require(found, "there is no type \"{}\"; there are {}", type, known);
+    }
+    std::visit([&](auto& alternative) { each(inside, alternative); }, value);
+  });
+}
+
+/// Visits an option that may be empty, as the text "none" or a number.
+template <typename T>
+void optionalField(Fields& fields, std::string_view name, std::optional<T>& value) {
+  constexpr std::string_view kNone = "none";
+  std::string text = value ? fmt::format("{}", *value) : std::string(kNone);
+  fields.field(name, text);
+  if (text == kNone) return value.reset();
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value.emplace());
+  require(error == std::errc{} && rest == end, "{} must be a number or none, got \"{}\"", name, text);
+}
+
+}  // namespace muster::detail
