@@ -1,6 +1,7 @@
 #include "muster/parallel/runtime/stall_watch.h"
 
 #include <algorithm>
+#include <map>
 
 #include "muster/core/base/log.h"
 #include "muster/parallel/runtime/task_thread.h"
@@ -44,13 +45,39 @@ bool StallWatch::stalled() const {
          !std::ranges::all_of(subjects_, idle);
 }
 
+std::string StallWatch::describe() const {
+  constexpr std::size_t kTold =
+      10;  // of more threads, of each kind of activity the one that is longest at it
+  struct Told {
+    const Subject* longest = nullptr;
+    std::size_t others = 0;
+  };
+  std::vector<Told> told;
+  std::map<Activity::Kind, std::size_t> ofKind;
+  for (const Subject& subject : subjects_) {
+    const auto kind = subject.activity->kind();
+    if (kind == Activity::Kind::Idle) continue;
+    const auto [known, added] = ofKind.emplace(kind, told.size());
+    if (added || subjects_.size() <= kTold) {
+      told.push_back({&subject});
+      continue;
+    }
+    auto& [longest, others] = told[known->second];
+    ++others;
+    if (subject.activity->elapsed() > longest->activity->elapsed()) longest = &subject;
+  }
+  std::string text;
+  for (const auto& [subject, others] : told)
+    if (const auto what = subject->activity->describe(); !what.empty()) {
+      text += fmt::format("{}{} is {}", text.empty() ? "" : "; ", subject->name, what);
+      if (others > 0) text += fmt::format(", as {} {}", others, others == 1 ? "other is" : "others are");
+    }
+  return text;
+}
+
 void StallWatch::report(std::string_view call) const noexcept {
   try {
-    std::string text;
-    for (const auto& [name, activity] : subjects_)
-      if (const auto what = activity->describe(); !what.empty())
-        text += fmt::format("{}{} is {}", text.empty() ? "" : "; ", name, what);
-    logWarning("{} does not move on: {}", call, text);
+    logWarning("{} does not move on: {}", call, describe());
   } catch (...) {  // losing a line is better than ending the process
   }
 }

@@ -42,6 +42,7 @@ class StallWatch {
   void setWatched(std::string_view call);
   void loop(const std::stop_token& stop);
   bool stalled() const;
+  std::string describe() const;
   void report(std::string_view call) const noexcept;
 
   const std::vector<Subject> subjects_;

@@ -184,6 +184,23 @@ TEST_CASE("a stall that lasts is reported again, once in each patience") {
   CHECK(log.all().size() <= reports + 1);  // the watch has ended; one report may have been under way
 }
 
+TEST_CASE("of many threads one of each kind is named, with the number of others") {
+  Log log;
+  Activity merging, waiting[12];
+  merging.set(Activity::Kind::Merging);
+  std::vector<StallWatch::Subject> subjects = {{"worker 0", &merging}};
+  for (auto& activity : waiting) {
+    activity.set(Activity::Kind::WaitingForWorkers);
+    subjects.push_back({fmt::format("worker {}", subjects.size()), &activity});
+    std::this_thread::sleep_for(1ms);  // worker 1 waits longest
+  }
+  StallWatch watch(subjects, 40ms);
+  const StallWatch::Shift shift(watch, "fit()");
+  const auto line = log.lineWith({"worker 0 is merging for ", "worker 1 is waiting for other workers for "});
+  CHECK(line.find(", as 11 others are") != std::string::npos);
+  CHECK(line.find("worker 2") == std::string::npos);
+}
+
 TEST_CASE("the patience of a real training is ten seconds") {
   CHECK(detail::Internals{}.stallPatience == 10s);
 }
