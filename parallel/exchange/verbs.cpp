@@ -84,6 +84,29 @@ void Verbs::combine(std::span<const Tensor> target, std::initializer_list<Operan
     exchange_.eachShare(participant_, target.front().elements(), slice, context_, ShareUse(combineShare));
 }
 
+Spread Verbs::distance(std::span<const Tensor> values, std::span<const Tensor> about,
+                       const Fragment& fragment) {
+  requireOneEach("distance: values", values.size(), participants());
+  requireOneEach("distance: values to compare with", about.size(), participants());
+  Spread spread;
+  const auto addShare = [&](const Share& share) {
+    const auto [begin, end] = share.slice;
+    Spread last;  // of the worker before: merged copies of one device are compared once
+    for (std::size_t i = 0; i < share.workers.size(); ++i) {
+      const std::size_t w = share.workers[i], before = share.workers[i > 0 ? i - 1 : 0];
+      const bool sameOrigin = i > 0 && about[w].raw() == about[before].raw();
+      if (!sameOrigin) last.norm = squaredDistance(about[w], Tensor(), begin, end, share.context);
+      if (!sameOrigin || values[w].raw() != values[before].raw())
+        last.distance = squaredDistance(values[w], about[w], begin, end, share.context);
+      spread.distance += last.distance;
+      spread.norm += last.norm;
+    }
+  };
+  for (const Slice slice : fragment.slices)
+    exchange_.eachShare(participant_, values.front().elements(), slice, context_, ShareUse(addShare));
+  return spread;
+}
+
 void Verbs::writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,
                       const Fragment& fragment) {
   require(keep >= 0 && keep <= 1, "writeBack: keep must lie between 0 and 1, got {}", keep);

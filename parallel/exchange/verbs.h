@@ -69,6 +69,10 @@ class Verbs {
     exchange_.eachShare(participant_, elements, {0, elements}, context_, ShareUse(use));
   }
 
+  /// This participant's shares of sum_w |values_w - about_w|^2 and sum_w |about_w|^2: `relativeDistance` of
+  /// all participants' is the distance. For what listeners are told: reads both once more, and on devices
+  /// waits.
+  Spread distance(std::span<const Tensor> values, std::span<const Tensor> about, const Fragment& fragment);
   /// Replaces the values by their sums over the participants, in their order: for what each has found in its
   /// shares. Waits for all of them. On devices the first participant has all shares, so its values stay as
   /// they are, and the others have none.

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
-#include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
 
@@ -46,7 +45,9 @@ class ElasticAveragingStrategy final : public Strategy {
   void land(int, const Round& round, Verbs& verbs) override {
     const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
     const auto mean = verbs.own(kMean);
-    if (options_.measureDistance) measure(parameters, verbs);
+    if (options_.measureDistance)
+      spreads_[static_cast<std::size_t>(verbs.participant())] =
+          verbs.distance(parameters.replicas, parameters.mergedCopies, all_);
     verbs.mean(parameters.replicas, round.weights, mean, all_);
     if (!options_.centreFirst) pull(parameters, verbs);
     verbs.combine(parameters.mergedCopies,
@@ -64,20 +65,6 @@ class ElasticAveragingStrategy final : public Strategy {
  private:
   void pull(const SharedBlock& parameters, Verbs& verbs) const {
     verbs.writeBack(parameters.mergedCopies, parameters.replicas, 1 - elasticity_, all_);
-  }
-  void measure(const SharedBlock& parameters, Verbs& verbs) {
-    Spread& spread = spreads_[static_cast<std::size_t>(verbs.participant())];
-    spread = {};
-    verbs.eachShare(parameters.mergedCopy().elements(), [&](const Share& share) {
-      const auto [begin, end] = share.slice;
-      for (const std::size_t w : share.workers) {
-        const Tensor& centre = parameters.mergedCopies[w];
-        spread.distance += squaredDistance(parameters.replicas[w], centre, begin, end, share.context);
-        if (w == share.workers.front())  // times the workers, like the distances
-          spread.norm += static_cast<double>(share.workers.size()) *
-                         squaredDistance(centre, Tensor(), begin, end, share.context);
-      }
-    });
   }
 
   const ElasticAveraging options_;

@@ -1,31 +1,33 @@
 #include "muster/parallel/strategies/outer_averaging.h"
 
-#include <cmath>
+#include <array>
 #include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/strategies/outer_step.h"
 
 namespace muster {
 namespace {
 
-constexpr std::string_view kMomentum = "outer momentum", kMean = "mean", kNext = "next outer parameters";
+constexpr std::string_view kBefore = "outer parameters before the step";
 
-/// The merged copy holds W.
+OuterStep stepOf(const OuterAveraging& options) {
+  return {.rate = options.rate, .momentum = options.momentum, .nesterov = options.nesterov};
+}
+
 class OuterAveragingStrategy final : public Strategy {
  public:
   explicit OuterAveragingStrategy(const OuterAveraging& options)
-      : options_(options), period_(options.frequency) {}
+      : options_(options), step_(stepOf(options)), period_(options.frequency) {}
 
   std::string describe() const override {
-    return fmt::format("outer averaging {} (rate {}, {}momentum {})", options_.frequency.describe(),
-                       options_.rate, options_.nesterov ? "Nesterov " : "", options_.momentum);
+    return fmt::format("outer averaging {} ({})", options_.frequency.describe(), step_.describe());
   }
   std::vector<StrategyBlock> blocks(int) const override {
-    std::vector<StrategyBlock> blocks = {
-        {.name = std::string(kMomentum)},
-        {.name = std::string(kMean), .dtype = DType::Float64, .saved = false},
-        {.name = std::string(kNext), .saved = false}};
+    std::vector<StrategyBlock> blocks;
+    step_.declare(blocks, /*meanInFlight=*/false);
+    if (options_.measureStep) blocks.push_back({.name = std::string(kBefore), .saved = false});
     period_.declare(blocks);
     return blocks;
   }
@@ -33,10 +35,9 @@ class OuterAveragingStrategy final : public Strategy {
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
+    spreads_.assign(static_cast<std::size_t>(exchange.participants()), {});
   }
-  void start(Verbs& verbs) override {
-    if (options_.nesterov) lookAhead(verbs);
-  }
+  void start(Verbs& verbs) override { step_.writeBack(0, all_, verbs); }
   RoundPlan plan(const TrainingProgress& progress) override {
     if (progress.rounds == 0 || progress.iteration != iteration_) {  // not after a round without batches
       const double before = progress.rounds == 0 ? progress.learningRate : learningRate_;
@@ -49,32 +50,30 @@ class OuterAveragingStrategy final : public Strategy {
   void land(int, const Round& round, Verbs& verbs) override {
     const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
     const std::span<const Tensor> outer = parameters.mergedCopies;
-    const auto momentum = verbs.own(kMomentum), mean = verbs.own(kMean), next = verbs.own(kNext);
-    const double rate = options_.rate;
-    // The mean's move is measured from where the workers started, which is W + momentum D with Nesterov.
-    const double eta = options_.momentum * (options_.nesterov ? scale_ - rate : scale_);
-    verbs.mean(parameters.replicas, round.weights, mean, all_);
-    // Written so that rate 1 without momentum copies the mean: in another order it would be rounded twice.
-    verbs.combine(next, {{rate, mean}, {1 - rate, outer}, {eta, momentum}}, all_);
-    verbs.combine(momentum, {{eta, momentum}, {rate, mean}, {-rate, outer}}, all_);
-    verbs.combine(outer, {{1, next}}, all_);
-    options_.nesterov ? lookAhead(verbs) : verbs.writeBack(outer, parameters.replicas, 0, all_);
+    if (options_.measureStep) verbs.combine(verbs.own(kBefore), {{1, outer}}, all_);
+    OuterStep::takeMean(parameters.replicas, round.weights, all_, verbs);
+    step_.apply(all_, verbs, scale_);
+    step_.writeBack(0, all_, verbs);
+    if (options_.measureStep)
+      spreads_[static_cast<std::size_t>(verbs.participant())] =
+          verbs.distance(outer, verbs.own(kBefore), all_);
     verbs.mergeOthers(round.weights);
   }
-  std::span<const MergeValue> values() const override { return period_.values(); }
-
- private:
-  void lookAhead(Verbs& verbs) const {
-    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-    verbs.combine(parameters.replicas,
-                  {{1, parameters.mergedCopies}, {options_.momentum, verbs.own(kMomentum)}}, all_);
+  std::span<const MergeValue> values() const override {
+    if (!options_.measureStep) return period_.values();
+    values_ = {{period_.value(), {"outer step", relativeDistance(spreads_)}}};
+    return values_;
   }
 
+ private:
   const OuterAveraging options_;
+  const OuterStep step_;
   PeriodState period_;
   Fragment all_;
   double learningRate_ = 0, scale_ = 1;  // of the round in progress; written between rounds
   std::int64_t iteration_ = 0;           // likewise, before its first step
+  std::vector<Spread> spreads_;          // [participant] of its shares
+  mutable std::array<MergeValue, 2> values_{};
 };
 
 }  // namespace
@@ -103,8 +102,7 @@ OuterAveraging OuterAveraging::lookahead() {
 
 void OuterAveraging::validate() const {
   frequency.validate("outer averaging: frequency");
-  require(std::isfinite(rate) && rate > 0, "outer averaging: rate must be above 0, got {}", rate);
-  require(momentum >= 0 && momentum < 1, "outer averaging: momentum must lie in [0, 1), got {}", momentum);
+  stepOf(*this).validate("outer averaging");
   muster::validate(updaterState);
 }
 
@@ -119,6 +117,7 @@ void OuterAveraging::fields(Fields& f) {
   f.field("nesterov", nesterov);
   f.field("followLearningRate", followLearningRate);
   f.field("updaterState", updaterState);
+  f.field("measureStep", measureStep);
 }
 
 std::vector<NamedStrategy> OuterAveraging::named(int workers) {

@@ -27,6 +27,9 @@ struct OuterAveraging {
   bool followLearningRate = false;
   /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Average;
+  /// Tells listeners "outer step" (MergeEvent::values): how far W moved, relative to W before. Costs two
+  /// passes over W, and on GPUs waits.
+  bool measureStep = false;
 
   /// Blockwise model update filtering: momentum 1 - 1 / workers, updater state reset, every 50 iterations.
   static OuterAveraging bmuf(int workers, bool nesterov = false);

@@ -142,6 +142,30 @@ TEST_CASE("momentum follows the learning rate if asked to") {
   CHECK(trained(true, 0.5) != trained(false, 0.5));
 }
 
+TEST_CASE("listeners are told the norm of the outer step if it is measured") {
+  // Learning rate 1: the mean is that of the batches. From 0 W goes to 2 (rate 0.5, mean 4); with mean 0 the
+  // momentum, half of that step, and the new move cancel out; with mean 6 W goes to 4.
+  for (const int devices : {0, 1, 2}) {
+    CAPTURE(devices);
+    ToyModel model({.training = {.updater = Sgd{.learningRate = 1}}});
+    auto data = ToyIterator::ofValues({3, 5, 0, 0, 6, 6});
+    struct Recorder final : Listener {
+      void onMerge(const MergeEvent& e) override {
+        REQUIRE(e.values.size() == 2);  // after the period
+        CHECK(e.values[1].name == "outer step");
+        steps.push_back(e.values[1].value);
+      }
+      std::vector<double> steps;
+    };
+    const auto recorder = std::make_shared<Recorder>();
+    auto builder = ParallelWrapper::Builder(model);
+    builder.workers(2).pinThreads(false).internals({.pretendedDevices = devices}).listeners({recorder});
+    builder.strategy(OuterAveraging{.rate = 0.5, .momentum = 0.5, .measureStep = true}).build().fit(data);
+    CHECK(recorder->steps == std::vector<double>{0, 0, 1});  // relative to 0, 2 and 2
+    CHECK(model.parameters()[0] == 4);
+  }
+}
+
 TEST_CASE(
     "against NumPy: classical, Nesterov, following the learning rate, and what a merge does with the "
     "updater") {
