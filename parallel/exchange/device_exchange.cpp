@@ -126,6 +126,21 @@ void DeviceExchange::mean(int participant, std::span<const Tensor> tensors, std:
   if (participant == 0) reduction_.mean(tensors, weights, slice, into);
 }
 
+void DeviceExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context&) {
+  if (participant != 0 || block.rule == MergeRule::Keep) return;
+  const bool merged = !mixing.merged().empty() && block.hasMergedCopy();
+  if (block.rule == MergeRule::Reset) {
+    for (auto& group : groups_)
+      for (const std::size_t w : group.workers) {
+        Tensor replica = block.replicas[w];
+        if (!mixing.row(w).empty()) muster::setZero(replica, *group.context);
+      }
+    if (merged) setZero(block.mergedCopies);
+    return;
+  }
+  reduction_.mix(block, mixing);
+}
+
 void DeviceExchange::eachShare(int participant, std::int64_t, Slice slice, Context&, ShareUse use) {
   if (participant != 0) return;
   for (auto& group : groups_) use({*group.context, group.workers, slice});

@@ -5,26 +5,14 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/merge.h"
+#include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
 namespace {
 
 constexpr std::size_t kMostMoments = 32;  // replicas whose means and variances one GPU merges
-
-/// A view of elements in a buffer of bytes.
-Tensor viewAt(const Tensor& bytes, std::int64_t offset, std::int64_t elements, DType type) {
-  auto* const place = static_cast<std::byte*>(bytes.raw()) + offset * static_cast<std::int64_t>(sizeOf(type));
-  return Tensor::view(place, {elements}, type, bytes.device());
-}
-
-Tensor part(const Tensor& block, Slice slice) {
-  return block.slice(slice.begin, {slice.length()});
-}
-
-/// Elements of a block's slice in part `p`: means come first, then variances.
-Slice inPart(Slice slice, int p, std::int64_t elements) {
-  return {p * elements + slice.begin, p * elements + slice.end};
-}
+constexpr std::size_t kMixingBytes = 1 << 24;
+constexpr std::int64_t kLeastMixed = 16;  // elements at a time
 
 std::size_t at(int index) {
   return static_cast<std::size_t>(index);
@@ -54,16 +42,21 @@ DeviceReduction::DeviceReduction(MergePlan& plan, const std::vector<Context*>& c
       stagingBytes_ = std::max(stagingBytes_, bytes * (moments ? 2 * mostWorkers : 1));
     }
   }
+  stagingBytes_ = std::max(stagingBytes_, mostWorkers * 2 * kLeastMixed * sizeof(double));
+  const std::size_t mixingBytes = std::min(std::max(kMixingBytes, RowMixer::bytesFor(workers, kLeastMixed)),
+                                           RowMixer::bytesFor(workers, longest));
   const std::int64_t sumBytes = sumsTravel_ ? longest * static_cast<std::int64_t>(sizeof(double)) : 0;
   for (std::size_t g = 0; g < groups; ++g) {
     const auto& group = plan.groups()[g];
-    Member member{{group.workers.begin(), group.workers.end()}, contexts[g], {}, {}};
+    Member member{{group.workers.begin(), group.workers.end()}, contexts[g], {}, {}, {}, RowMixer(workers)};
+    member.mixing = Tensor::empty({static_cast<std::int64_t>(mixingBytes)}, DType::UInt8, group.device);
     if (groups > 1) {
       member.sums = Tensor::empty({sumBytes}, DType::UInt8, group.device);
       member.inbox = Tensor::empty({inboxBytes}, DType::UInt8, group.device);
     }
     members_.push_back(std::move(member));
   }
+  transfers_.reserve(2 * groups * workers);
 }
 
 void DeviceReduction::connect() {

@@ -8,10 +8,12 @@
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/exchange/merge_plan.h"
+#include "muster/parallel/exchange/row_mixer.h"
 
 namespace muster {
 
-/// Forms means over replicas on several devices, as MergePlan says: one thread enqueues everything.
+/// Forms means over replicas on several devices, as MergePlan says, and mixes them: one thread enqueues
+/// everything.
 class DeviceReduction {
  public:
   /// A device's part.
@@ -20,6 +22,8 @@ class DeviceReduction {
     Context* context;  // where its work is enqueued
     Tensor sums;       // bytes: the weighted sum of its workers, float64, as long as the longest block
     Tensor inbox;      // bytes: the slice that it reduces, from each member or worker
+    Tensor mixing;     // bytes: scratch memory of the mixer
+    RowMixer mixer;
   };
   /// @param plan  outlives it; `connect` sets its route to the one that works.
   /// @param contexts  [group of the plan]
@@ -43,8 +47,14 @@ class DeviceReduction {
   /// As `mean`, of means and variances. Each replica's travel, as they are few.
   void moments(std::span<const Tensor> tensors, std::span<const double> weights,
                std::span<const Tensor> into);
+  /// Mixes a block of rule Average or Moments. Each device receives the replicas that its workers' rows read,
+  /// some elements at a time, and forms these rows.
+  void mix(const SharedBlock& block, const Mixing& mixing);
 
  private:
+  std::int64_t mixedAtATime(const SharedBlock& block) const;
+  bool reads(const Member& member, const Mixing& mixing, std::size_t worker) const;
+  void bring(const SharedBlock& block, Slice slice, std::size_t worker, std::size_t member);
   /// Every member's slice of `into` goes to all others. @param parts  2 of means and variances, else 1.
   void gather(Slice slice, int parts, std::span<const Tensor> into);
 

@@ -9,6 +9,7 @@
 #include "muster/core/device/context.h"
 #include "muster/core/ops/merge.h"
 #include "muster/core/optim/state_block.h"
+#include "muster/parallel/exchange/mixing.h"
 #include "muster/parallel/exchange/slice.h"
 #include "muster/parallel/exchange/strategy_block.h"
 
@@ -109,6 +110,8 @@ class Exchange {
   /// See Verbs::mean. @param into  [worker] one a device.
   virtual void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
                     Slice slice, std::span<const Tensor> into, Context& context) = 0;
+  /// See Verbs::mix.
+  virtual void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) = 0;
   /// Calls `use` for each of the participant's shares of a slice of a block of so many elements: on the CPU
   /// one, a part of the slice for all workers; on devices the first participant has one a device, the whole
   /// slice.

@@ -1,6 +1,7 @@
 #include "muster/parallel/exchange/host_exchange.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -8,10 +9,23 @@
 
 namespace muster {
 
+namespace {
+
+constexpr std::size_t kMixingBytes = 1 << 18;  // on the stack: in the L2 cache, and nothing is allocated
+
+void setZero(const Tensor& t, std::int64_t begin, std::int64_t end) {
+  const std::size_t size = sizeOf(t.dtype());
+  std::memset(static_cast<std::byte*>(t.raw()) + static_cast<std::size_t>(begin) * size, 0,
+              static_cast<std::size_t>(end - begin) * size);
+}
+
+}  // namespace
+
 HostExchange::HostExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState)
     : blocks_(sharedBlocks(states, updaterState, std::vector<int>(states.size()))),
       all_(states.size()),
       terms_(states.size()),
+      mixers_(states.size(), RowMixer(states.size())),
       sums_(static_cast<int>(states.size())) {
   std::iota(all_.begin(), all_.end(), std::size_t{0});
   for (auto& terms : terms_) terms.reserve(states.size());
@@ -27,17 +41,36 @@ void HostExchange::merge(int participant, const SharedBlock& block, std::span<co
   if (begin == end) return;
   Tensor mergedCopy = block.hasMergedCopy() ? block.mergedCopy() : Tensor();
   if (block.rule == MergeRule::Reset) {
-    const auto zero = [&](const Tensor& t) {
-      const std::size_t size = sizeOf(t.dtype());
-      std::memset(static_cast<std::byte*>(t.raw()) + static_cast<std::size_t>(begin) * size, 0,
-                  static_cast<std::size_t>(end - begin) * size);
-    };
-    std::ranges::for_each(block.replicas, zero);
-    if (mergedCopy.defined()) zero(mergedCopy);
+    for (const Tensor& replica : block.replicas) setZero(replica, begin, end);
+    if (mergedCopy.defined()) setZero(mergedCopy, begin, end);
   } else if (moments) {
     weightedMoments(block.replicas, weights, mergedCopy, begin, end, context);
   } else {
     weightedMean(block.replicas, weights, mergedCopy, begin, end, context);
+  }
+}
+
+void HostExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) {
+  if (block.rule == MergeRule::Keep) return;
+  const std::int64_t parts = block.rule == MergeRule::Moments ? 2 : 1;
+  const auto [begin, end] = sliceOf(block.replicas.front().elements() / parts, participant, participants());
+  const bool merged = !mixing.merged().empty() && block.hasMergedCopy();
+  if (block.rule == MergeRule::Reset) {
+    for (const std::size_t w : all_)
+      if (!mixing.row(w).empty()) setZero(block.replicas[w], begin, end);
+    if (merged) setZero(block.mergedCopy(), begin, end);
+    return;
+  }
+  alignas(64) std::array<std::byte, kMixingBytes> memory;
+  const Tensor scratch = Tensor::view(memory.data(), {kMixingBytes}, DType::UInt8);
+  const std::int64_t step = RowMixer::elementsAtATime(block, kMixingBytes);
+  require(step > 0, "mix: {} workers are too many", participants());
+  RowMixer& mixer = mixers_[static_cast<std::size_t>(participant)];
+  for (std::int64_t at = begin; at < end; at += step) {
+    mixer.begin(block, {at, std::min(end, at + step)}, scratch, context);
+    for (const std::size_t w : all_) mixer.read(w);
+    if (merged) mixer.merge(mixing.merged());
+    mixer.mix(mixing, all_);
   }
 }
 

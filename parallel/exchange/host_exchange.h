@@ -4,6 +4,7 @@
 
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/exchange/exchange.h"
+#include "muster/parallel/exchange/row_mixer.h"
 #include "muster/parallel/runtime/peer_sums.h"
 
 namespace muster {
@@ -23,6 +24,7 @@ class HostExchange final : public Exchange {
              Spread* spread) override;
   void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights, Slice slice,
             std::span<const Tensor> into, Context& context) override;
+  void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) override;
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                  ShareUse use) override;
   void sum(int participant, std::span<double> values) override { sums_.sum(participant, values); }
@@ -33,6 +35,7 @@ class HostExchange final : public Exchange {
   std::vector<SharedBlock> blocks_;
   std::vector<std::size_t> all_;          // the workers
   std::vector<std::vector<Term>> terms_;  // [worker] of the mean at hand; used by its participant
+  std::vector<RowMixer> mixers_;          // [worker] likewise
   PeerSums sums_;
 };
 

@@ -43,6 +43,21 @@ void Verbs::mergeOthers(std::span<const double> weights) {
     if (one.kind == BlockKind::UpdaterState || one.kind == BlockKind::Statistics) merge(one, weights);
 }
 
+void Verbs::mix(const SharedBlock& block, const Mixing& mixing) {
+  require(mixing.workers() == block.replicas.size(), "mix: rows for {} workers were given for {}",
+          mixing.workers(), block.replicas.size());
+  exchange_.mix(participant_, block, mixing, context_);
+  if (block.rule == MergeRule::Keep || block.rule == MergeRule::Reset) return;
+  const auto own = static_cast<std::size_t>(participant_);
+  for (std::size_t w = 0; w < mixing.workers(); ++w)
+    if (w != own && mixing.reads(w, own)) bytes_ += static_cast<std::int64_t>(block.replicas[own].bytes());
+}
+
+void Verbs::mixState(const Mixing& mixing) {
+  for (const auto& one : blocks())
+    if (one.kind != BlockKind::Gradients) mix(one, mixing);
+}
+
 void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weights,
                  std::span<const Tensor> into, const Fragment& fragment) {
   requireOneEach("mean: tensors", tensors.size(), participants());

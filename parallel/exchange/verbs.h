@@ -46,6 +46,17 @@ class Verbs {
   /// Merges the updater's state and the statistics: what a rule of its own for the parameters leaves.
   void mergeOthers(std::span<const double> weights);
 
+  /// Replaces each replica of `block` by its own combination of all: a row of `mixing`, and the merged copy
+  /// by the weighted mean of the replicas. All are formed from the values before, in float64, in worker
+  /// order, rounded once, on devices as on the host; but the merged copy over several devices as `mean`. A
+  /// replica without a row stays as it is; a row of one factor 1 is a copy. By the block's rule: of Average
+  /// as said; of Moments, factors are >= 0 and the weights of a mixture of distributions; of Reset, replicas
+  /// that have a row become 0, and so does the merged copy; of Keep nothing happens. A row has at most 40
+  /// replicas on a GPU (of Moments 32).
+  void mix(const SharedBlock& block, const Mixing& mixing);
+  /// Mixes all state: every block but the gradients.
+  void mixState(const Mixing& mixing);
+
   /// Writes the weighted mean of the replicas' tensors into a block of Place::MergedCopy, in the block's
   /// type, formed in float64 and rounded once.
   /// @param tensors  [worker] of the size of `into`.  @param weights  as of `merge`.
@@ -78,8 +89,8 @@ class Verbs {
   /// they are, and the others have none.
   void sum(std::span<double> values) { exchange_.sum(participant_, values); }
 
-  /// Counts bytes that this participant would send to the others over a network; `merge` and `mean` count by
-  /// themselves.
+  /// Counts bytes that this participant would send to the others over a network; `merge`, `mean` and `mix`
+  /// count by themselves (`mix` the rows, but not the merged copy, which is for looking).
   void countBytes(std::int64_t bytes) { bytes_ += bytes; }
   std::int64_t bytes() const { return bytes_; }
 

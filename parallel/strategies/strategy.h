@@ -111,6 +111,9 @@ class Strategy {
   /// Other workers are inside their steps: only `context`, `block` and `own` of the verbs may be used.
   /// @param weight  its loss normaliser since the last round; with 0, and others above, it does not count.
   virtual void contribute(double /*weight*/, Verbs&) {}
+  /// All have trained, and the round merges: called once, by one thread, while all workers wait, before `launch`
+  /// and `land` of the round. For what all participants use: mixing rows, weights of the strategy's own.
+  virtual void prepare(const Round&) {}
   /// One participant trains alone, and continues before the scores of its round are read: stages the merge
   /// (Exchange::stage), instead of `contribute`, `launch` and `land`. @return false if these are needed;
   /// nothing was done then.

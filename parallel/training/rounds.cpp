@@ -86,6 +86,7 @@ void Rounds::plan() {
   }
   penaltyAdded_ = false;
   flights_.endRound(plan_, round(), strategy_.pending());
+  if (result_.merging) strategy_.prepare(round());
   committed_ = !result_.merging || localWork() == LocalWork::Step;
 }
 

@@ -1,0 +1,56 @@
+#include <algorithm>
+
+#include "muster/parallel/exchange/device_reduction.h"
+#include "muster/parallel/exchange/tensor_parts.h"
+
+namespace muster {
+
+/// Whether a row of the member's workers reads this replica.
+bool DeviceReduction::reads(const Member& member, const Mixing& mixing, std::size_t worker) const {
+  return std::ranges::any_of(member.workers, [&](std::size_t w) { return mixing.reads(w, worker); });
+}
+
+std::int64_t DeviceReduction::mixedAtATime(const SharedBlock& block) const {
+  const std::int64_t inScratch = RowMixer::elementsAtATime(block, members_.front().mixing.bytes());
+  if (members_.size() == 1) return inScratch;
+  std::size_t mostWorkers = 0;
+  for (const auto& member : members_) mostWorkers = std::max(mostWorkers, member.workers.size());
+  const std::size_t parts = block.rule == MergeRule::Moments ? 2 : 1;
+  const auto staged = stagingBytes_ / (mostWorkers * parts * sizeOf(block.replicas.front().dtype()));
+  return std::min(inScratch, static_cast<std::int64_t>(staged));
+}
+
+void DeviceReduction::mix(const SharedBlock& block, const Mixing& mixing) {
+  const bool ofMoments = block.rule == MergeRule::Moments, alone = members_.size() == 1;
+  const bool merged = !mixing.merged().empty() && block.hasMergedCopy();
+  if (merged && !ofMoments)
+    mean(block.replicas, mixing.merged(), {0, block.mergedCopy().elements()}, block.mergedCopies);
+  if (merged && ofMoments && !alone) moments(block.replicas, mixing.merged(), block.mergedCopies);
+  const std::int64_t elements = block.replicas.front().elements() / (ofMoments ? 2 : 1);
+  const std::int64_t step = elements > 0 ? mixedAtATime(block) : 1;
+  for (std::int64_t begin = 0; begin < elements; begin += step) {
+    const Slice slice{begin, std::min(elements, begin + step)};
+    transfers_.clear();
+    for (std::size_t g = 0; g < members_.size(); ++g) {
+      members_[g].mixer.begin(block, slice, members_[g].mixing, *members_[g].context);
+      for (std::size_t w = 0; w < mixing.workers(); ++w)
+        if (reads(members_[g], mixing, w) || (alone && merged && ofMoments)) bring(block, slice, w, g);
+    }
+    if (!transfers_.empty()) transport_.copies->run(transfers_);
+    if (alone && merged && ofMoments) members_.front().mixer.merge(mixing.merged());
+    for (auto& member : members_) member.mixer.mix(mixing, member.workers);
+  }
+}
+
+/// Has these elements of a replica read where they are, or adds their transfer to the member.
+void DeviceReduction::bring(const SharedBlock& block, Slice slice, std::size_t worker, std::size_t member) {
+  const int from = plan_.groupOf()[worker], to = static_cast<int>(member);
+  if (from == to) return members_[member].mixer.read(worker);
+  const int parts = block.rule == MergeRule::Moments ? 2 : 1;
+  const std::int64_t elements = block.replicas[worker].elements() / parts;
+  for (int p = 0; p < parts; ++p)
+    transfers_.push_back({from, to, part(block.replicas[worker], inPart(slice, p, elements)),
+                          members_[member].mixer.inbox(worker, p)});
+}
+
+}  // namespace muster

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace muster {
+
+/// A replica and its factor in a linear combination.
+struct MixingShare {
+  std::size_t worker = 0;
+  double factor = 1;
+};
+
+/// What replicas become when they are mixed: replica w becomes sum_j a_wj x_j, with row w of a matrix a, and
+/// the merged copy a weighted mean. All are formed from the replicas as they are before.
+///
+/// A strategy makes it once, and sets its rows anew when it needs others (Strategy::prepare).
+class Mixing {
+ public:
+  Mixing() = default;
+  /// Every replica stays as it is, and so does the merged copy.
+  /// @param shares  the most that all rows have together; then setting rows allocates nothing.
+  Mixing(std::size_t workers, std::size_t shares);
+
+  std::size_t workers() const { return rows_.size(); }
+  /// Every replica stays as it is.
+  void clear();
+  /// Sets a row. @param shares  at least one, by ascending worker, with finite factors.
+  /// @throws InvalidArgument naming the share that is not so.
+  void setRow(std::size_t worker, std::span<const MixingShare> shares);
+  /// The row of another worker counts for this one, too.
+  void shareRow(std::size_t worker, std::size_t other) { rows_[worker] = rows_[other]; }
+  /// Of the replicas, in the merged copy; [worker], >= 0. Empty: the merged copy stays as it is.
+  /// @throws InvalidArgument unless there is one for each worker and they have a sum above 0.
+  void setMerged(std::span<const double> weights);
+
+  /// By ascending worker, without factors of 0; empty if the replica stays as it is.
+  std::span<const MixingShare> row(std::size_t worker) const {
+    return std::span(shares_).subspan(rows_[worker].begin, rows_[worker].end - rows_[worker].begin);
+  }
+  /// Whether the row of `worker` reads the replica of `other`.
+  bool reads(std::size_t worker, std::size_t other) const;
+  std::span<const double> merged() const { return merged_; }
+
+ private:
+  struct Range {
+    std::size_t begin = 0, end = 0;
+  };
+  std::vector<MixingShare> shares_;
+  std::vector<Range> rows_;  // [worker] in shares_
+  std::vector<double> merged_;
+};
+
+}  // namespace muster

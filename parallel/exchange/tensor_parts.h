@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "muster/core/tensor/tensor.h"
+#include "muster/parallel/exchange/slice.h"
+
+namespace muster {
+
+/// A view of elements in a buffer of bytes.
+inline Tensor viewAt(const Tensor& bytes, std::int64_t offset, std::int64_t elements, DType type) {
+  auto* const place = static_cast<std::byte*>(bytes.raw()) + offset * static_cast<std::int64_t>(sizeOf(type));
+  return Tensor::view(place, {elements}, type, bytes.device());
+}
+
+/// These elements of a block.
+inline Tensor part(const Tensor& block, Slice slice) {
+  return block.slice(slice.begin, {slice.length()});
+}
+
+/// Elements of a block's slice in part `p`: means come first, then variances.
+inline Slice inPart(Slice slice, int p, std::int64_t elements) {
+  return {p * elements + slice.begin, p * elements + slice.end};
+}
+
+}  // namespace muster

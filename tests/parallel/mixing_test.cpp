@@ -1,0 +1,288 @@
+#include "muster/parallel/exchange/mixing.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/random.h"
+#include "muster/parallel/exchange/device_exchange.h"
+#include "muster/parallel/exchange/host_exchange.h"
+#include "muster/parallel/exchange/verbs.h"
+#include "tests/support/allocations.h"
+#include "tests/support/rounding.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+enum Blocks { Parameters, Own, Velocity, Residual, Moments };
+
+/// Replicas with a block of each rule, [2 * half].
+struct Replicas {
+  /// @param value  of element i of worker w's block b.
+  template <typename F>
+  Replicas(int workers, std::int64_t half, F value) {
+    auto table = std::make_shared<SegmentTable>();
+    table->segments = {{.name = "all", .shape = {2 * half}}};
+    table->elements = 2 * half;
+    for (int w = 0; w < workers; ++w) {
+      auto& blocks = owned.emplace_back();
+      const auto add = [&](std::string name, BlockKind kind, MergeRule rule) {
+        auto block = StateBlock::zeros(std::move(name), kind, rule, table);
+        for (std::int64_t i = 0; i < 2 * half; ++i)
+          block.values.data<float>()[i] = static_cast<float>(value(w, static_cast<int>(blocks.size()), i));
+        blocks.push_back(block);
+      };
+      add("parameters", BlockKind::Parameters, MergeRule::Average);
+      add("own", BlockKind::Statistics, MergeRule::Keep);
+      add("velocity", BlockKind::UpdaterState, MergeRule::Average);
+      add("residual", BlockKind::Statistics, MergeRule::Reset);
+      add("moments", BlockKind::Statistics, MergeRule::Moments);
+    }
+    for (auto& blocks : owned) {
+      states.emplace_back();
+      for (auto& block : blocks) states.back().push_back(&block);
+    }
+  }
+  float* values(int worker, int block) const {
+    return owned[static_cast<std::size_t>(worker)][static_cast<std::size_t>(block)].values.data<float>();
+  }
+
+  std::vector<std::vector<StateBlock>> owned;
+  std::vector<std::vector<StateBlock*>> states;
+};
+
+/// Normal; variances (the second half of the moments) are squares.
+Replicas normal(int workers, std::int64_t half) {
+  return Replicas(workers, half, [half](int w, int b, std::int64_t i) {
+    const double x = RandomStream(static_cast<std::uint64_t>(w), "x").normal(static_cast<std::uint64_t>(i));
+    return b == Moments && i >= half ? x * x : x + b;
+  });
+}
+
+/// Small integers, whose combinations with eighths are exact.
+Replicas integers(int workers, std::int64_t half) {
+  return Replicas(workers, half, [](int w, int b, std::int64_t i) { return (7 * w + 3 * i + b) % 101; });
+}
+
+std::unique_ptr<Exchange> exchangeOf(const Replicas& replicas, int devices, Route route = Route::Peers) {
+  if (devices == 0) return std::make_unique<HostExchange>(replicas.states, UpdaterState::Average);
+  std::vector<DeviceGroup> groups(std::min(replicas.owned.size(), static_cast<std::size_t>(devices)));
+  for (std::size_t w = 0; w < replicas.owned.size(); ++w)
+    groups[w % groups.size()].workers.push_back(static_cast<int>(w));
+  return std::make_unique<DeviceExchange>(replicas.states, UpdaterState::Average,
+                                          MergePlan(std::move(groups), route));
+}
+
+/// Each participant in a thread of its own.
+void mixAll(Exchange& exchange, const Mixing& mixing) {
+  const auto byEach = [&](auto part) {
+    std::vector<std::jthread> threads;
+    for (int p = 0; p < exchange.participants(); ++p)
+      threads.emplace_back([&, p] {
+        Context context;
+        part(p, context);
+      });
+  };
+  byEach([&](int p, Context& context) { exchange.arrive(p, context); });
+  byEach([&](int p, Context& context) {
+    exchange.begin(p);
+    Verbs(exchange, p, context).mixState(mixing);
+    exchange.end(p);
+  });
+  exchange.wait();
+}
+
+/// Worker 0 stays as it is, worker 1 becomes a copy of 0, all others have factors in eighths of all.
+Mixing eighths(int workers) {
+  const auto count = static_cast<std::size_t>(workers);
+  Mixing mixing(count, count * count);
+  for (std::size_t w = 1; w < count; ++w) {
+    std::vector<MixingShare> row;
+    for (std::size_t j = 0; j < count; ++j)
+      row.push_back({j, w == 1 ? (j == 0 ? 1.0 : 0.0) : static_cast<double>((3 * w + 5 * j) % 8) / 8});
+    mixing.setRow(w, row);
+  }
+  mixing.setMerged(std::vector<double>(count, 1));
+  return mixing;
+}
+
+bool sameBits(const float* a, const float* b, std::int64_t elements) {
+  return std::memcmp(a, b, static_cast<std::size_t>(elements) * sizeof(float)) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("every replica gets its own combination of the values before, on the host and on devices") {
+  for (const Route route : {Route::Peers, Route::Host})
+    for (const int workers : {1, 2, 3, 5, 8})
+      for (const int devices : {0, 1, 2, 3})
+        for (const std::int64_t half : {0, 1, 8, 17, 2050, 20000}) {
+          if (half == 20000 && workers > 3) continue;
+          CAPTURE(workers);
+          CAPTURE(devices);
+          CAPTURE(half);
+          const auto before = integers(workers, half);
+          auto replicas = integers(workers, half);
+          const auto exchange = exchangeOf(replicas, devices, route);
+          const auto mixing = eighths(workers);
+          mixAll(*exchange, mixing);
+          bool good = true;
+          for (const int b : {Parameters, Velocity})
+            for (int w = 0; w < workers; ++w)
+              for (std::int64_t i = 0; i < 2 * half; ++i) {
+                double wanted = w == 0 ? before.values(0, b)[i] : 0;
+                for (const auto& [j, factor] : mixing.row(static_cast<std::size_t>(w)))
+                  wanted += factor * before.values(static_cast<int>(j), b)[i];
+                good = good && replicas.values(w, b)[i] == static_cast<float>(wanted);
+              }
+          CHECK(good);
+          for (int w = 0; w < workers; ++w) {
+            CHECK(sameBits(replicas.values(w, Own), before.values(w, Own), 2 * half));
+            // What is zero after a merge is left to a replica that is not mixed.
+            const bool left = sameBits(replicas.values(w, Residual), before.values(w, Residual), 2 * half);
+            const float* residual = replicas.values(w, Residual);
+            CHECK(
+                (w == 0 ? left : std::all_of(residual, residual + 2 * half, [](float x) { return x == 0; })));
+          }
+        }
+}
+
+TEST_CASE("statistics become those of the mixture of distributions; a copy is a copy") {
+  constexpr std::int64_t kHalf = 50;
+  for (const int devices : {0, 1, 2, 4}) {
+    CAPTURE(devices);
+    const auto before = normal(4, kHalf);
+    auto replicas = normal(4, kHalf);
+    Mixing mixing(4, 8);
+    mixing.setRow(0, std::vector<MixingShare>{{0, 0.25}, {1, 0.5}, {3, 0.25}});
+    mixing.setRow(2, std::vector<MixingShare>{{3, 1}});
+    mixAll(*exchangeOf(replicas, devices), mixing);
+    const auto m = [&](int w, std::int64_t i) { return static_cast<double>(before.values(w, Moments)[i]); };
+    for (std::int64_t i = 0; i < kHalf; ++i) {
+      double mean = 0, square = 0;
+      for (const auto& [w, factor] : mixing.row(0)) {
+        const int from = static_cast<int>(w);
+        mean += factor * m(from, i);
+        square += factor * (m(from, kHalf + i) + m(from, i) * m(from, i));
+      }
+      // In float64, so one rounding to float32; the numbers' difference cancels in float64 alone.
+      CHECK(std::abs(replicas.values(0, Moments)[i] - mean) <= roundings(1, std::abs(mean)) + 1e-12);
+      CHECK(std::abs(replicas.values(0, Moments)[kHalf + i] - (square - mean * mean)) <=
+            roundings(1, square) + 1e-12);
+    }
+    CHECK(sameBits(replicas.values(2, Moments), before.values(3, Moments), 2 * kHalf));
+    for (const int w : {1, 3})
+      CHECK(sameBits(replicas.values(w, Moments), before.values(w, Moments), 2 * kHalf));
+  }
+}
+
+TEST_CASE("the merged copy gets the bits that a merge forms, from the values before") {
+  const std::vector<double> weights = {1, 0, 2, 3};
+  for (const int devices : {0, 1, 2, 4}) {
+    CAPTURE(devices);
+    auto mixed = normal(4, 300), merged = normal(4, 300);
+    const auto mixing = [&] {
+      auto all = eighths(4);
+      all.setMerged(weights);
+      return all;
+    }();
+    const auto exchange = exchangeOf(mixed, devices), wanted = exchangeOf(merged, devices);
+    mixAll(*exchange, mixing);
+    Context context;
+    for (int p = 0; p < 4; ++p) Verbs(*wanted, p, context).mergeState(weights);
+    for (const int b : {Parameters, Velocity, Residual, Moments})
+      for (std::size_t w = 0; w < 4; ++w) {
+        const auto at = static_cast<std::size_t>(b);
+        CHECK(sameBits(exchange->blocks()[at].mergedCopies[w].data<float>(),
+                       wanted->blocks()[at].mergedCopies[w].data<float>(), 600));
+      }
+  }
+}
+
+TEST_CASE("rows have the same bits on devices as on the host, by every route") {
+  for (const int workers : {3, 5}) {
+    auto host = normal(workers, 700);
+    mixAll(*exchangeOf(host, 0), eighths(workers));
+    for (const Route route : {Route::Peers, Route::Host})
+      for (const int devices : {1, 2, 3}) {
+        auto there = normal(workers, 700);
+        mixAll(*exchangeOf(there, devices, route), eighths(workers));
+        for (int w = 0; w < workers; ++w)
+          for (const int b : {Parameters, Own, Velocity, Residual, Moments})
+            CHECK(sameBits(host.values(w, b), there.values(w, b), 1400));
+      }
+  }
+}
+
+TEST_CASE("a replica that no row reads does not count, and workers may share a row") {
+  for (const int devices : {0, 2}) {
+    auto replicas = integers(4, 20);
+    const auto before = integers(4, 20);
+    std::fill_n(replicas.values(3, Parameters), 40, std::numeric_limits<float>::quiet_NaN());
+    Mixing mixing(4, 4);
+    mixing.setRow(1, std::vector<MixingShare>{{0, 0.5}, {2, 0.5}, {3, 0}});
+    mixing.shareRow(2, 1);
+    mixing.shareRow(3, 1);
+    mixAll(*exchangeOf(replicas, devices), mixing);
+    for (std::int64_t i = 0; i < 40; ++i)
+      for (const int w : {1, 2, 3})
+        CHECK(replicas.values(w, Parameters)[i] ==
+              (before.values(0, Parameters)[i] + before.values(2, Parameters)[i]) / 2);
+    CHECK(sameBits(replicas.values(0, Parameters), before.values(0, Parameters), 40));
+  }
+}
+
+TEST_CASE("mixing allocates nothing, and counts what a worker would send") {
+  for (const int devices : {0, 2}) {
+    auto replicas = normal(4, 100);
+    const auto exchange = exchangeOf(replicas, devices);
+    Mixing mixing(4, 8);
+    const std::vector<MixingShare> pair = {{0, 0.5}, {1, 0.5}};
+    const std::vector<double> weights(4, 1);
+    Context context;
+    long before = 0;
+    for (int time = 0; time < 2; ++time) {
+      before = allocations();
+      mixing.clear();
+      mixing.setRow(0, pair);
+      mixing.setRow(2, pair);
+      mixing.setMerged(weights);
+      for (int p = 0; p < 4; ++p) {
+        Verbs verbs(*exchange, p, context);
+        verbs.mixState(mixing);
+        // Parameters, velocity and moments, to one worker each; worker 1 to two, and 2 and 3 to none.
+        CHECK(verbs.bytes() == (p == 0 ? 1 : p == 1 ? 2 : 0) * 3 * 800);
+      }
+    }
+    CHECK(allocations() == before);
+  }
+}
+
+TEST_CASE("rows that cannot be are refused") {
+  Mixing mixing(2, 4);
+  const auto refusal = [&](std::size_t worker, std::vector<MixingShare> row) {
+    return thrown<InvalidArgument>([&] { mixing.setRow(worker, row); });
+  };
+  CHECK(refusal(2, {{0, 1}}) == "mixing: there is no worker 2 among 2");
+  CHECK(refusal(0, {}) == "mixing: the row of worker 0 is empty");
+  CHECK(
+      refusal(0, {{1, 1}, {0, 1}}) ==
+      "mixing: the row of worker 0 has worker 0 with factor 1; workers must ascend, below 2, and factors be "
+      "finite");
+  CHECK(refusal(1, {{0, 0}}) == "mixing: the row of worker 1 has factors of 0 alone");
+  CHECK(thrown<InvalidArgument>([&] {
+          mixing.setMerged(std::vector<double>{0, 0});
+        }) == "mixing: the merged copy has 2 weights with a sum of 0, for 2 workers");
+  auto replicas = normal(3, 4);
+  Context context;
+  CHECK(thrown<InvalidArgument>([&] { Verbs(*exchangeOf(replicas, 0), 0, context).mixState(mixing); }) ==
+        "mix: rows for 2 workers were given for 3");
+}
