@@ -8,6 +8,8 @@
 #include "muster/parallel/strategies/any_strategy.h"
 #include "muster/parallel/strategies/averaging.h"
 #include "muster/parallel/strategies/elastic_averaging.h"
+#include "muster/parallel/strategies/gossip.h"
+#include "muster/parallel/strategies/hierarchical_averaging.h"
 #include "muster/parallel/strategies/outer_averaging.h"
 #include "muster/parallel/strategies/overlapped_averaging.h"
 #include "muster/parallel/strategies/shared_gradients.h"
@@ -99,6 +101,9 @@ inline std::vector<NamedRule> everyRule() {
       {"overlap-local-sgd", OverlappedAveraging::overlapLocalSgd()},
       {"eager", OverlappedAveraging{.landing = OverlappedAveraging::Eager{}, .rate = 0.7, .momentum = 0.5}},
       {"streaming", StreamingOuter{.frequency = 3, .fragments = 1}},
+      {"gossip", Gossip{.frequency = 2}},
+      {"gossip on a ring", Gossip{.graph = GossipGraph::Ring}},
+      {"hierarchical averaging", HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 3}}}},
       {"two halves", TwoHalves{}},
   };
 }

@@ -1,0 +1,147 @@
+#include "muster/parallel/strategies/gossip.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "muster/core/base/error.h"
+#include "muster/parallel/strategies/named_strategy.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kRounds = "gossip rounds";
+
+/// The one that sends to `worker`: each hop is one power of two.
+std::size_t exponentialPeer(std::size_t worker, std::size_t workers, std::int64_t round) {
+  const auto hops = static_cast<std::int64_t>(std::bit_width(workers - 1));  // powers of two below workers
+  const std::size_t hop = std::size_t{1} << (round % hops);
+  return (worker + workers - hop) % workers;
+}
+
+/// The circle method of round-robin tournaments: the last seat stays, the others move on. With an odd number
+/// of workers the last seat is empty, and its partner stays alone.
+std::size_t partner(std::size_t worker, std::size_t workers, std::int64_t round) {
+  const std::size_t last = workers - 1 + workers % 2;  // also the number of the others, and of rounds
+  const auto turn = static_cast<std::size_t>(round % static_cast<std::int64_t>(last));
+  const std::size_t other = worker == last ? turn : (2 * turn + last - worker) % last;
+  const std::size_t met = other != worker ? other : last;
+  return met < workers ? met : worker;
+}
+
+/// The merged copy holds the mean of the replicas.
+class GossipStrategy final : public Strategy {
+ public:
+  explicit GossipStrategy(const Gossip& options) : options_(options), period_(options.frequency) {}
+
+  std::string describe() const override {
+    return fmt::format("gossip ({}) {}", nameOf(options_.graph), options_.frequency.describe());
+  }
+  std::vector<StrategyBlock> blocks(int) const override {
+    std::vector<StrategyBlock> blocks = {
+        {.name = std::string(kRounds), .place = StrategyBlock::Place::Replica, .numbers = 1}};
+    period_.declare(blocks);
+    return blocks;
+  }
+  UpdaterState updaterState() const override { return options_.updaterState; }
+  void begin(const Exchange& exchange) override {
+    period_.begin(exchange);
+    const auto workers = static_cast<std::size_t>(exchange.participants());
+    mixing_ = Mixing(workers, 3 * workers);
+    rounds_ = exchange.strategyBlock(kRounds).values;
+    merged_.assign(workers, 0);
+    neighbours_.reserve(workers);
+    row_.reserve(workers);
+  }
+  RoundPlan plan(const TrainingProgress& progress) override {
+    return {.iterations = period_.iterations(progress)};
+  }
+  bool stage(Exchange& exchange, Context& context) override {
+    return options_.frequency.constant() && exchange.stage(context);
+  }
+  std::span<const MergeValue> values() const override { return period_.values(); }
+  void prepare(const Round& round) override;
+  void land(int, const Round& round, Verbs& verbs) override {
+    complete() ? verbs.mergeState(round.weights) : verbs.mixState(mixing_);
+  }
+
+ private:
+  bool complete() const { return mixing_.workers() <= 2 || options_.graph == GossipGraph::Complete; }
+
+  const Gossip options_;
+  PeriodState period_;
+  // Written between rounds:
+  Mixing mixing_;
+  std::vector<Tensor> rounds_;  // [worker] of one number, all equal
+  std::vector<double> merged_;  // [worker] weights in the mean
+  std::vector<std::size_t> neighbours_;
+  std::vector<MixingShare> row_;
+};
+
+void GossipStrategy::prepare(const Round& round) {
+  const auto number = static_cast<std::int64_t>(rounds_.front().data<double>()[0]);
+  for (Tensor& one : rounds_) one.data<double>()[0] = static_cast<double>(number + 1);
+  if (complete()) return;
+  mixing_.clear();
+  std::ranges::fill(merged_, 0.0);
+  for (std::size_t w = 0; w < merged_.size(); ++w) {
+    gossipNeighbourhood(options_.graph, w, merged_.size(), number, neighbours_);
+    double total = 0;
+    for (const std::size_t j : neighbours_) total += round.weights[j];
+    if (total == 0) {
+      merged_[w] += 1;
+      continue;
+    }
+    row_.clear();
+    for (const std::size_t j : neighbours_) row_.push_back({j, round.weights[j] / total});
+    mixing_.setRow(w, row_);
+    for (const auto& [j, factor] : row_) merged_[j] += factor;
+  }
+  mixing_.setMerged(merged_);
+}
+
+}  // namespace
+
+void gossipNeighbourhood(GossipGraph graph, std::size_t worker, std::size_t workers, std::int64_t round,
+                         std::vector<std::size_t>& into) {
+  into.clear();
+  if (graph == GossipGraph::Complete)
+    for (std::size_t w = 0; w < workers; ++w) into.push_back(w);
+  else
+    into.push_back(worker);
+  if (workers == 1) return;
+  if (graph == GossipGraph::Exponential) into.push_back(exponentialPeer(worker, workers, round));
+  if (graph == GossipGraph::Pairs) into.push_back(partner(worker, workers, round));
+  if (graph == GossipGraph::Ring) {
+    into.push_back((worker + 1) % workers);
+    into.push_back((worker + workers - 1) % workers);
+  }
+  std::ranges::sort(into);
+  into.erase(std::ranges::unique(into).begin(), into.end());  // of two workers, both neighbours are the other
+}
+
+void Gossip::validate() const {
+  require(std::ranges::any_of(EnumNames<GossipGraph>::kNames, [&](auto pair) { return pair.first == graph; }),
+          "gossip: there is no graph {}", static_cast<int>(graph));
+  frequency.validate("gossip: frequency");
+  muster::validate(updaterState);
+}
+
+std::unique_ptr<Strategy> Gossip::make() const {
+  return std::make_unique<GossipStrategy>(*this);
+}
+
+void Gossip::fields(Fields& f) {
+  frequency.fields(f);
+  f.field("graph", graph);
+  f.field("updaterState", updaterState);
+}
+
+std::vector<NamedStrategy> Gossip::named(int) {
+  return {
+      {"gossip", "replicas are mixed with those of few others (graph: exponential, ring, pairs, complete)",
+       "Assran et al. 2019", Gossip{}},
+      {"d-psgd", "gossip on a ring, with the updater's state kept by each worker", "Lian et al. 2017",
+       Gossip{.graph = GossipGraph::Ring, .updaterState = UpdaterState::Keep}}};
+}
+
+}  // namespace muster

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "muster/core/base/fields.h"
+#include "muster/parallel/strategies/period.h"
+
+namespace muster {
+
+/// Whose replicas a worker's replica is mixed with, at one round's end.
+enum class GossipGraph {
+  Exponential,  ///< one worker: that 2^i before it (modulo workers), i = 0, 1, .. in turn
+  Ring,         ///< its two neighbours
+  Pairs,        ///< one worker, and that with it: each two workers meet once in workers - 1 rounds
+  Complete      ///< all: averaging
+};
+
+template <>
+struct EnumNames<GossipGraph> {
+  static constexpr std::array<std::pair<GossipGraph, std::string_view>, 4> kNames{{
+      {GossipGraph::Exponential, "exponential"},
+      {GossipGraph::Ring, "ring"},
+      {GossipGraph::Pairs, "pairs"},
+      {GossipGraph::Complete, "complete"},
+  }};
+};
+
+/// Decentralised training: at the end of each round each worker mixes its replica with those of few others,
+/// so that what it sends does not grow with the number of workers, and replicas stay near each other without
+/// ever being equal.
+///
+///     x_i = sum_j p_ij n_j x_j / sum_j p_ij n_j
+///
+/// p is the graph's matrix: 1 / (size of the neighbourhood) for the worker itself and those it is mixed with,
+/// doubly stochastic. n_j is what worker j has trained since the last round (its loss normaliser), as in
+/// Averaging; this is push-sum, in which a worker sends n_j beside its replica and the receiver divides, with
+/// weights that begin anew in every round. While all n_j are equal they cancel, and the mean of the replicas
+/// is not changed by mixing. A replica whose neighbourhood has not trained stays as it is.
+///
+/// The user's model is the mean of the replicas, each counted alike. With the complete graph, or two workers,
+/// it has the bits of Averaging. One peer a round on the exponential graph reaches the exact mean after log2
+/// workers rounds without training, if the number of workers is a power of two. Sources: Lian et al. 2017
+/// (D-PSGD); Assran et al. 2019 (stochastic gradient push), whose weights remain from round to round.
+struct Gossip {
+  GossipGraph graph = GossipGraph::Exponential;
+  /// Iterations of each worker in a round.
+  Period frequency = 1;
+  /// What mixing does with the updater's state; Average: it is mixed like the parameters.
+  UpdaterState updaterState = UpdaterState::Average;
+
+  /// @throws InvalidArgument naming the option out of range.
+  void validate() const;
+  std::unique_ptr<Strategy> make() const;
+
+  void fields(Fields& f);
+  static std::vector<NamedStrategy> named(int workers);
+};
+
+/// The workers whose replicas worker `worker` mixes in round number `round`, from 0: ascending, itself
+/// included. @param into  overwritten.
+void gossipNeighbourhood(GossipGraph graph, std::size_t worker, std::size_t workers, std::int64_t round,
+                         std::vector<std::size_t>& into);
+
+}  // namespace muster

@@ -1,0 +1,227 @@
+#include "muster/parallel/strategies/hierarchical_averaging.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "muster/core/base/error.h"
+#include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/strategies/period.h"
+
+namespace muster {
+namespace {
+
+constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
+
+constexpr std::string_view kTrained = "trained since merges";
+
+class HierarchicalAveragingStrategy final : public Strategy {
+ public:
+  explicit HierarchicalAveragingStrategy(const HierarchicalAveraging& options) : options_(options) {}
+
+  std::string describe() const override;
+  std::vector<StrategyBlock> blocks(int workers) const override;
+  UpdaterState updaterState() const override { return options_.updaterState; }
+  void begin(const Exchange& exchange) override;
+  void start(Verbs& verbs) override {
+    for (double& number : numbers_[static_cast<std::size_t>(verbs.participant())].span<double>()) number = 0;
+  }
+  RoundPlan plan(const TrainingProgress&) override {
+    const std::int64_t done = numbers_.empty() ? 0 : iterations();
+    iterations_ = kMostIterations;
+    for (const auto& level : options_.levels)
+      iterations_ = std::min(iterations_, level.period - done % level.period);
+    return {.iterations = iterations_};
+  }
+  bool stage(Exchange& exchange, Context& context) override { return exchange.stage(context); }
+  void prepare(const Round& round) override;
+  void land(int, const Round&, Verbs& verbs) override {
+    group_.value == verbs.participants() ? verbs.mergeState(weights_) : verbs.mixState(mixing_);
+  }
+  bool pending() const override {
+    for (std::size_t w = 0; w < numbers_.size(); ++w)
+      if (trained(levels() - 1, w) > 0) return true;
+    return false;
+  }
+  std::span<const MergeValue> values() const override { return {&group_, 1}; }
+
+ private:
+  /// [level] @throws InvalidArgument unless each divides the next one, and the last is all.
+  std::vector<std::size_t> groupsOf(int workers) const;
+  std::size_t levels() const { return options_.levels.size(); }
+  /// Of worker w since the last merge of a level, or of one above.
+  double& trained(std::size_t level, std::size_t w) const { return numbers_[w].data<double>()[level]; }
+  std::int64_t iterations() const {  // since all were merged
+    return static_cast<std::int64_t>(numbers_.front().data<double>()[levels()]);
+  }
+  std::size_t levelAt(std::int64_t iterations) const;
+  void raiseWeights(std::size_t level);
+  void setRows(std::size_t group);
+
+  const HierarchicalAveraging options_;
+  std::vector<std::size_t> groups_;  // [level] workers in a group
+  // Written between rounds:
+  std::vector<Tensor> numbers_;  // [worker] what it has trained [level], then `iterations`
+  std::int64_t iterations_ = 0;  // of the round in progress
+  std::vector<double> weights_;  // [worker] in the merge of a level
+  Mixing mixing_;
+  std::vector<MixingShare> row_;
+  MergeValue group_{"group", 0};
+};
+
+std::string HierarchicalAveragingStrategy::describe() const {
+  std::string text;
+  for (const auto& [period, group] : options_.levels)
+    text += fmt::format("{} {} {}", text.empty() ? "averaging" : ",",
+                        group == 0 ? std::string("all") : fmt::format("groups of {}", group),
+                        Period(period).describe());
+  return text;
+}
+
+std::vector<std::size_t> HierarchicalAveragingStrategy::groupsOf(int workers) const {
+  std::vector<std::size_t> groups;
+  for (const auto& level : options_.levels)
+    groups.push_back(static_cast<std::size_t>(level.group == 0 ? workers : level.group));
+  const auto all = static_cast<std::size_t>(workers);
+  require(groups.back() == all,
+          "hierarchical averaging: the last level must merge all {} workers, got groups of {}", all,
+          groups.back());
+  for (std::size_t l = 0; l + 1 < groups.size(); ++l)
+    require(groups[l + 1] % groups[l] == 0, "hierarchical averaging: groups of {} do not divide {}",
+            groups[l],
+            groups[l + 1] == all ? fmt::format("the {} workers", all)
+                                 : fmt::format("groups of {}", groups[l + 1]));
+  return groups;
+}
+
+std::vector<StrategyBlock> HierarchicalAveragingStrategy::blocks(int workers) const {
+  groupsOf(workers);
+  return {{.name = std::string(kTrained),
+           .place = StrategyBlock::Place::Replica,
+           .numbers = static_cast<std::int64_t>(levels()) + 1}};
+}
+
+void HierarchicalAveragingStrategy::begin(const Exchange& exchange) {
+  groups_ = groupsOf(exchange.participants());
+  const std::size_t workers = groups_.back();
+  numbers_ = exchange.strategyBlock(kTrained).values;
+  weights_.assign(workers, 0);
+  mixing_ = Mixing(workers, workers);
+  row_.reserve(workers);
+}
+
+/// The last level whose period divides it.
+std::size_t HierarchicalAveragingStrategy::levelAt(std::int64_t iterations) const {
+  std::size_t level = levels() - 1;
+  while (iterations % options_.levels[level].period != 0) --level;
+  return level;
+}
+
+void HierarchicalAveragingStrategy::prepare(const Round& round) {
+  const std::int64_t done = iterations() + iterations_;
+  const std::size_t top = levels() - 1, level = round.last ? top : levelAt(done);
+  for (std::size_t w = 0; w < weights_.size(); ++w) {
+    for (std::size_t l = 0; l <= top; ++l) trained(l, w) += round.weights[w];
+    weights_[w] = trained(0, w);
+    numbers_[w].data<double>()[levels()] = level == top ? 0 : static_cast<double>(done);
+  }
+  for (std::size_t l = 1; l <= level; ++l) raiseWeights(l);
+  group_.value = static_cast<double>(groups_[level]);
+  if (groups_[level] < weights_.size()) {
+    setRows(groups_[level]);
+    for (std::size_t l = level + 1; l <= top; ++l) raiseWeights(l);
+    mixing_.setMerged(weights_);
+  }
+  for (std::size_t w = 0; w < weights_.size(); ++w)
+    for (std::size_t l = 0; l <= level; ++l) trained(l, w) = 0;
+}
+
+/// From weights in a merge of the level below to those in a merge of this one: each group of the level below
+/// has what it has trained since then. If none of its workers has trained since they were merged, their
+/// replicas are equal.
+void HierarchicalAveragingStrategy::raiseWeights(std::size_t level) {
+  const std::size_t group = groups_[level - 1];
+  for (std::size_t first = 0; first < weights_.size(); first += group) {
+    double before = 0, now = 0;
+    for (std::size_t w = first; w < first + group; ++w) {
+      before += weights_[w];
+      now += trained(level, w);
+    }
+    for (std::size_t w = first; w < first + group; ++w)
+      weights_[w] = before > 0 ? weights_[w] * (now / before) : now / static_cast<double>(group);
+  }
+}
+
+void HierarchicalAveragingStrategy::setRows(std::size_t group) {
+  mixing_.clear();
+  for (std::size_t first = 0; first < weights_.size(); first += group) {
+    double total = 0;
+    for (std::size_t w = first; w < first + group; ++w) total += weights_[w];
+    if (total == 0) continue;
+    row_.clear();
+    for (std::size_t w = first; w < first + group; ++w) row_.push_back({w, weights_[w] / total});
+    mixing_.setRow(first, row_);
+    for (std::size_t w = first + 1; w < first + group; ++w) mixing_.shareRow(w, first);
+  }
+}
+
+template <typename T>
+void readNumber(std::string_view text, T& number) {
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  require(error == std::errc{} && rest == text.data() + text.size(),
+          "levels: expected period:workers, as in 4:2,16:all, got \"{}\"", text);
+}
+
+std::vector<HierarchicalAveraging::Level> levelsFrom(std::string_view text) {
+  std::vector<HierarchicalAveraging::Level> levels;
+  while (!text.empty()) {
+    const auto item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(item.size() + 1, text.size()));
+    const auto colon = std::min(item.find(':'), item.size());
+    auto& level = levels.emplace_back();
+    readNumber(item.substr(0, colon), level.period);
+    const auto group = item.substr(std::min(colon + 1, item.size()));
+    if (group != "all") readNumber(group, level.group);
+  }
+  return levels;
+}
+
+}  // namespace
+
+void HierarchicalAveraging::validate() const {
+  require(!levels.empty(), "hierarchical averaging: there are no levels");
+  for (std::size_t l = 0; l < levels.size(); ++l) {
+    const auto [period, group] = levels[l];
+    require(period >= 1 && period <= kMostIterations,
+            "hierarchical averaging: a period must be between 1 and {}, got {}", kMostIterations, period);
+    require(l == 0 || period >= levels[l - 1].period,
+            "hierarchical averaging: periods must ascend, got {} after {}", period,
+            l == 0 ? 0 : levels[l - 1].period);
+    require(group >= 0, "hierarchical averaging: a group must have at least 1 worker (0: all), got {}",
+            group);
+  }
+  muster::validate(updaterState);
+}
+
+std::unique_ptr<Strategy> HierarchicalAveraging::make() const {
+  return std::make_unique<HierarchicalAveragingStrategy>(*this);
+}
+
+void HierarchicalAveraging::fields(Fields& f) {
+  std::string text;
+  for (const auto& [period, group] : levels)
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", period,
+                        group == 0 ? "all" : fmt::format("{}", group));
+  f.field("levels", text);
+  levels = levelsFrom(text);
+  f.field("updaterState", updaterState);
+}
+
+std::vector<NamedStrategy> HierarchicalAveraging::named(int workers) {
+  HierarchicalAveraging halves;
+  if (workers % 2 == 0) halves.levels = {{.period = 1, .group = workers / 2}, {.period = 4}};
+  return {{"hierarchical", "averages in groups that grow: levels=period:workers,.., the last one all",
+           "PyTorch", halves}};
+}
+
+}  // namespace muster

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "muster/core/base/fields.h"
+#include "muster/parallel/strategies/strategy.h"
+
+namespace muster {
+
+/// Averaging in groups that grow: workers near each other (of one device, of one machine) merge often, all of
+/// them seldom.
+///
+///     HierarchicalAveraging{.levels = {{.period = 4, .group = 2}, {.period = 16}}}
+///
+/// The last level merges after its period, at the end of an epoch, and at a stop. Between, of the levels
+/// whose period divides the number of iterations since then, the last one merges: workers 0 to group - 1, the
+/// next `group` of them, and so on, each group by itself, as Averaging does. The user's model is always what
+/// the last level would merge: each group there has the weight of what its workers have trained since the
+/// level above merged. One level is Averaging, bit for bit. Listeners get "group" (MergeEvent::values), how
+/// many workers have merged with each other. Source: PyTorch's HierarchicalModelAverager, which weighs all
+/// workers alike.
+struct HierarchicalAveraging {
+  struct Level {
+    std::int64_t period = 1;  ///< iterations of each worker between merges; 1 to 2^40
+    int group = 0;            ///< workers in a group: divides that of the next level; 0: all
+  };
+  /// By ascending period; the last one merges all workers.
+  std::vector<Level> levels = {{}};
+  /// What a merge does with the updater's state.
+  UpdaterState updaterState = UpdaterState::Average;
+
+  /// @throws InvalidArgument naming the option out of range.
+  void validate() const;
+  std::unique_ptr<Strategy> make() const;
+
+  /// Levels are a text, as in "4:2,16:all".
+  void fields(Fields& f);
+  static std::vector<NamedStrategy> named(int workers);
+};
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+"""Averaging in groups that grow. Of the levels whose period divides the iterations since all were merged the last one
+merges; the last level merges at an epoch's end, too.
+
+The user's model is what the last level would merge. It is formed top down: each group counts with what it has trained
+since the level above merged it, and within it each smaller group likewise, down to the workers.
+"""
+import numpy as np
+from common import main
+
+
+class HierarchicalAveraging:
+    def __init__(self, workers, first=1, second=2, state="average"):
+        self.workers, self.periods, self.state = workers, [first, second], state
+        # Groups of half the workers, or of one.
+        self.groups = [workers // 2 if workers % 2 == 0 else 1, workers]
+        self.trained = np.zeros((2, workers))  # since merges of each level
+        self.done = 0
+
+    def plan(self, learning_rate, rounds):
+        self.frequency = min(p - self.done % p for p in self.periods)
+
+    def joined(self, values, level, first):
+        """The value of the group of this level that begins with worker `first`."""
+        size = self.groups[level]
+        below = 1 if level == 0 else self.groups[level - 1]
+        parts, weights = [], []
+        for start in range(first, first + size, below):
+            parts.append(values[start] if level == 0 else self.joined(values, level - 1, start))
+            weights.append(self.trained[level, start:start + below].sum())
+        if sum(weights) == 0:
+            return values[first]  # not trained since they were merged: they are equal
+        return sum(w * p for w, p in zip(weights, parts)) / sum(weights)
+
+    def merge(self, replicas, weights, last):
+        self.trained += np.array(weights, dtype=float)
+        self.done += self.frequency
+        level = 1 if last or self.done % self.periods[1] == 0 else 0
+        if level == 1:
+            self.done = 0
+        parameters = [r.parameters for r in replicas]
+        states = [r.updater.state for r in replicas]
+        self.parameters = self.joined(parameters, 1, 0)
+        size = self.groups[level]
+        for first in range(0, self.workers, size):
+            group = slice(first, first + size)
+            if self.trained[level, group].sum() == 0:
+                continue
+            for r in replicas[group]:
+                r.parameters = self.joined(parameters, level, first)
+                if self.state == "average":
+                    r.updater.state = self.joined(states, level, first)
+                elif self.state == "reset":
+                    r.updater.state = np.zeros_like(r.updater.state)
+        self.trained[:level + 1] = 0
+
+    def flush(self, replicas):
+        if not self.trained.any():
+            return False
+        self.merge(replicas, [0] * self.workers, True)
+        return True
+
+
+if __name__ == "__main__":
+    main(HierarchicalAveraging)
