@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kMomentum = "outer momentum", kMean = "mean", kNext = "next outer parameters";
+constexpr std::string_view kMomentum = "outer momentum", kMean = "mean";
 
 }  // namespace
 
@@ -22,9 +22,7 @@ std::string OuterStep::describe() const {
 
 void OuterStep::declare(std::vector<StrategyBlock>& blocks, bool meanInFlight) const {
   blocks.push_back({.name = std::string(kMean), .dtype = DType::Float64, .saved = meanInFlight});
-  if (momentum == 0) return;
-  blocks.push_back({.name = std::string(kMomentum)});
-  blocks.push_back({.name = std::string(kNext), .saved = false});
+  if (momentum > 0) blocks.push_back({.name = std::string(kMomentum)});
 }
 
 void OuterStep::takeMean(std::span<const Tensor> values, std::span<const double> weights,
@@ -35,14 +33,13 @@ void OuterStep::takeMean(std::span<const Tensor> values, std::span<const double>
 void OuterStep::apply(const Fragment& fragment, Verbs& verbs, double scale) const {
   const std::span<const Tensor> outer = verbs.block(BlockKind::Parameters).mergedCopies;
   const auto mean = verbs.own(kMean);
-  // Written so that rate 1 without momentum copies the mean: in another order it would be rounded twice.
+  // Rate 1 without momentum copies the mean: as W + (mean - W) it would be rounded twice.
   if (momentum == 0) return verbs.combine(outer, {{rate, mean}, {1 - rate, outer}}, fragment);
   // The mean's move is measured from the base, which is W + momentum D with Nesterov.
   const double eta = momentum * (nesterov ? scale - rate : scale);
-  const auto moves = verbs.own(kMomentum), next = verbs.own(kNext);
-  verbs.combine(next, {{rate, mean}, {1 - rate, outer}, {eta, moves}}, fragment);
+  const auto moves = verbs.own(kMomentum);
   verbs.combine(moves, {{eta, moves}, {rate, mean}, {-rate, outer}}, fragment);
-  verbs.combine(outer, {{1, next}}, fragment);
+  verbs.combine(outer, {{1, outer}, {1, moves}}, fragment);
 }
 
 std::span<const Tensor> OuterStep::look(Verbs& verbs) const {
