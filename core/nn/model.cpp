@@ -42,7 +42,7 @@ Optimizer& Model::optimizer() {
 double Model::update(const BatchStamp& stamp) {
   ContextScope scope(*context_);
   return optimizer().apply(block(BlockKind::Parameters), block(BlockKind::Gradients), stamp.iteration,
-                           stamp.epoch, *context_);
+                           stamp.epoch, *context_, stamp.updates());
 }
 
 std::span<StateBlock> Model::updaterState() {

@@ -92,11 +92,12 @@ void Optimizer::prepare(const StateBlock& parameters, Context& context) {
 }
 
 double Optimizer::apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
-                        std::int64_t epoch, Context& context) {
-  if (!enqueues()) return applyOwn(blocksOf(parameters, gradients), iteration, epoch, context);
+                        std::int64_t epoch, Context& context, std::int64_t updates) {
+  if (updates == 0) updates = iteration + 1;
+  if (!enqueues()) return applyOwn(blocksOf(parameters, gradients), iteration, epoch, updates, context);
   prepare(parameters, context);
   const bool apart = !context.device().isCpu();
-  writeNumbers(iteration, epoch, hostNumbers_);
+  writeNumbers(iteration, epoch, updates, hostNumbers_);
   if (apart) copy(hostNumbers_, numbers_, context);
   enqueue(parameters, gradients, numbers_, penalty_);
   if (apart) copy(penalty_, hostPenalty_, context);
@@ -105,7 +106,7 @@ double Optimizer::apply(StateBlock& parameters, const StateBlock& gradients, std
 }
 
 double Optimizer::applyOwn(const UpdateBlocks& blocks, std::int64_t iteration, std::int64_t epoch,
-                           Context& context) {
+                           std::int64_t updates, Context& context) {
   const double learningRate = options_.updater.learningRate().at(iteration, epoch);
   for (std::size_t i = 0; i < ranges_.size(); ++i)
     stepRanges_[i].learningRate = learningRate * ranges_[i].learningRate;
@@ -113,7 +114,8 @@ double Optimizer::applyOwn(const UpdateBlocks& blocks, std::int64_t iteration, s
                                  .ranges = stepRanges_,
                                  .gradientScale = clipScale(blocks.gradients, context),
                                  .clipValue = static_cast<float>(options_.clipValue),
-                                 .iteration = iteration},
+                                 .iteration = iteration,
+                                 .updates = updates},
                                 context);
 }
 
@@ -130,8 +132,9 @@ void Optimizer::plan(const StateBlock& parameters, Context& context) {
   plannedFor_ = &context;
 }
 
-void Optimizer::writeNumbers(std::int64_t iteration, std::int64_t epoch, Tensor& numbers) const {
-  writeUpdateNumbers(settings_->rule, options_.updater.learningRate().at(iteration, epoch), iteration + 1, 1,
+void Optimizer::writeNumbers(std::int64_t iteration, std::int64_t epoch, std::int64_t updates,
+                             Tensor& numbers) const {
+  writeUpdateNumbers(settings_->rule, options_.updater.learningRate().at(iteration, epoch), updates, 1,
                      numbers);
 }
 

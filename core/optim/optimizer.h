@@ -40,8 +40,10 @@ class Optimizer {
 
   /// One update. Only the first call allocates, unless prepared. @return the regularisation penalty at the
   /// parameters before the update; waits for it on a GPU.
+  /// @param iteration, epoch  before this one, for the learning rate.
+  /// @param updates  with this one; 0: iteration + 1.
   double apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
-               std::int64_t epoch, Context& context);
+               std::int64_t epoch, Context& context, std::int64_t updates = 0);
 
   // The same update in two halves, for steps that do not wait: its numbers are written on the CPU and copied
   // to the device, where the update reads them.
@@ -50,8 +52,9 @@ class Optimizer {
   bool enqueues() const { return settings_.has_value(); }
   /// Plans it for a block on the context's device; later calls for the same context do nothing.
   void plan(const StateBlock& parameters, Context& context);
+  /// @param updates  with this one.
   /// @param numbers  float64 [kUpdateNumbers] on the CPU.
-  void writeNumbers(std::int64_t iteration, std::int64_t epoch, Tensor& numbers) const;
+  void writeNumbers(std::int64_t iteration, std::int64_t epoch, std::int64_t updates, Tensor& numbers) const;
   /// Enqueues the planned update.
   /// @param numbers  of the step, on the device, read when the work is done.
   /// @param penalty  float64 [1] on the device: receives what `apply` returns.
@@ -70,7 +73,8 @@ class Optimizer {
   std::span<const StateBlock> state() const { return state_; }
 
  private:
-  double applyOwn(const UpdateBlocks& blocks, std::int64_t iteration, std::int64_t epoch, Context& context);
+  double applyOwn(const UpdateBlocks& blocks, std::int64_t iteration, std::int64_t epoch,
+                  std::int64_t updates, Context& context);
   UpdateBlocks blocksOf(const StateBlock& parameters, const StateBlock& gradients) const;
   /// The gradient's factor from clipping by norm.
   float clipScale(const Tensor& gradients, Context& context) const;

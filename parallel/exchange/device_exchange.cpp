@@ -122,8 +122,8 @@ void DeviceExchange::merge(int participant, const SharedBlock& block, std::span<
 }
 
 void DeviceExchange::mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
-                          Slice slice, std::span<const Tensor> into, Context&) {
-  if (participant == 0) reduction_.mean(tensors, weights, slice, into);
+                          double keep, Slice slice, std::span<const Tensor> into, Context&) {
+  if (participant == 0) reduction_.mean(tensors, weights, keep, slice, into);
 }
 
 void DeviceExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context&) {
@@ -165,7 +165,7 @@ void DeviceExchange::mergeAcrossDevices(const SharedBlock& block, std::span<cons
   if (block.rule == MergeRule::Moments)
     reduction_.moments(block.replicas, weights, into);
   else
-    reduction_.mean(block.replicas, weights, {0, block.replicas.front().elements()}, into);
+    reduction_.mean(block.replicas, weights, 0, {0, block.replicas.front().elements()}, into);
   if (spread) *spread = spreadAbout(into, block.replicas, weights);
   copyToAll(block, into);
 }

@@ -24,7 +24,7 @@ void DeviceReduction::mix(const SharedBlock& block, const Mixing& mixing) {
   const bool ofMoments = block.rule == MergeRule::Moments, alone = members_.size() == 1;
   const bool merged = !mixing.merged().empty() && block.hasMergedCopy();
   if (merged && !ofMoments)
-    mean(block.replicas, mixing.merged(), {0, block.mergedCopy().elements()}, block.mergedCopies);
+    mean(block.replicas, mixing.merged(), 0, {0, block.mergedCopy().elements()}, block.mergedCopies);
   if (merged && ofMoments && !alone) moments(block.replicas, mixing.merged(), block.mergedCopies);
   const std::int64_t elements = block.replicas.front().elements() / (ofMoments ? 2 : 1);
   const std::int64_t step = elements > 0 ? mixedAtATime(block) : 1;

@@ -68,8 +68,8 @@ void DeviceReduction::connect() {
   plan_.setRoute(transport_.route);
 }
 
-void DeviceReduction::mean(std::span<const Tensor> tensors, std::span<const double> weights, Slice slice,
-                           std::span<const Tensor> into) {
+void DeviceReduction::mean(std::span<const Tensor> tensors, std::span<const double> weights, double keep,
+                           Slice slice, std::span<const Tensor> into) {
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   const std::int64_t length = slice.length();
   const bool alone = members_.size() == 1;
@@ -77,7 +77,8 @@ void DeviceReduction::mean(std::span<const Tensor> tensors, std::span<const doub
     for (auto& member : members_) {
       terms_.clear();
       for (const std::size_t w : member.workers)
-        if (weights[w] > 0) terms_.push_back({weights[w] / total, part(tensors[w], slice)});
+        if (weights[w] > 0) terms_.push_back({(1 - keep) * (weights[w] / total), part(tensors[w], slice)});
+      if (alone && keep > 0) terms_.push_back({keep, part(into[member.workers.front()], slice)});
       linearCombination(
           terms_,
           alone ? part(into[member.workers.front()], slice) : viewAt(member.sums, 0, length, DType::Float64),
@@ -109,11 +110,12 @@ void DeviceReduction::mean(std::span<const Tensor> tensors, std::span<const doub
       if (weight == 0) continue;
       const auto from = static_cast<std::int64_t>(h) * own.length();
       terms_.push_back(
-          {sumsTravel_ ? 1 : weight / total,
+          {sumsTravel_ ? 1 : (1 - keep) * (weight / total),
            g == h ? sent(members_[g], own) : viewAt(members_[g].inbox, from, own.length(), type)});
     }
     const Tensor result =
         part(into[members_[g].workers.front()], {slice.begin + own.begin, slice.begin + own.end});
+    if (keep > 0) terms_.push_back({keep, result});
     linearCombination(terms_, result, 0, own.length(), *members_[g].context);
   }
   gather(slice, 1, into);

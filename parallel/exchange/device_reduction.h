@@ -41,8 +41,9 @@ class DeviceReduction {
   void abort() noexcept { transport_.copies->abort(); }
 
   /// The weighted mean of elements of the workers' tensors, on every device.
+  /// @param keep  `into` becomes keep * into + (1 - keep) * mean.
   /// @param into  [worker] one a device.
-  void mean(std::span<const Tensor> tensors, std::span<const double> weights, Slice slice,
+  void mean(std::span<const Tensor> tensors, std::span<const double> weights, double keep, Slice slice,
             std::span<const Tensor> into);
   /// As `mean`, of means and variances. Each replica's travel, as they are few.
   void moments(std::span<const Tensor> tensors, std::span<const double> weights,

@@ -109,7 +109,7 @@ class Exchange {
                      Context& context, Spread* spread) = 0;
   /// See Verbs::mean. @param into  [worker] one a device.
   virtual void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
-                    Slice slice, std::span<const Tensor> into, Context& context) = 0;
+                    double keep, Slice slice, std::span<const Tensor> into, Context& context) = 0;
   /// See Verbs::mix.
   virtual void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) = 0;
   /// Calls `use` for each of the participant's shares of a slice of a block of so many elements: on the CPU

@@ -28,7 +28,7 @@ HostExchange::HostExchange(const std::vector<std::vector<StateBlock*>>& states, 
       mixers_(states.size(), RowMixer(states.size())),
       sums_(static_cast<int>(states.size())) {
   std::iota(all_.begin(), all_.end(), std::size_t{0});
-  for (auto& terms : terms_) terms.reserve(states.size());
+  for (auto& terms : terms_) terms.reserve(states.size() + 1);
 }
 
 void HostExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,
@@ -75,14 +75,15 @@ void HostExchange::mix(int participant, const SharedBlock& block, const Mixing& 
 }
 
 void HostExchange::mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
-                        Slice slice, std::span<const Tensor> into, Context& context) {
+                        double keep, Slice slice, std::span<const Tensor> into, Context& context) {
   const auto [begin, end] = partOf(slice, into.front().elements(), participant, participants());
   if (begin == end) return;
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   auto& terms = terms_[static_cast<std::size_t>(participant)];
   terms.clear();
   for (std::size_t w = 0; w < tensors.size(); ++w)
-    if (weights[w] > 0) terms.push_back({weights[w] / total, tensors[w]});
+    if (weights[w] > 0) terms.push_back({(1 - keep) * (weights[w] / total), tensors[w]});
+  if (keep > 0) terms.push_back({keep, into.front()});
   linearCombination(terms, into.front(), begin, end, context);
 }
 

@@ -22,8 +22,8 @@ class HostExchange final : public Exchange {
   std::span<const SharedBlock> blocks() const override { return blocks_; }
   void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context& context,
              Spread* spread) override;
-  void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights, Slice slice,
-            std::span<const Tensor> into, Context& context) override;
+  void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights, double keep,
+            Slice slice, std::span<const Tensor> into, Context& context) override;
   void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) override;
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                  ShareUse use) override;

@@ -59,10 +59,11 @@ void Verbs::mixState(const Mixing& mixing) {
 }
 
 void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weights,
-                 std::span<const Tensor> into, const Fragment& fragment) {
+                 std::span<const Tensor> into, const Fragment& fragment, double keep) {
   requireOneEach("mean: tensors", tensors.size(), participants());
   requireOneEach("mean: weights", weights.size(), participants());
   requireOneEach("mean: targets", into.size(), participants());
+  require(keep >= 0 && keep < 1, "mean: keep must lie in [0, 1), got {}", keep);
   double total = 0;
   for (const double weight : weights) {
     require(std::isfinite(weight) && weight >= 0, "mean: weights must be finite and not negative, got {}",
@@ -71,7 +72,7 @@ void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weight
   }
   require(total > 0, "mean: the weights sum to {}, so there is no mean", total);
   for (const Slice slice : fragment.slices)
-    exchange_.mean(participant_, tensors, weights, slice, into, context_);
+    exchange_.mean(participant_, tensors, weights, keep, slice, into, context_);
   const auto own = static_cast<std::size_t>(participant_);
   if (participants() > 1 && weights[own] > 0)
     bytes_ += fragment.elements() * static_cast<std::int64_t>(sizeOf(tensors[own].dtype()));

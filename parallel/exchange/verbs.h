@@ -60,9 +60,10 @@ class Verbs {
   /// Writes the weighted mean of the replicas' tensors into a block of Place::MergedCopy, in the block's
   /// type, formed in float64 and rounded once.
   /// @param tensors  [worker] of the size of `into`.  @param weights  as of `merge`.
+  /// @param keep  in [0, 1): what becomes of the block is keep * block + (1 - keep) * mean.
   /// @throws InvalidArgument as `merge`.
   void mean(std::span<const Tensor> tensors, std::span<const double> weights, std::span<const Tensor> into,
-            const Fragment& fragment);
+            const Fragment& fragment, double keep = 0);
   /// target = sum of factor * values, element by element: in float64, in the order of the operands, rounded
   /// once. Operands of factor 0 are skipped, and one operand of factor 1 is copied; without operands the
   /// target becomes 0. Worker w's target is formed from worker w's operands; a merged copy is formed once a

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "muster/core/base/fields.h"
 
@@ -45,6 +46,25 @@ void optionalField(Fields& fields, std::string_view name, std::optional<T>& valu
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value.emplace());
   require(error == std::errc{} && rest == end, "{} must be a number or none, got \"{}\"", name, text);
+}
+
+/// Visits a list of numbers as text with commas, an empty one as a word.
+inline void listField(Fields& fields, std::string_view name, std::vector<double>& values,
+                      std::string_view empty) {
+  std::string text;
+  for (const double value : values) text += fmt::format("{}{}", text.empty() ? "" : ",", value);
+  if (values.empty()) text = empty;
+  fields.field(name, text);
+  values.clear();
+  if (text == empty) return;
+  const char *at = text.data(), *const end = at + text.size();
+  for (bool more = true; more;) {
+    const auto [rest, error] = std::from_chars(at, end, values.emplace_back());
+    more = rest != end;
+    require(error == std::errc{} && (!more || *rest == ','),
+            "{} must be {} or numbers as in \"1,0.5\", got \"{}\"", name, empty, text);
+    at = rest + (more ? 1 : 0);
+  }
 }
 
 }  // namespace muster::detail

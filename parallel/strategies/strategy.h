@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "muster/core/nn/listener.h"
 #include "muster/parallel/exchange/verbs.h"
+#include "muster/parallel/strategies/arrivals.h"
 
 namespace muster {
 
@@ -55,6 +57,9 @@ struct Round {
   std::int64_t iteration = 0;  ///< finished
   bool last = false;           ///< of its epoch, or the run stops after it
   std::int64_t launched = 0;   ///< the iteration of the fragment's launch
+  /// [worker] of a strategy with arrivals: who is merged, and who goes on; else empty. In the last round all
+  /// go on, and those with a weight are merged.
+  std::span<const Arrival> arrivals = {};
 };
 
 /// What a worker does with a batch.
@@ -91,6 +96,10 @@ class Strategy {
   /// Which of `blocks()`, of Place::MergedCopy, the parameters of the user's model are filled from. "": the
   /// merged copy. A training that is resumed from a file starts from it.
   virtual std::string_view modelSource() const { return {}; }
+  /// How workers arrive, if they are not to wait for each other at the end of rounds. Then `land` is called
+  /// for each landing, with fragment 0, and at the end of an epoch and at a stop with what all have; each
+  /// worker counts its own updates; and neither `contribute` nor `stage` is called.
+  virtual std::optional<ArrivalPlan> arrivals(int /*workers*/) const { return {}; }
   /// What a merge of all state does with the updater's.
   virtual UpdaterState updaterState() const { return UpdaterState::Average; }
 

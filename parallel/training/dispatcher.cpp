@@ -1,5 +1,6 @@
 #include "muster/parallel/training/dispatcher.h"
 
+#include <optional>
 #include <utility>
 
 #include "muster/parallel/runtime/watched_iterator.h"
@@ -8,8 +9,9 @@ namespace muster {
 namespace {
 
 /// Deals the batches of one epoch. @return false when the run has been aborted.
-bool dealBatches(FitRun& run, WatchedIterator& data, int workers, Batch* first, BatchStamp& stamp,
-                 Activity& activity) {
+/// @param order  by which they are dealt; nothing: in turn.
+bool dealBatches(FitRun& run, WatchedIterator& data, int workers, std::optional<ArrivalOrder>& order,
+                 Batch* first, BatchStamp& stamp, Activity& activity) {
   const std::int64_t firstIteration = stamp.iteration;
   const auto next = [&](Batch& batch) {
     if (!first) return data.next(batch);
@@ -28,7 +30,8 @@ bool dealBatches(FitRun& run, WatchedIterator& data, int workers, Batch* first, 
     (*batch)->stamp = stamp;
     stamp.firstExample += (*batch)->examples();
     activity.set(Activity::Kind::WaitingForRoom);
-    if (!run.queues.of(static_cast<int>(stamp.sequence % workers)).push(*batch)) return false;
+    const int worker = order ? order->deal() : static_cast<int>(stamp.sequence % workers);
+    if (!run.queues.of(worker).push(*batch)) return false;
     ++stamp.sequence;
     stamp.iteration = firstIteration + stamp.sequence / workers;
   }
@@ -49,11 +52,14 @@ void dispatch(FitRun& run, DataSetIterator& iterator, int workers, std::int64_t 
   BatchStamp stamp{.epoch = run.rounds.firstEpoch(), .iteration = run.rounds.firstIteration()};
   WatchedIterator data(iterator, activity);
   try {
+    std::optional<ArrivalOrder> order;
+    if (const Arrivals* arrivals = run.rounds.arrivals()) order.emplace(arrivals->plan());
     for (std::int64_t e = 0; e < epochs && !run.stopping(); ++e, ++stamp.epoch) {
       stamp.sequence = stamp.firstExample = 0;
       Batch* const read = std::exchange(first, nullptr);
       read ? data.resumeAfterFirst(stamp.epoch) : data.reset(stamp.epoch);
-      if (!dealBatches(run, data, workers, read, stamp, activity)) break;
+      if (order) order->restart();
+      if (!dealBatches(run, data, workers, order, read, stamp, activity)) break;
       activity.set(Activity::Kind::WaitingForRoom);
       if (!endEpoch(run, workers)) break;
     }

@@ -7,8 +7,9 @@
 
 namespace muster {
 
-/// Reads the epochs of one `fit()` from the iterator, stamps each batch, and hands batch b to worker b mod W.
-/// Runs on a thread of its own; reads ahead, over the ends of epochs too, as far as free batches allow.
+/// Reads the epochs of one `fit()` from the iterator, stamps each batch, and hands batch b to worker b mod W,
+/// or to the one that the strategy's arrivals say. Runs on a thread of its own; reads ahead, over the ends of
+/// epochs too, as far as free batches allow.
 ///
 /// @param first  the first batch of the first epoch, if it was read already; else null.
 ///

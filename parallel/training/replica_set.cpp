@@ -92,7 +92,12 @@ void ReplicaSet::make() {
     exchange = std::make_unique<DeviceExchange>(states, strategy_.updaterState(), *mergePlan_, failingRoute_);
   else
     exchange = std::make_unique<HostExchange>(states, strategy_.updaterState());
-  exchange->makeStrategyBlocks(strategy_.blocks(static_cast<int>(threads_.size())));
+  const int workers = static_cast<int>(threads_.size());
+  auto blocks = strategy_.blocks(workers);
+  if (strategy_.arrivals(workers))
+    blocks.push_back(
+        {.name = std::string(kOwnUpdates), .place = StrategyBlock::Place::Replica, .numbers = 1});
+  exchange->makeStrategyBlocks(blocks);
   requireModelSource(*exchange, strategy_);
   exchange_ = std::move(exchange);
 }

@@ -36,9 +36,9 @@ Rounds::Rounds(int workers, const Options& options, PeerSums& peers)
       weights_(contributions_.size()),
       flights_(contributions_.size()),
       progress_{.workers = workers},
-      epoch_(options.firstEpoch),
-      epochFirstIteration_(options.firstIteration) {
+      epoch_(options.firstEpoch) {
   result_.iteration = options.firstIteration;
+  if (const auto plan = strategy_.arrivals(workers)) arrivals_.emplace(*plan).beginEpoch();
 }
 
 void Rounds::start() {
@@ -47,7 +47,7 @@ void Rounds::start() {
 }
 
 bool Rounds::stage(const Participant& who) {
-  if (contributions_.size() > 1) return false;
+  if (contributions_.size() > 1 || arrivals_) return false;
   if (options_.coordinatorJoinsEveryRound) return false;  // it looks at the replica as the round has left it
   who.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
@@ -57,6 +57,7 @@ bool Rounds::stage(const Participant& who) {
 }
 
 void Rounds::contribute(const Participant& who, double weight) {
+  if (arrivals_) return;
   who.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
   Verbs verbs(who.exchange, who.worker, who.context);
@@ -81,7 +82,6 @@ void Rounds::plan() {
   committed_ = false;  // until nothing can fail here any more
   if (result_.verdict == Verdict::EpochOver) {
     ++epoch_;
-    epochFirstIteration_ = result_.iteration;
     peers_.beginAll();  // all workers are at the barrier, none inside a step
   }
   penaltyAdded_ = false;
@@ -98,35 +98,38 @@ RoundResult Rounds::nextResult() {
     next.scoreSumInEpoch = result_.scoreSumInEpoch;
     next.weightInEpoch = result_.weightInEpoch;
   }
+  next.verdict = std::ranges::any_of(contributions_, &Contribution::staged)  ? Verdict::Continue
+                 : stopAsked()                                               ? Verdict::Stop
+                 : std::ranges::all_of(contributions_, &Contribution::ended) ? Verdict::EpochOver
+                                                                             : Verdict::Continue;
+  const bool last = next.verdict != Verdict::Continue;
+  if (last) next.joinedByCoordinator = true;
+  if (arrivals_) arrivals_->settle(contributions_, last);
   double scoreSum = 0, weight = 0;
-  std::int64_t batches = 0, iterations = 0;
-  bool allEnded = true, trainsOn = false;
-  for (const auto& c : contributions_) {  // in worker order: the sums' bits depend on nothing else
+  std::int64_t batches = 0;
+  next.iteration = result_.iteration;
+  // In worker order: the sums' bits depend on nothing else.
+  for (std::size_t w = 0; w < weights_.size(); ++w) {
+    if (!landed(static_cast<int>(w))) continue;
+    const Contribution& c = contributions_[w];
     scoreSum += c.scoreSum;
     weight += c.weight;
     batches += c.batches;
     next.examples += c.examples;
-    iterations = std::max(iterations, c.epochIterations);
-    allEnded = allEnded && c.ended;
-    trainsOn = trainsOn || c.staged;
+    next.iteration = std::max(next.iteration, c.iteration);
   }
   require(std::isfinite(weight), "the weights of the workers' batches add up to {}", weight);
   // Steps whose examples were all masked still moved the parameters (decay, momentum): they count by batches.
-  for (std::size_t w = 0; w < weights_.size(); ++w)
-    weights_[w] = weight > 0 ? contributions_[w].weight : static_cast<double>(contributions_[w].batches);
+  for (std::size_t w = 0; w < weights_.size(); ++w) {
+    const Contribution& c = contributions_[w];
+    weights_[w] = !landed(static_cast<int>(w)) ? 0 : weight > 0 ? c.weight : static_cast<double>(c.batches);
+  }
   next.weight = weight;
   next.score = weight > 0 ? scoreSum / weight : batches > 0 ? 0 : result_.score;
   next.batchesInEpoch += batches;
   next.examplesInEpoch += next.examples;
   next.scoreSumInEpoch += scoreSum;
   next.weightInEpoch += weight;
-  next.iteration = epochFirstIteration_ + iterations;
-  next.verdict = trainsOn      ? Verdict::Continue
-                 : stopAsked() ? Verdict::Stop
-                 : allEnded    ? Verdict::EpochOver
-                               : Verdict::Continue;
-  if (next.verdict != Verdict::Continue) next.joinedByCoordinator = true;
-  const bool last = next.verdict != Verdict::Continue;
   next.trained = batches > 0;
   next.merging = next.trained || (last && (strategy_.pending() || flights_.outstanding()));
   next.merges = result_.merges + (next.merging ? 1 : 0);
@@ -135,6 +138,10 @@ RoundResult Rounds::nextResult() {
 
 void Rounds::planNextRound() {
   flights_.commit();
+  if (arrivals_) {
+    if (result_.verdict == Verdict::EpochOver) arrivals_->beginEpoch();
+    arrivals_->planNext();
+  }
   const auto values = strategy_.values();
   values_.assign(values.begin(), values.end());  // of the same number each time: allocates once
   const std::int64_t iteration = result_.iteration;
@@ -178,7 +185,10 @@ void Rounds::merge(const Participant& who) {
 }
 
 Round Rounds::round() const {
-  return {.weights = weights_, .iteration = result_.iteration, .last = result_.verdict != Verdict::Continue};
+  return {.weights = weights_,
+          .iteration = result_.iteration,
+          .last = result_.verdict != Verdict::Continue,
+          .arrivals = arrivals_ ? arrivals_->landing() : std::span<const Arrival>()};
 }
 
 bool Rounds::awaitReduced(const Participant& who) {

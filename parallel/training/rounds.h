@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "muster/core/optim/schedule.h"
@@ -12,20 +13,10 @@
 #include "muster/parallel/runtime/peer_sums.h"
 #include "muster/parallel/runtime/time_sheet.h"
 #include "muster/parallel/strategies/strategy.h"
+#include "muster/parallel/training/arrivals.h"
 #include "muster/parallel/training/fragment_flights.h"
 
 namespace muster {
-
-/// What a worker brings to the end of a round.
-struct Contribution {
-  double scoreSum = 0;               ///< of the round's steps, each times its weight
-  double weight = 0;                 ///< loss normaliser of the round
-  std::int64_t batches = 0;          ///< in the round
-  std::int64_t examples = 0;         ///< likewise
-  std::int64_t epochIterations = 0;  ///< since the epoch began
-  bool ended = false;                ///< it has had its last batch of the epoch
-  bool staged = false;               ///< its merge was staged, and it has trained on since
-};
 
 /// A worker at the end of a round.
 struct Participant {
@@ -77,14 +68,20 @@ class Rounds {
   std::int64_t firstIteration() const { return options_.firstIteration; }
   std::int64_t firstEpoch() const { return options_.firstEpoch; }
   LocalWork localWork() const { return strategy_.localWork(); }
+  /// Null where workers wait for each other.
+  const Arrivals* arrivals() const { return arrivals_ ? &*arrivals_ : nullptr; }
 
   /// Before the workers start. @throws InvalidArgument for a strategy that plans what cannot be.
   void start();
 
   // For workers.
 
-  /// Iterations of the round. Between the ends of rounds only.
-  std::int64_t iterations() const { return plan_.iterations; }
+  /// The worker's iterations in the round. Between the ends of rounds only.
+  std::int64_t iterations(int worker) const {
+    return arrivals_ ? arrivals_->iterations(worker) : plan_.iterations;
+  }
+  /// Whether the worker's contribution was merged in the last round, if that had a merge. Likewise.
+  bool landed(int worker) const { return !arrivals_ || arrivals_->landed(worker); }
   /// Stages the merge of a worker that trains alone, so that it continues before its round's scores are read.
   /// Its next `end` is with a contribution that says so, and its verdict is Continue.
   /// @return false if the round has to end first.
@@ -161,6 +158,7 @@ class Rounds {
   const Options options_;
   Strategy& strategy_;
   PeerSums& peers_;
+  std::optional<Arrivals> arrivals_;  // written where a round is planned, as what follows
 
   Barrier gathered_, reduced_, mergedAlone_;  // the workers
   Barrier merged_, resumed_;                  // the workers and the coordinator
@@ -180,7 +178,7 @@ class Rounds {
   std::vector<MergeValue> values_;  // of the round that has ended
   bool committed_ = true;           // also in reduced_
   std::int64_t rounds_ = 0;
-  std::int64_t epoch_, epochFirstIteration_;
+  std::int64_t epoch_;
 
   std::atomic<bool> penaltyAdded_{false};  // reset in gathered_
   std::atomic<bool> mergeFailed_{false};

@@ -22,6 +22,10 @@ class Worker::Peer final : public Peers {
   Peer& operator=(const Peer&) = delete;
 
   void sum(std::span<double> values) override {
+    require(
+        worker_.updates_ == nullptr,
+        "a layer adds up numbers between workers (synchronised batch normalisation), but with asynchronous "
+        "arrivals they are never in the same step");
     worker_.thread_.activity().set(Activity::Kind::InExchange, worker_.current_.sequence);
     const auto begin = Clock::now();
     exchange_.sum(worker_.thread_.index(), values);
@@ -48,6 +52,10 @@ void Worker::train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exc
                    WorkerListeners& listeners) {
   thread_.addTo(tasks, Activity::Kind::WaitingForData, [this, &run, epochs, &exchange, &listeners] {
     current_ = {.epoch = run.rounds.firstEpoch()};
+    updates_ = run.rounds.arrivals() ? exchange.strategyBlock(kOwnUpdates)
+                                           .values[static_cast<std::size_t>(thread_.index())]
+                                           .data<double>()
+                                     : nullptr;
     begun_.reset();  // of a run that failed
     staged_ = false;
     const Peer peer(*this, run.peers, exchange.participants() == 1);
@@ -84,14 +92,14 @@ void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, W
       thread_.replica().setCounters(run.rounds.result().iteration,
                                     run.rounds.result().epoch + (over ? 1 : 0));
       if (verdict == Verdict::Stop) return;
-      contribution_ = {.epochIterations = contribution_.epochIterations, .ended = contribution_.ended};
+      if (run.rounds.landed(thread_.index())) contribution_ = {.ended = contribution_.ended};
     }
   }
 }
 
 bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& listeners) {
-  for (std::int64_t done = 0; done < run.rounds.iterations() && !contribution_.ended && !run.stopping();
-       ++done) {
+  const std::int64_t iterations = run.rounds.iterations(thread_.index());
+  for (std::int64_t done = 0; done < iterations && !contribution_.ended && !run.stopping(); ++done) {
     const auto batch = nextBatch(run, me, listeners);
     if (!batch) return false;
     if (*batch == nullptr) {
@@ -137,6 +145,10 @@ void Worker::giveBackBatches(FitRun& run) {
 
 void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners) {
   const bool gradientAlone = run.rounds.localWork() == LocalWork::Gradient;
+  if (updates_) {
+    if (*updates_ == 0) *updates_ = static_cast<double>(batch.stamp.iteration);
+    batch.stamp.update = static_cast<std::int64_t>(++*updates_);
+  }
   current_ = batch.stamp;
   thread_.activity().set(Activity::Kind::Computing, batch.stamp.sequence);
   waitedInStep_ = std::chrono::nanoseconds(0);
@@ -177,7 +189,7 @@ void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
   contribution_.weight += score.weight;
   contribution_.examples += currentExamples_;
   ++contribution_.batches;
-  ++contribution_.epochIterations;
+  contribution_.iteration = step.stamp.iteration + 1;
   if (run.rounds.localWork() != LocalWork::Gradient) tell(listeners, currentScore_);
   current_ = latest;
 }
@@ -190,7 +202,7 @@ void Worker::finishBegun(FitRun& run, const Participant& me, WorkerListeners& li
   const BatchStamp latest = std::exchange(current_, stamp);
   contribution_.staged = true;
   run.rounds.end(me, contribution_, [](const RoundResult&) { return 0.0; });
-  contribution_ = {.epochIterations = contribution_.epochIterations};
+  contribution_ = {};
   current_ = latest;
 }
 

@@ -72,6 +72,7 @@ class Worker {
   };
   std::optional<Step> begun_;                 // likewise: its score is not read yet
   bool staged_ = false;                       // likewise: it ends a round, which is still to be merged
+  double* updates_ = nullptr;                 // likewise: its own, if it counts them; see kOwnUpdates
   double currentScore_ = 0;                   // likewise: its score, and its examples
   std::int64_t currentExamples_ = 0;          // likewise
   std::chrono::nanoseconds waitedInStep_{0};  // likewise: for other workers, since the step began

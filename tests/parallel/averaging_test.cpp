@@ -31,8 +31,9 @@ class RecordingExchange final : public Exchange {
     if (spread) *spread = {.distance = 1.0 + participant, .norm = 8};
     merged += fmt::format("{} {} {};", participant, block.name, weights[2]);
   }
-  void mean(int, std::span<const Tensor>, std::span<const double>, Slice, std::span<const Tensor>,
+  void mean(int, std::span<const Tensor>, std::span<const double>, double, Slice, std::span<const Tensor>,
             Context&) override {}
+  void mix(int, const SharedBlock&, const Mixing&, Context&) override {}
   void eachShare(int, std::int64_t, Slice, Context&, ShareUse) override {}
   std::string merged;
 

@@ -6,6 +6,7 @@
 #include "muster/core/base/error.h"
 #include "muster/parallel/strategies/adasum.h"
 #include "muster/parallel/strategies/any_strategy.h"
+#include "muster/parallel/strategies/asynchronous_outer.h"
 #include "muster/parallel/strategies/averaging.h"
 #include "muster/parallel/strategies/elastic_averaging.h"
 #include "muster/parallel/strategies/gossip.h"
@@ -104,6 +105,10 @@ inline std::vector<NamedRule> everyRule() {
       {"gossip", Gossip{.frequency = 2}},
       {"gossip on a ring", Gossip{.graph = GossipGraph::Ring}},
       {"hierarchical averaging", HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 3}}}},
+      {"asynchronous outer", AsynchronousOuter{.frequency = 2, .rate = 0.9}},
+      {"delayed Nesterov",
+       AsynchronousOuter{
+           .frequency = 2, .rate = 0.7, .momentum = 0.5, .nesterov = true, .staleness = 1, .grace = 0.5}},
       {"two halves", TwoHalves{}},
   };
 }

@@ -67,6 +67,19 @@ TEST_CASE("options with options of their own") {
   CHECK(std::get<TargetDensityThreshold>(options.thresholdAlgorithm).density == 0.25);
 }
 
+TEST_CASE("a list of numbers is an option") {
+  const auto speeds = [](std::string_view options) {
+    return strategyNamed("asynchronous", options, 2).as<AsynchronousOuter>()->speeds;
+  };
+  CHECK(speeds("speeds=1,0.5,every=3") == std::vector<double>{1, 0.5});
+  CHECK(speeds("every=3,speeds=2") == std::vector<double>{2});
+  CHECK(speeds("speeds=equal").empty());
+  CHECK(speeds("").empty());
+  for (const auto* wrong : {"speeds=1,,2", "speeds=1;2", "speeds="})
+    CHECK(refusal("asynchronous", wrong)
+              .starts_with("strategy asynchronous: speeds must be equal or numbers as in \"1,0.5\", got "));
+}
+
 TEST_CASE("what is unknown is refused with the nearest that is known") {
   CHECK(refusal("dilocco", "").starts_with("there is no strategy \"dilocco\"; the nearest is diloco, of "));
   CHECK(refusal("lookahead", "rat=1")

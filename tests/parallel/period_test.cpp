@@ -64,8 +64,9 @@ std::int64_t iterationsAt(Period period, const TrainingProgress& progress) {
     int participants() const override { return 1; }
     std::span<const SharedBlock> blocks() const override { return {}; }
     void merge(int, const SharedBlock&, std::span<const double>, Context&, Spread*) override {}
-    void mean(int, std::span<const Tensor>, std::span<const double>, Slice, std::span<const Tensor>,
+    void mean(int, std::span<const Tensor>, std::span<const double>, double, Slice, std::span<const Tensor>,
               Context&) override {}
+    void mix(int, const SharedBlock&, const Mixing&, Context&) override {}
     void eachShare(int, std::int64_t, Slice, Context&, ShareUse) override {}
   } exchange;
   PeriodState state(period);

@@ -13,7 +13,8 @@ StepTicket EnqueuedSteps::enqueue(const Batch& batch, StepWork work) {
   if (work == StepWork::Update) {
     auto& optimizer = network_.optimizer();
     optimizer.plan(network_.block(BlockKind::Parameters), network_.context());
-    optimizer.writeNumbers(batch.stamp.iteration, batch.stamp.epoch, slot.hostUpdateNumbers());
+    optimizer.writeNumbers(batch.stamp.iteration, batch.stamp.epoch, batch.stamp.updates(),
+                           slot.hostUpdateNumbers());
   }
   const std::uint64_t number = scores_.nextNumber();
   steps.run(number, work);

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+/// The block of Place::Replica that a strategy with arrivals gets beside its own: the updates of each worker,
+/// by which Adam corrects its moments. A worker that has none of its own begins with the model's iterations.
+inline constexpr std::string_view kOwnUpdates = "updates of each worker";
+
+/// How workers arrive that do not wait for each other: each trains some iterations, arrives, is merged, takes
+/// the global parameters, and goes on.
+///
+/// Time is virtual: a worker's iteration lasts 1 / speed. Batches go to the worker with the smallest (time,
+/// worker), and arrivals are ordered alike, so the same plan gives the same bits however fast the threads
+/// are.
+struct ArrivalPlan {
+  static constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
+
+  std::vector<std::int64_t> iterations = {};  ///< [worker] between its arrivals, at least 1
+  std::vector<double> speeds = {};            ///< [worker] iterations in a unit of virtual time, above 0
+  /// Arrivals less than this after the first one are merged together; infinity: of all workers.
+  double grace = 0;
+  /// A worker that has arrived c times goes on once every other has arrived c - staleness times. 0: all wait
+  /// for all.
+  std::int64_t staleness = kUnbounded;
+};
+
+/// A worker's part in a landing: what was brought by some arrivals is merged.
+struct Arrival {
+  bool arrives = false;  ///< it has come to this landing, with what it has trained since it went on
+  bool goesOn = false;   ///< takes the global parameters after the landing
+  /// Landings since it took them last, without this one.
+  std::int64_t staleness = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "muster/parallel/training/arrival_order.h"
+#include "muster/parallel/training/contribution.h"
+
+namespace muster {
+
+/// The landings of one `fit()`, where workers arrive one after another: which comes next, and who is merged
+/// in it. At an epoch's end, when a worker that should arrive has no batch left, all who have trained are
+/// merged.
+class Arrivals {
+ public:
+  explicit Arrivals(const ArrivalPlan& plan);
+  const ArrivalPlan& plan() const { return order_.plan(); }
+
+  void beginEpoch();
+  /// The next landing. Between rounds.
+  void planNext();
+  /// The worker's iterations until then.
+  std::int64_t iterations(int worker) const;
+  /// Who is merged at the end of a round. @param last  of the epoch, or of the run: all who have trained.
+  void settle(std::span<const Contribution> contributions, bool last);
+
+  /// Whether the worker's contribution was merged. After `settle`, until the next one.
+  bool landed(int worker) const { return landing_[static_cast<std::size_t>(worker)].arrives; }
+  /// [worker]
+  std::span<const Arrival> landing() const { return landing_; }
+
+ private:
+  ArrivalOrder order_;
+  std::vector<Arrival> landing_;      // [worker]
+  std::vector<std::int64_t> wentOn_;  // [worker] after so many landings
+  std::int64_t landings_ = 0;         // in the epoch
+  bool ending_ = false;  // a worker that should arrive has ended: all train what is left of the epoch
+};
+
+}  // namespace muster

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+namespace muster {
+
+/// What a worker brings to the end of a round.
+struct Contribution {
+  double scoreSum = 0;         ///< of its steps since the last merge of its own, each times its weight
+  double weight = 0;           ///< their loss normaliser
+  std::int64_t batches = 0;    ///< likewise
+  std::int64_t examples = 0;   ///< likewise
+  std::int64_t iteration = 0;  ///< after the last of them: iterations finished
+  bool ended = false;          ///< it has had its last batch of the epoch
+  bool staged = false;         ///< its merge was staged, and it has trained on since
+};
+
+}  // namespace muster

@@ -1,0 +1,339 @@
+#include "muster/parallel/strategies/asynchronous_outer.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/detail/internals.h"
+#include "tests/parallel/reference.h"
+#include "tests/support/failure.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/rounding.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+constexpr std::int64_t kWidth = 33;
+constexpr double kForever = std::numeric_limits<double>::infinity();
+
+template <typename T>
+ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0, Listeners listeners = {}) {
+  auto builder = ParallelWrapper::Builder(model);
+  builder.workers(workers).pinThreads(false).listeners(std::move(listeners));
+  return builder.internals({.pretendedDevices = devices}).strategy(strategy).build();
+}
+
+ToyModel toy(const Updater& updater = Nesterovs{.learningRate = 0.5, .momentum = 0.5}) {
+  return ToyModel({.size = kWidth, .training = {.updater = updater}, .statistics = true});
+}
+
+ToyIterator raggedData(int batches) {
+  return ToyIterator(randomBatches(5, batches, 4, kWidth, /*ragged=*/true), kWidth);
+}
+
+/// Every bit of the model after three epochs, which end in the middle of a round.
+template <typename T>
+std::vector<std::byte> train(T strategy, int workers = 3, int devices = 0) {
+  auto model = toy();
+  auto data = raggedData(7 * workers + 1);
+  wrapperOf(model, workers, strategy, devices).fit(data, 3);
+  return stateBits(model);
+}
+
+/// What merged listeners are told.
+class MergeListener final : public Listener {
+ public:
+  struct Merge {
+    std::int64_t iteration, batches, examples;
+    double arrivals, staleness;
+    bool operator==(const Merge&) const = default;
+  };
+  void onMerge(const MergeEvent& e) override {
+    REQUIRE(e.values.size() == 2);
+    merges.push_back({e.iteration, e.batchesInEpoch, e.examples, e.values[0].value, e.values[1].value});
+    models.push_back(static_cast<ToyModel&>(e.trainer.model()).parameters()[0]);
+  }
+  std::vector<Merge> merges;
+  std::vector<float> models;
+};
+
+std::string refusal(const AsynchronousOuter& options) {
+  return thrown<InvalidArgument>([&] { options.validate(); });
+}
+
+}  // namespace
+
+TEST_CASE("arrivals worked out by hand: a worker of double speed, half of each arrival's move") {
+  // p = 0, learning rate 0.5, values 2, 6, 2, 6; worker 0 has the first, third and fourth.
+  //   time 0.5: worker 0 is at 1: W = 0 + (1 - 0) / 2 = 0.5.
+  //   time 1: worker 0 is at 1.25: W = 0.5 + 0.75 / 2 = 0.875. Worker 1 is at 3, from 0, and W has moved
+  //   twice:
+  //           W = 0.875 + 3 / 2 = 2.375.
+  //   time 1.5: worker 0, from 0.875, is at 3.4375, and W has moved once: W = 2.375 + 2.5625 / 2 = 3.65625.
+  //   The end of the epoch: nothing arrives, and worker 1 takes W.
+  for (const int devices : {0, 1, 2})
+    for (const bool listens : {false, true}) {
+      CAPTURE(devices);
+      ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+      auto data = ToyIterator::ofValues({2, 6, 2, 6});
+      const auto listener = std::make_shared<MergeListener>();
+      wrapperOf(model, 2, AsynchronousOuter{.speeds = {2, 1}}, devices,
+                listens ? Listeners{listener} : Listeners{})
+          .fit(data);
+      CHECK(model.parameters()[0] == 3.65625f);
+      CHECK(model.iteration() == 2);
+      if (!listens) continue;
+      using Merge = MergeListener::Merge;
+      CHECK(listener->merges ==
+            std::vector<Merge>{
+                {1, 1, 1, 1, 0}, {2, 2, 1, 1, 0}, {2, 3, 1, 1, 2}, {2, 4, 1, 1, 1}, {2, 4, 0, 0, 0}});
+      CHECK(listener->models == std::vector<float>{0.5f, 0.875f, 2.375f, 3.65625f, 3.65625f});
+    }
+}
+
+TEST_CASE("momentum comes with every second arrival, classical and Nesterov, worked out by hand") {
+  // Two equal workers, rate 0.5, momentum 0.5, so each arrival moves W by a quarter of its move; values 2, 6,
+  // 2, 6, learning rate 0.5. Both begin at 0 and come to 1 and 3: W = 0.25, where worker 0 goes on; with
+  // worker 1 W = 1, D = 1.
+  //   Classical: worker 1 goes on from 1. Then 1.125 and 3.5; W = 1 + 0.875 / 4 = 1.21875;
+  //     W = 1.21875 + 2.5 / 4 = 1.84375, and the momentum: W = 1.84375 + 0.5 D = 2.34375.
+  //   Nesterov: worker 1 goes on from 1 + 0.5 D = 1.5. Then 1.125 and 3.75; W = 1.21875;
+  //     W = 1.21875 + 2.25 / 4 = 1.78125; W = 1.78125 + 0.5 = 2.28125.
+  for (const bool nesterov : {false, true})
+    for (const int devices : {0, 1, 2}) {
+      CAPTURE(nesterov);
+      CAPTURE(devices);
+      ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+      auto data = ToyIterator::ofValues({2, 6, 2, 6});
+      wrapperOf(model, 2, AsynchronousOuter{.rate = 0.5, .momentum = 0.5, .nesterov = nesterov}, devices)
+          .fit(data);
+      CHECK(model.parameters()[0] == (nesterov ? 2.28125f : 2.34375f));
+    }
+}
+
+TEST_CASE("all together it has the bits of OuterAveraging: by grace, or by staleness 0") {
+  for (const int workers : {1, 2, 3})
+    for (const std::int64_t frequency : {1, 3})
+      for (const bool nesterov : {false, true})
+        for (const auto state : {UpdaterState::Keep, UpdaterState::Reset}) {
+          CAPTURE(workers);
+          CAPTURE(frequency);
+          CAPTURE(nesterov);
+          const auto outer = train(OuterAveraging{.frequency = frequency,
+                                                  .rate = 0.7,
+                                                  .momentum = 0.6,
+                                                  .nesterov = nesterov,
+                                                  .updaterState = state},
+                                   workers);
+          AsynchronousOuter options{.frequency = frequency,
+                                    .rate = 0.7,
+                                    .momentum = 0.6,
+                                    .nesterov = nesterov,
+                                    .grace = kForever,
+                                    .updaterState = state};
+          CHECK(train(options, workers) == outer);
+          options.grace = 0;
+          options.staleness = 0;
+          CHECK(train(options, workers) == outer);
+          if (frequency == 1 && workers == 2) {  // each has one batch a round, whatever the speeds
+            options.speeds = {3, 1};
+            CHECK(train(options, workers) == outer);
+          }
+        }
+  CHECK(train(AsynchronousOuter{}) != train(OuterAveraging{.updaterState = UpdaterState::Keep}));
+}
+
+TEST_CASE("on several devices it has the bits of OuterAveraging there, if all arrive together") {
+  for (const int devices : {1, 2, 3}) {
+    CAPTURE(devices);
+    CHECK(
+        train(AsynchronousOuter{.frequency = 2, .rate = 0.7, .momentum = 0.6, .grace = kForever}, 3,
+              devices) ==
+        train(
+            OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.6, .updaterState = UpdaterState::Keep},
+            3, devices));
+  }
+}
+
+TEST_CASE("one worker at rate 1 without momentum is the model alone, with Adam, too") {
+  for (const Updater& updater : {Updater(Adam{.learningRate = 0.05}), Updater(halfNesterovs().updater)}) {
+    auto alone = toy(updater), model = toy(updater);
+    auto data = raggedData(8);
+    alone.fit(data, 3);
+    auto wrapper = wrapperOf(model, 1, AsynchronousOuter{.frequency = 3});
+    wrapper.fit(data);
+    wrapper.fit(data, 2);
+    CHECK(stateBits(model) == stateBits(alone));
+  }
+}
+
+TEST_CASE("N arrivals of one move are one step of OuterAveraging, to rounding") {
+  // Every worker has the same batch in each of three epochs, which all begin at the same point.
+  for (const int workers : {2, 3, 4}) {
+    CAPTURE(workers);
+    ToyIterator data(
+        std::vector<ToyBatch>(static_cast<std::size_t>(workers), randomBatches(7, 1, 4, kWidth).front()),
+        kWidth);
+    const auto parameters = [&](auto strategy) {
+      ToyModel model({.size = kWidth, .training = {.updater = Sgd{.learningRate = 0.5}}});
+      wrapperOf(model, workers, strategy).fit(data, 3);
+      return model.parameters();
+    };
+    const auto once = parameters(OuterAveraging{.rate = 0.7, .momentum = 0.9, .nesterov = true});
+    const auto each = parameters(AsynchronousOuter{.rate = 0.7, .momentum = 0.9, .nesterov = true});
+    // Of numbers up to 2, in each epoch: every arrival rounds W and A once; the momentum rounds D and the
+    // look ahead; an inner step rounds twice; what an epoch is off goes on into the next, multiplied by at
+    // most 1 + 0.9.
+    const double bound = roundings((2 * workers + 6) * (1 + 1.9 + 1.9 * 1.9), 2);
+    for (std::size_t i = 0; i < once.size(); ++i) {
+      CHECK(std::abs(once[i]) <= 2);
+      CHECK(std::abs(each[i] - once[i]) <= bound);
+    }
+  }
+}
+
+TEST_CASE("with one arrival in a step each is a step with momentum") {
+  // Two equal workers on 2, 6, 2, 6 with inner steps of rate 1, so x = value: from 0 both.
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 1}}});
+  auto data = ToyIterator::ofValues({2, 6, 2, 6});
+  const double rate = 0.25, momentum = 0.5;
+  wrapperOf(model, 2,
+            AsynchronousOuter{.rate = rate, .momentum = momentum, .nesterov = true, .arrivalsPerStep = 1})
+      .fit(data);
+  double w = 0, velocity = 0;
+  std::array<double, 2> taken{};
+  const std::array<double, 4> values{2, 6, 2, 6};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    velocity = momentum * velocity + rate * (values[i] - taken[i % 2]);
+    w += velocity;
+    taken[i % 2] = w + momentum * velocity;
+  }
+  CHECK(model.parameters()[0] == w);  // few binary digits: exact
+}
+
+TEST_CASE("statistics of an arrival replace its share of the global ones") {
+  // The toy's statistics are the mean and variance of its last batch. Worker 0 arrives with mean 2, then
+  // worker 1 with mean 6: 1, then 3.5; variances are 0.
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}, .statistics = true});
+  auto data = ToyIterator::ofValues({2, 6});
+  wrapperOf(model, 2, AsynchronousOuter{}).fit(data);
+  CHECK(model.statistics() == std::vector<float>{3.5f, 0});
+}
+
+TEST_CASE("each worker counts its own updates, over fits too, from what the model had") {
+  for (const bool trainedBefore : {false, true}) {
+    auto model = toy(Adam{.learningRate = 0.05});
+    auto data = raggedData(9);
+    if (trainedBefore) model.fit(data);
+    model.control().forgetSteps();
+    auto wrapper = wrapperOf(model, 2, AsynchronousOuter{.frequency = 2, .speeds = {2, 1}});
+    wrapper.fit(data);
+    wrapper.fit(data);
+    std::map<const Model*, std::vector<std::int64_t>> updates;
+    for (const auto& step : model.control().steps()) updates[step.model].push_back(step.stamp.update);
+    REQUIRE(updates.size() == 2);
+    for (const auto& [replica, counted] : updates) {
+      CAPTURE(counted.size());
+      CHECK((counted.size() == 12 || counted.size() == 6));
+      for (std::size_t i = 0; i < counted.size(); ++i)
+        CHECK(counted[i] == static_cast<std::int64_t>(i) + (trainedBefore ? 10 : 1));
+    }
+  }
+}
+
+TEST_CASE("a training that is resumed from what the model holds ends with the same bits") {
+  const AsynchronousOuter options{
+      .frequency = 2, .rate = 0.7, .momentum = 0.8, .nesterov = true, .speeds = {1, 0.4}};
+  auto data = raggedData(16);
+  const Updater updater = Sgd{.learningRate = 0.5};  // no state that workers keep
+  auto whole = toy(updater), first = toy(updater), second = toy(updater);
+  wrapperOf(whole, 2, options).fit(data, 4);
+  wrapperOf(first, 2, options).fit(data, 2);
+  second.copyStateFrom(first);
+  wrapperOf(second, 2, options).fit(data, 2);
+  CHECK(stateBits(second) == stateBits(whole));
+}
+
+TEST_CASE("no batch is lost when a worker has none, or fewer than it should have before it arrives") {
+  for (const int batches : {1, 2, 5, 9}) {
+    CAPTURE(batches);
+    auto model = toy();
+    auto data = raggedData(batches);
+    const auto listener = std::make_shared<MergeListener>();
+    wrapperOf(model, 4, AsynchronousOuter{.frequency = 3, .speeds = {1, 0.9, 0.01, 2}}, 0, {listener})
+        .fit(data, 2);
+    CHECK(model.control().steps().size() == static_cast<std::size_t>(2 * batches));
+    CHECK(listener->merges.back().batches == batches);
+    CHECK(model.iteration() == 2 * ((batches + 3) / 4));
+  }
+}
+
+TEST_CASE("synchronised batch normalisation is refused by the first step") {
+  MultiLayerNetwork model({.updater = Sgd{.learningRate = 0.1},
+                           .inputShape = {1},
+                           .layers = {BatchNorm{.synchronised = true}, Output{.classes = 2}}});
+  model.init();
+  Batch batch;
+  batch.features.push_back({"features", Tensor::zeros({2, 1})});
+  batch.labels.push_back({"labels", Tensor::zeros({2}, DType::Int64)});
+  ListIterator data({batch, batch, batch});
+  auto wrapper = wrapperOf(model, 2, AsynchronousOuter{});
+  CHECK(contains(failureOf(wrapper, data).cause, "synchronised batch normalisation"));
+  wrapperOf(model, 1, AsynchronousOuter{}).fit(data);  // one worker has no others
+}
+
+TEST_CASE("against NumPy") {
+  if (!numpyFound()) return;  // a visible skip
+  const auto check = [](const std::string& numpy, const AsynchronousOuter& options) {
+    checkAgainstNumpy("asynchronous_outer", numpy + " speeds=1,0.5,2,0.75",
+                      [&](ParallelWrapper::Builder& builder, int workers) {
+                        auto own = options;
+                        own.speeds = {1, 0.5, 2, 0.75};
+                        own.speeds.resize(static_cast<std::size_t>(workers));
+                        builder.strategy(own);
+                      });
+  };
+  check("frequency=2 rate=0.9", {.frequency = 2, .rate = 0.9});
+  check("frequency=4 rate=0.7 fewer=1 staleness=1",
+        {.frequency = 4, .rate = 0.7, .fewerIterationsIfSlow = true, .staleness = 1});
+  check("frequency=2 rate=0.5 momentum=0.5", {.frequency = 2, .rate = 0.5, .momentum = 0.5});
+  check("frequency=1 rate=0.7 momentum=0.5 nesterov=1 grace=0.75",
+        {.frequency = 1, .rate = 0.7, .momentum = 0.5, .nesterov = true, .grace = 0.75});
+  check("frequency=2 rate=0.25 momentum=0.5 nesterov=1 arrivals=2 staleness=0", {.frequency = 2,
+                                                                                 .rate = 0.25,
+                                                                                 .momentum = 0.5,
+                                                                                 .nesterov = true,
+                                                                                 .arrivalsPerStep = 2,
+                                                                                 .staleness = 0});
+}
+
+TEST_CASE("options out of range are refused by name") {
+  const std::string rule = "asynchronous outer: ";
+  CHECK(refusal({.frequency = 0}) == rule + "frequency must be between 1 and 1099511627776, got 0");
+  CHECK(refusal({.rate = 0}) == rule + "rate must be above 0, got 0");
+  CHECK(refusal({.momentum = 1}) == rule + "momentum must lie in [0, 1), got 1");
+  CHECK(refusal({.arrivalsPerStep = -1}) == rule + "arrivalsPerStep cannot be negative, got -1");
+  CHECK(refusal({.speeds = {1, 0}}) == rule + "speeds must be above 0, got 0");
+  CHECK(refusal({.staleness = -1}) == rule + "staleness cannot be negative, got -1");
+  CHECK(refusal({.grace = std::nan("")}) == rule + "grace must be at least 0, got nan");
+  CHECK(refusal({.updaterState = UpdaterState::Average}) ==
+        rule + "updaterState cannot be Average, since workers do not meet; use Keep or Reset");
+  auto model = toy();
+  CHECK(thrown<InvalidArgument>([&] { wrapperOf(model, 2, AsynchronousOuter{.speeds = {1}}); }) ==
+        rule + "speeds must name one for each of 2 workers, got 1");
+  CHECK(thrown<InvalidArgument>([&] { wrapperOf(model, 2, AsynchronousOuter{.arrivalsPerStep = 3}); }) ==
+        rule + "arrivalsPerStep must be at most the number of workers, 2, got 3");
+  const auto delayed = AsynchronousOuter::delayedNesterov({1, 0.5});
+  CHECK(delayed.make()->describe() ==
+        "asynchronous outer steps, an arrival every 50 iterations (rate 0.7, Nesterov momentum 0.9)");
+  CHECK(delayed.make()->arrivals(2)->iterations == std::vector<std::int64_t>{50, 25});
+}
