@@ -16,8 +16,7 @@ namespace {
 constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
 
 constexpr std::string_view kMomentum = "outer momentum", kArrived = "arrived since the outer step",
-                           kTaken = "taken", kMean = "mean", kMeanTaken = "mean of what was taken",
-                           kNext = "next outer parameters";
+                           kTaken = "taken", kMean = "mean", kMeanTaken = "mean of what was taken";
 
 OuterStep stepOf(const AsynchronousOuter& options) {
   return {.rate = options.rate, .momentum = options.momentum, .nesterov = options.nesterov};
@@ -90,7 +89,6 @@ std::vector<StrategyBlock> AsynchronousOuterStrategy::blocks(int workers) const 
       {.name = std::string(kMeanTaken), .dtype = DType::Float64, .saved = false}};
   if (options_.momentum > 0) {
     all.push_back({.name = std::string(kMomentum)});
-    all.push_back({.name = std::string(kNext), .saved = false});
     all.push_back({.name = std::string(kArrived), .saved = false});
   }
   return all;
@@ -161,18 +159,18 @@ void AsynchronousOuterStrategy::move(const Landing& now, const Round& round, Ver
   const double share = now.share, kept = fresh ? 1 - share : 1, stale = fresh ? 0 : -share;
   if (options_.momentum == 0)
     return verbs.combine(outer, {{share, mean}, {kept, outer}, {stale, meanTaken}}, all_);
-  const auto momentum = verbs.own(kMomentum), arrived = verbs.own(kArrived), next = verbs.own(kNext);
+  const auto momentum = verbs.own(kMomentum), arrived = verbs.own(kArrived);
+  const double before = arrivedBefore_ > 0 ? 1 : 0;
   const double eta =
       options_.momentum * ((now.completes ? 1.0 : 0.0) - (options_.nesterov && fresh ? share : 0.0));
-  verbs.combine(next, {{share, mean}, {kept, outer}, {stale, meanTaken}, {eta, momentum}}, all_);
-  verbs.combine(now.completes ? momentum : arrived,
-                {{eta, momentum},
-                 {share, mean},
-                 {fresh ? -share : 0, outer},
-                 {stale, meanTaken},
-                 {arrivedBefore_ > 0 ? 1.0 : 0.0, arrived}},
-                all_);
-  verbs.combine(outer, {{1, next}}, all_);
+  verbs.combine(
+      now.completes ? momentum : arrived,
+      {{eta, momentum}, {share, mean}, {fresh ? -share : 0, outer}, {stale, meanTaken}, {before, arrived}},
+      all_);
+  if (now.completes)
+    verbs.combine(outer, {{1, outer}, {1, momentum}, {-before, arrived}}, all_);
+  else
+    verbs.combine(outer, {{share, mean}, {kept, outer}, {stale, meanTaken}, {eta, momentum}}, all_);
 }
 
 template <typename Who>
