@@ -13,35 +13,16 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kOther = "other replica", kSum = "sum";
+constexpr std::string_view kOther = "other replica";
 
-/// From the products of the moves, factors[w] of each move in their sum.
-void findFactors(std::span<const double> products, std::span<double> factors) {
-  const std::size_t workers = factors.size();
-  const auto product = [&](std::size_t a, std::size_t b, std::size_t size) {  // of two sums of `size` moves
-    double sum = 0;
-    for (std::size_t v = a; v < a + size; ++v)
-      for (std::size_t w = b; w < b + size; ++w) sum += factors[v] * factors[w] * products[v * workers + w];
-    return sum;
-  };
-  std::ranges::fill(factors, 1.0);
-  for (std::size_t size = 1; size < workers; size *= 2)
-    for (std::size_t a = 0; a < workers; a += 2 * size) {
-      const std::size_t b = a + size;
-      const double ab = product(a, b, size), aa = product(a, a, size), bb = product(b, b, size);
-      const double ofA = std::isnormal(aa) ? 1 - ab / (2 * aa) : 1,
-                   ofB = std::isnormal(bb) ? 1 - ab / (2 * bb) : 1;
-      for (std::size_t w = a; w < b; ++w) factors[w] *= ofA;
-      for (std::size_t w = b; w < b + size; ++w) factors[w] *= ofB;
-    }
-}
-
-/// What a participant works with.
-struct Workplace {
-  std::vector<double> products;  // [segment][worker][worker]
-  std::vector<double> factors;   // [segment][worker]
+/// What a pair's sum is made of.
+struct Products {
+  double ab = 0, aa = 0, bb = 0;
+  double factorOfA() const { return std::isnormal(aa) ? 1 - ab / (2 * aa) : 1; }
+  double factorOfB() const { return std::isnormal(bb) ? 1 - ab / (2 * bb) : 1; }
 };
 
+/// Pair by pair, in the replicas: a becomes the sum of a and b. Then all take what worker 0 has.
 class AdasumStrategy final : public Strategy {
  public:
   explicit AdasumStrategy(const Adasum& options) : options_(options), period_(options.frequency) {}
@@ -52,9 +33,7 @@ class AdasumStrategy final : public Strategy {
   std::vector<StrategyBlock> blocks(int workers) const override {
     require(std::has_single_bit(static_cast<unsigned>(workers)),
             "adasum: workers must be a power of two, which join in pairs, got {}", workers);
-    std::vector<StrategyBlock> blocks = {
-        {.name = std::string(kOther), .saved = false},
-        {.name = std::string(kSum), .dtype = DType::Float64, .saved = false}};
+    std::vector<StrategyBlock> blocks = {{.name = std::string(kOther), .saved = false}};
     period_.declare(blocks);
     return blocks;
   }
@@ -63,37 +42,34 @@ class AdasumStrategy final : public Strategy {
     period_.begin(exchange);
     const SharedBlock& parameters = exchange.block(BlockKind::Parameters);
     workers_ = static_cast<std::size_t>(exchange.participants());
-    all_ = Fragment::whole(parameters.mergedCopy().elements());
     segments_.clear();
     for (const Segment& segment : parameters.segments->segments)
-      segments_.push_back({{{segment.offset, segment.offset + segment.shape.elements()}}});
+      segments_.push_back({segment.offset, segment.offset + segment.shape.elements()});
+    all_ = Fragment::whole(parameters.mergedCopy().elements());
     only_.assign(workers_, std::vector<double>(workers_));
     for (std::size_t w = 0; w < workers_; ++w) only_[w][w] = 1;
-    workplaces_.assign(workers_, {std::vector<double>(segments_.size() * workers_ * workers_),
-                                  std::vector<double>(segments_.size() * workers_)});
+    numbers_.assign(workers_, std::vector<double>(3 * segments_.size() * (workers_ / 2)));
+    gains_.assign(segments_.size() * workers_, 1.0);
   }
   RoundPlan plan(const TrainingProgress& progress) override {
     return {.iterations = period_.iterations(progress)};
   }
 
   void land(int, const Round& round, Verbs& verbs) override {
-    Workplace& own = workplaces_[static_cast<std::size_t>(verbs.participant())];
     const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-    if (workers_ > 1) findProducts(parameters, own.products, verbs);
-    const std::size_t square = workers_ * workers_;
-    for (std::size_t s = 0; s < segments_.size(); ++s)
-      findFactors(std::span(own.products).subspan(s * square, square),
-                  std::span(own.factors).subspan(s * workers_, workers_));
-    addMoves(parameters, own.factors, verbs);
+    if (verbs.participant() == 0) std::ranges::fill(gains_, 1.0);
+    for (std::size_t distance = 1; distance < workers_; distance *= 2) joinPairs(distance, parameters, verbs);
+    verbs.mean(parameters.replicas, only_[0], parameters.mergedCopies, all_);  // a copy
     verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
+    if (verbs.participant() > 0)  // each sends its sum once; the first one sends the result
+      verbs.countBytes(static_cast<std::int64_t>(parameters.replicas.front().bytes()));
     verbs.mergeOthers(round.weights);
   }
   std::span<const MergeValue> values() const override {
-    double sum = 0, elements = 0;  // every participant's factors are equal, or those of the first count
+    double sum = 0, elements = 0;
     for (std::size_t s = 0; s < segments_.size(); ++s) {
-      const auto size = static_cast<double>(segments_[s].elements());
-      for (const double factor : std::span(workplaces_.front().factors).subspan(s * workers_, workers_))
-        sum += size * factor;
+      const auto size = static_cast<double>(segments_[s].length());
+      sum += size * gains_[s * workers_];
       elements += size;
     }
     values_ = {{period_.value(), {"gain", elements > 0 ? sum / elements : 0}}};
@@ -101,53 +77,74 @@ class AdasumStrategy final : public Strategy {
   }
 
  private:
-  void findProducts(const SharedBlock& parameters, std::span<double> products, Verbs& verbs) const {
-    const auto other = verbs.own(kOther);
+  /// Joins worker 0 with worker `distance`, 2 `distance` with 3 `distance`, ...
+  void joinPairs(std::size_t distance, const SharedBlock& parameters, Verbs& verbs) {
+    auto& numbers = numbers_[static_cast<std::size_t>(verbs.participant())];
+    const std::size_t pairs = workers_ / (2 * distance);
+    const auto products = std::span(numbers).first(3 * segments_.size() * pairs);
     std::ranges::fill(products, 0.0);
-    for (std::size_t v = 0; v < workers_; ++v) {
-      verbs.mean(parameters.replicas, only_[v], other, all_);  // a copy, also between devices
-      verbs.eachShare(all_.elements(), [&](const Share& share) {
-        for (const std::size_t w : share.workers)
-          if (w <= v)
-            for (std::size_t s = 0; s < segments_.size(); ++s) {
-              const Slice segment = segments_[s].slices.front();
-              const std::int64_t begin = std::max(segment.begin, share.slice.begin),
-                                 end = std::min(segment.end, share.slice.end);
-              if (begin < end)
-                products[(s * workers_ + v) * workers_ + w] += innerProduct(
-                    parameters.replicas[w], other[w], parameters.mergedCopies[w], begin, end, share.context);
-            }
+    for (std::size_t pair = 0; pair < pairs; ++pair) {
+      const std::size_t a = 2 * distance * pair;
+      const Tensor &x = parameters.replicas[a], &start = parameters.mergedCopies[a];
+      const Tensor y = broughtTo(a, a + distance, parameters, verbs);
+      eachPart(a, verbs, [&](std::size_t s, Slice part, Context& context) {
+        double* const at = &products[3 * (pair * segments_.size() + s)];
+        at[0] += innerProduct(x, y, start, part.begin, part.end, context);
+        at[1] += innerProduct(x, x, start, part.begin, part.end, context);
+        at[2] += innerProduct(y, y, start, part.begin, part.end, context);
       });
     }
     verbs.sum(products);
-    for (std::size_t s = 0; s < segments_.size(); ++s)
-      for (std::size_t v = 0; v < workers_; ++v)
-        for (std::size_t w = 0; w < v; ++w)
-          products[(s * workers_ + w) * workers_ + v] = products[(s * workers_ + v) * workers_ + w];
+    for (std::size_t pair = 0; pair < pairs; ++pair) {
+      const std::size_t a = 2 * distance * pair, b = a + distance;
+      const auto of = [&](std::size_t s) {
+        const double* const at = &products[3 * (pair * segments_.size() + s)];
+        return Products{.ab = at[0], .aa = at[1], .bb = at[2]};
+      };
+      const Tensor &x = parameters.replicas[a], &start = parameters.mergedCopies[a];
+      const Tensor y = broughtTo(a, b, parameters, verbs);
+      eachPart(a, verbs, [&](std::size_t s, Slice part, Context& context) {
+        // x + f d_x + g d_y with moves d from the start: written so that equal replicas are copied.
+        const double f = of(s).factorOfA(), g = of(s).factorOfB();
+        linearCombination(std::array{Term{f, x}, Term{g, y}, Term{1 - f - g, start}}, x, part.begin, part.end,
+                          context);
+      });
+      if (verbs.participant() > 0) continue;
+      for (std::size_t s = 0; s < segments_.size(); ++s) {
+        double* const gains = &gains_[s * workers_];
+        gains[a] = of(s).factorOfA() * gains[a] + of(s).factorOfB() * gains[b];
+      }
+    }
   }
-  /// The merged copy becomes sum_w f_w x_w + (1 - sum_w f_w) x, which is x + sum_w f_w d_w, and a copy of
-  /// what all replicas agree on.
-  void addMoves(const SharedBlock& parameters, std::span<const double> factors, Verbs& verbs) const {
-    const auto other = verbs.own(kOther), sum = verbs.own(kSum);
-    for (std::size_t v = 0; v < workers_; ++v) {
-      verbs.mean(parameters.replicas, only_[v], other, all_);
-      for (std::size_t s = 0; s < segments_.size(); ++s)  // the first one overwrites the sum
-        verbs.combine(sum, {{v > 0 ? 1.0 : 0.0, sum}, {factors[s * workers_ + v], other}}, segments_[s]);
-    }
-    for (std::size_t s = 0; s < segments_.size(); ++s) {
-      double total = 0;
-      for (const double factor : factors.subspan(s * workers_, workers_)) total += factor;
-      verbs.combine(parameters.mergedCopies, {{1, sum}, {1 - total, parameters.mergedCopies}}, segments_[s]);
-    }
+  /// Replica b where worker a is.
+  Tensor broughtTo(std::size_t a, std::size_t b, const SharedBlock& parameters, Verbs& verbs) const {
+    if (parameters.mergedCopies[a].raw() == parameters.mergedCopies[b].raw()) return parameters.replicas[b];
+    const std::int64_t before = verbs.bytes();
+    verbs.mean(parameters.replicas, only_[b], verbs.own(kOther), all_);  // a copy on every device
+    verbs.countBytes(before - verbs.bytes());                            // counted in `land`
+    return verbs.own(kOther)[a];
+  }
+  /// Calls `use` for the participant's part of each segment, where worker w is.
+  template <typename Use>
+  void eachPart(std::size_t w, Verbs& verbs, Use use) const {
+    verbs.eachShare(all_.elements(), [&](const Share& share) {
+      if (std::ranges::find(share.workers, w) == share.workers.end()) return;
+      for (std::size_t s = 0; s < segments_.size(); ++s) {
+        const Slice part{std::max(segments_[s].begin, share.slice.begin),
+                         std::min(segments_[s].end, share.slice.end)};
+        if (part.length() > 0) use(s, part, share.context);
+      }
+    });
   }
 
   const Adasum options_;
   PeriodState period_;
   std::size_t workers_ = 0;
   Fragment all_;
-  std::vector<Fragment> segments_;
-  std::vector<std::vector<double>> only_;  // [worker] weights with which this one alone counts
-  std::vector<Workplace> workplaces_;      // [participant]
+  std::vector<Slice> segments_;
+  std::vector<std::vector<double>> only_;     // [worker] weights with which this one alone counts
+  std::vector<std::vector<double>> numbers_;  // [participant][pair][segment] products
+  std::vector<double> gains_;                 // [segment][worker] sums of factors; the first participant's
   mutable std::array<MergeValue, 2> values_{};
 };
 

@@ -7,8 +7,8 @@
 
 namespace muster {
 
-/// Adaptive summation: at each merge the replicas' moves d_w since the last merge are joined
-/// in pairs, for each parameter tensor by itself,
+/// Adaptive summation: at each merge the replicas' moves since the last merge are joined in pairs, for each
+/// parameter tensor by itself,
 ///
 ///     a + b = (1 - a.b / (2 a.a)) a + (1 - a.b / (2 b.b)) b
 ///
@@ -18,10 +18,10 @@ namespace muster {
 /// not weigh. The number of workers must be a power of two.
 ///
 /// Listeners get "gain" (MergeEvent::values): the mean over the parameters of the factors' sum, 1 if all
-/// moves agree, the number of workers if all are orthogonal.
+/// moves are equal, the number of workers if all are orthogonal.
 ///
-/// Each pair of workers costs a pass over two replicas, and on GPUs waits for its dot products: for long
-/// rounds. Source: Maleki et al. 2020, "Scaling distributed training with adaptive summation".
+/// A merge reads W - 1 pairs of replicas twice, and on GPUs waits for dot products: for long rounds. Source:
+/// Maleki et al. 2020, "Scaling distributed training with adaptive summation".
 struct Adasum {
   Period frequency = 10;  ///< iterations of each worker between merges
   /// What a merge does with the updater's state.

@@ -24,7 +24,7 @@ ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0
   return builder.strategy(strategy).listeners(std::move(listeners)).build();
 }
 
-/// Writes down the gain at each merge.
+/// Writes down the gain at each merge of a model without other state.
 std::shared_ptr<Listener> recordGain(std::vector<double>& gains) {
   struct Recorder final : Listener {
     explicit Recorder(std::vector<double>& g) : gains(g) {}
@@ -32,6 +32,8 @@ std::shared_ptr<Listener> recordGain(std::vector<double>& gains) {
       REQUIRE(e.values.size() == 2);
       CHECK(e.values[1].name == "gain");
       gains.push_back(e.values[1].value);
+      const Tensor& parameters = e.trainer.model().block(BlockKind::Parameters).values;
+      CHECK(e.bytes == static_cast<std::int64_t>(parameters.bytes()));  // on devices, too
     }
     std::vector<double>& gains;
   };
