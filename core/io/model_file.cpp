@@ -31,6 +31,8 @@ std::string fileName(const StateBlock& block, const Segment& segment) {
 
 /// State of a wrapper's strategy; no layer's tensor has such a name.
 constexpr std::string_view kStrategy = "updater.strategy.";
+/// What listeners keep with the model: likewise.
+constexpr std::string_view kListener = "updater.listener.";
 
 /// Calls `visit(name, values)` for each tensor of a network that is stored in a file.
 template <typename Visit>
@@ -67,7 +69,8 @@ void requireSameTensors(Network& network, const Safetensors& file, const std::fi
                                         toString(mine.dtype()), mine.shape().toString()));
   });
   for (const auto& entry : file.tensors)
-    if (!expected.contains(entry.name) && !entry.name.starts_with(kStrategy))
+    if (!expected.contains(entry.name) && !entry.name.starts_with(kStrategy) &&
+        !entry.name.starts_with(kListener))
       throw FileError(path, fmt::format("tensor \"{}\" is none of the network's", entry.name));
 }
 
@@ -79,10 +82,14 @@ void fill(Network& network, const Safetensors& file, const std::filesystem::path
     copy(*file.find(name), mine);
     known.insert(name);
   });
-  network.strategyState().clear();
-  for (const auto& [name, values] : file.tensors)
-    if (name.starts_with(kStrategy) && !known.contains(name))
-      network.strategyState().push_back({name.substr(kStrategy.size()), values});
+  const auto take = [&](std::string_view prefix, std::vector<NamedValues>& into) {
+    into.clear();
+    for (const auto& [name, values] : file.tensors)
+      if (name.starts_with(prefix) && !known.contains(name))
+        into.push_back({name.substr(prefix.size()), values});
+  };
+  take(kStrategy, network.strategyState());
+  take(kListener, network.listenerState());
 }
 
 /// Different layers may have equal tensors, so their options must be equal too.
@@ -128,6 +135,8 @@ void saveModel(Network& network, const std::filesystem::path& path, const ModelN
     file.add(std::move(name), values.device().isCpu() ? values : copyTo(values, Device::cpu()));
   });
   for (const auto& [name, values] : network.strategyState()) file.add(std::string(kStrategy) + name, values);
+  for (const auto& [name, values] : network.listenerState())
+    file.add(std::string(kListener) + name, values.device().isCpu() ? values : copyTo(values, Device::cpu()));
   file.metadata = {{kFormat, "pt"}, {kVersion, MUSTER_VERSION}, {kConfiguration, network.toJson()}};
   for (const auto& [name, text] : notes) {
     require(isUtf8(name),

@@ -127,6 +127,9 @@ void Model::copyStateFrom(Model& other, bool withUpdaterState) {
   strategyState_.clear();
   for (const auto& [name, values] : other.strategyState_)
     strategyState_.push_back({name, cloneTensor(values)});
+  listenerState_.clear();
+  for (const auto& [name, values] : other.listenerState_)
+    listenerState_.push_back({name, cloneTensor(values)});
 }
 
 std::int64_t Model::iteration() const {

@@ -18,9 +18,10 @@ namespace muster {
 
 /// How to run a network forward by hand, without a loss.
 struct ForwardPass {
-  bool training = true;           ///< dropout is active, statistics change; `backward` may follow in any case
-  std::int64_t call = 0;          ///< number of the pass: each draws different random numbers
-  std::int64_t firstExample = 0;  ///< position of the input's first example in the whole batch
+  bool training = true;  ///< dropout is active, statistics change; `backward` may follow in any case
+  bool replaceStatistics = false;  ///< in training: running statistics become those of the input alone
+  std::int64_t call = 0;           ///< number of the pass: each draws different random numbers
+  std::int64_t firstExample = 0;   ///< position of the input's first example in the whole batch
 };
 
 /// Values under a name, on the CPU.
@@ -100,6 +101,10 @@ class Model {
   /// clear it.
   std::vector<NamedValues>& strategyState() { return strategyState_; }
 
+  /// What listeners keep with the model, as MergedModelAverage does: on the CPU or on the model's device. It
+  /// is saved, loaded and copied with the model; `init` clears it.
+  std::vector<NamedValues>& listenerState() { return listenerState_; }
+
   const TrainingOptions& trainingOptions() const { return options_; }
   /// Created at the first call. @throws InvalidArgument while the model has no parameters.
   Optimizer& optimizer();
@@ -130,6 +135,7 @@ class Model {
   std::unique_ptr<Optimizer> optimizer_;  // created at the first call
   StateBlock counters_;
   std::vector<NamedValues> strategyState_;
+  std::vector<NamedValues> listenerState_;
   Listeners listeners_;
   std::atomic<bool> stopRequested_{false};
   double lastScore_ = 0;

@@ -13,7 +13,8 @@ namespace muster {
 struct StepInfo {
   BatchStamp stamp;
   std::uint64_t seed = 0;
-  bool training = true;  ///< dropout acts, statistics move; a backward pass may follow either way
+  bool training = true;            ///< dropout acts, statistics move; a backward pass may follow either way
+  bool replaceStatistics = false;  ///< in training: running statistics become the batch's
   /// The real time steps of sequences [N, T, F]: float32 [N, T] of 1 and 0. nullptr: all are real.
   const Tensor* sequenceMask = nullptr;
   /// int64 [2] on the network's device: the epoch and first example of `stamp`. nullptr: read `stamp`.

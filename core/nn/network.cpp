@@ -44,6 +44,7 @@ void Network::init() {
   detail::drawValues(impl_->plan, impl_->seed);
   for (auto& state : optimizer().state()) setZero(state.values, context());
   strategyState().clear();
+  listenerState().clear();
   setCounters(0, 0);
 }
 

@@ -19,7 +19,8 @@ void Network::forward(const Tensor& input, Tensor& output, const ForwardPass& pa
   auto& entry = impl_->programs.get(impl_->plan, input.shape()[0], true, context());
   const StepInfo info{.stamp = {.epoch = pass.call, .firstExample = pass.firstExample},
                       .seed = impl_->seed,
-                      .training = pass.training};
+                      .training = pass.training,
+                      .replaceStatistics = pass.replaceStatistics};
   const Tensor* inputs[] = {&impl_->copies.of(input)};
   entry.program->forward(inputs, info);
   const Tensor& result = entry.program->output(0);

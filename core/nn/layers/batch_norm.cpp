@@ -57,7 +57,7 @@ class BatchNormProgram final : public ModuleProgram {
             fmt::format("{}: in training it needs more than one value a channel, and {} has one", name_,
                         x.shape().toString()));
       plan_->normalise(x, sums_, count_, gamma_, beta_, y);
-      plan_->moveStatistics(options_.momentum, mean_, variance_);
+      plan_->moveStatistics(info.replaceStatistics ? 1 : options_.momentum, mean_, variance_);
     } else {
       plan_->normaliseBy(x, mean_, variance_, gamma_, beta_, y);
     }

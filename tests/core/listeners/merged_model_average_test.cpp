@@ -1,0 +1,220 @@
+#include "muster/core/listeners/merged_model_average.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/nn/recompute_statistics.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+constexpr std::int64_t kWidth = 33;
+
+std::shared_ptr<MergedModelAverage> averageOf(const MergedModelAverageOptions& options) {
+  return std::make_shared<MergedModelAverage>(options);
+}
+
+ToyModel toy() {
+  return ToyModel({.size = kWidth, .training = halfNesterovs(), .statistics = true});
+}
+
+ToyIterator batches(int count = 11) {
+  return ToyIterator(randomBatches(5, count, 4, kWidth, /*ragged=*/true), kWidth);
+}
+
+/// Trains with a strategy, or without by the model itself.
+template <typename T>
+void train(Model& model, const T& strategy, const Listeners& listeners, std::int64_t epochs) {
+  auto data = batches();
+  auto builder = ParallelWrapper::Builder(model);
+  builder.workers(3).pinThreads(false).strategy(strategy).listeners(listeners);
+  builder.build().fit(data, epochs);
+}
+void train(Model& model, std::nullptr_t, const Listeners& listeners, std::int64_t epochs) {
+  auto data = batches();
+  model.setListeners(listeners);
+  model.fit(data, epochs);
+  model.setListeners({});
+}
+
+std::vector<float> parametersOf(MergedModelAverage& average) {
+  return dynamic_cast<ToyModel&>(average.model()).parameters();
+}
+
+/// On the value 1 with SGD that goes half the way: p = 1 - 2^-n after n steps.
+std::vector<float> averageOfHalves(const MergedModelAverageOptions& options, int steps) {
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+  auto data = ToyIterator::ofValues(std::vector<float>(static_cast<std::size_t>(steps), 1));
+  const auto average = averageOf(options);
+  model.setListeners({average});
+  model.fit(data);
+  return parametersOf(*average);
+}
+
+}  // namespace
+
+TEST_CASE("with decay 0 it is the merged model, bit for bit") {
+  const auto check = [](const auto& strategy) {
+    auto model = toy();
+    const auto average = averageOf({.decay = 0});
+    train(model, strategy, {average}, 2);
+    CHECK(parametersOf(*average) == model.parameters());
+    CHECK(average->model().iteration() == model.iteration());
+  };
+  check(nullptr);
+  check(Averaging{.frequency = 2});
+  check(OuterAveraging{.frequency = 2, .momentum = 0.5, .nesterov = true});
+  check(Gossip{.graph = GossipGraph::Ring});
+}
+
+TEST_CASE("averages worked out by hand") {
+  // Models 1/2, 3/4, 7/8. Equal weights: 17/24.
+  CHECK(averageOfHalves({.decay = {}}, 3)[0] == static_cast<float>(17.0 / 24));
+  // d = 2/11, then 3/12.
+  const double two = 2.0 / 11 * 0.5 + 9.0 / 11 * 0.75;
+  CHECK(averageOfHalves({}, 3)[0] == static_cast<float>(0.25 * two + 0.75 * 0.875));
+  CHECK(averageOfHalves({.decay = 0.125}, 3)[0] ==
+        static_cast<float>(0.125 * (0.125 * 0.5 + 0.875 * 0.75) + 0.875 * 0.875));
+  // Only iterations 4 and 6 count: 15/16 and 63/64.
+  CHECK(averageOfHalves({.decay = {}, .start = 4, .every = 2}, 7)[0] ==
+        static_cast<float>((15.0 / 16 + 63.0 / 64) / 2));
+}
+
+TEST_CASE("between merges the iteration may pass several multiples") {
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+  auto data = ToyIterator::ofValues(std::vector<float>(10, 1));
+  const auto average = averageOf({.decay = {}, .start = 3, .every = 2});
+  toyWrapper(model, 1, 3).listeners({average}).build().fit(data);
+  // Merges after 3, 6, 9 and 10 iterations; multiples of 2 lie before each of them.
+  CHECK(average->count() == 4);
+  const auto p = [](int n) { return 1 - std::ldexp(1.0, -n); };
+  CHECK(parametersOf(*average)[0] == static_cast<float>((p(3) + p(6) + p(9) + p(10)) / 4));
+}
+
+TEST_CASE("the average of equal models is that model, bit for bit") {
+  for (const std::optional<double> decay : {std::optional<double>{}, {0.999}, {0.3}}) {
+    ToyModel model({.size = kWidth, .training = {.updater = Sgd{.learningRate = 0}}});
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < kWidth; ++i) values.push_back(std::sin(static_cast<float>(i)) / 3);
+    model.setParameters(values);
+    const auto average = averageOf({.decay = decay});
+    train(model, Averaging{}, {average}, 25);
+    CHECK(average->count() == 100);
+    CHECK(parametersOf(*average) == values);
+  }
+}
+
+TEST_CASE("the training computes the same bits as without") {
+  const auto check = [](const auto& strategy) {
+    auto with = toy(), without = toy();
+    const auto average = averageOf({}), other = averageOf({.decay = {}, .every = 3});
+    train(with, strategy, {average, other}, 3);
+    train(without, strategy, {}, 3);
+    CHECK(stateBits(with) == stateBits(without));
+    CHECK(average->count() > other->count());
+  };
+  check(nullptr);
+  check(Averaging{.frequency = 3, .updaterState = UpdaterState::Keep});
+  check(OuterAveraging{.frequency = 2, .momentum = 0.5, .nesterov = true});
+  check(ElasticAveraging{.frequency = 2});
+  check(Gossip{.frequency = 2});
+  check(SynchronousGradients{});
+}
+
+TEST_CASE("what the model holds is continued with the same bits, wherever the listener is in the list") {
+  for (const bool last : {false, true})
+    for (const std::int64_t every : {1, 3}) {
+      CAPTURE(last);
+      CAPTURE(every);
+      const MergedModelAverageOptions options{.decay = 0.9, .every = every};
+      auto whole = toy(), resumed = toy();
+      const auto reference = averageOf(options);
+      // As a checkpoint at the end of the second epoch, before or after the average has seen the last merge.
+      const auto copying = std::make_shared<RecordingListener>(
+          ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
+            if (call.event == "merge" && trainer.model().iteration() == 8) resumed.copyStateFrom(whole);
+          });
+      train(whole, SynchronousGradients{},
+            last ? Listeners{copying, reference} : Listeners{reference, copying}, 4);
+      REQUIRE(resumed.iteration() == 8);
+      resumed.setCounters(8, 2);
+      const auto continued = averageOf(options);
+      train(resumed, SynchronousGradients{}, {continued}, 2);
+      CHECK(stateBits(resumed) == stateBits(whole));
+      CHECK(continued->count() == reference->count());
+      CHECK(parametersOf(*continued) == parametersOf(*reference));
+    }
+}
+
+TEST_CASE("a model's file holds the average, and a training that is resumed from it continues it") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "model.safetensors";
+  std::vector<Batch> batches;
+  for (int b = 0; b < 5; ++b) {
+    auto& batch = batches.emplace_back();
+    batch.features.push_back({"features", Tensor::of({0.5f * b, 1, -1, 0.25f * b}, {2, 2})});
+    batch.labels.push_back({"labels", Tensor::of({1, 0, 0, 1}, {2, 2})});
+  }
+  ListIterator data(batches);
+  const auto bits = [](MergedModelAverage& average) { return stateBits(average.model()); };
+  MultiLayerNetwork whole(
+      {.updater = Nesterovs{.learningRate = 0.1},
+       .inputShape = {2},
+       .layers = {Dense{.units = 3, .activation = Activation::Tanh}, BatchNorm{}, Output{.classes = 2}}});
+  const auto reference = averageOf({.decay = 0.9});
+  whole.setListeners({reference});
+  whole.fit(data, 2);
+  whole.save(path);
+  whole.fit(data, 1);
+  const auto resumed = MultiLayerNetwork::load(path);
+  const auto continued = averageOf({.decay = 0.9});
+  resumed->setListeners({continued});
+  resumed->fit(data, 1);
+  CHECK(continued->count() == 15);
+  CHECK(bits(*continued) == bits(*reference));
+  CHECK(stateBits(*resumed) == stateBits(whole));
+  // With statistics of its own.
+  recomputeStatistics(continued->model(), data);
+  CHECK(bits(*continued) == bits(*reference));  // filled anew at each call
+  resumed->init();
+  CHECK(resumed->listenerState().empty());
+}
+
+TEST_CASE("a second fit goes on, other options begin anew, and so does a model that was set back") {
+  auto model = toy();
+  const auto average = averageOf({});
+  train(model, Averaging{}, {average}, 2);
+  CHECK(average->count() == 8);
+  train(model, Averaging{}, {average}, 1);
+  CHECK(average->count() == 12);
+  const auto other = averageOf({.decay = 0.5}), same = averageOf({});
+  train(model, Averaging{}, {other, average, same}, 1);
+  CHECK(other->count() == 4);
+  CHECK(average->count() == 16);
+  CHECK(same->count() == 16);
+  CHECK(parametersOf(*same) == parametersOf(*average));
+  CHECK(model.listenerState().size() == 4);
+  model.setCounters(0, 0);
+  train(model, Averaging{}, {average}, 1);
+  CHECK(average->count() == 4);
+}
+
+TEST_CASE("options out of range are refused by name, and a model before there is one") {
+  const auto refusal = [](const MergedModelAverageOptions& options) {
+    return thrown<InvalidArgument>([&] { MergedModelAverage{options}; });
+  };
+  CHECK(refusal({.decay = 1}) == "merged model average: decay must lie in [0, 1), got 1");
+  CHECK(refusal({.decay = std::nan("")}) == "merged model average: decay must lie in [0, 1), got nan");
+  CHECK(refusal({.start = -1}) == "merged model average: start cannot be negative, got -1");
+  CHECK(refusal({.every = 0}) == "merged model average: every must be at least 1, got 0");
+  CHECK(thrown<InvalidArgument>([] { MergedModelAverage{}.model(); }) ==
+        "merged model average: no model has counted yet");
+}
