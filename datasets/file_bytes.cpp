@@ -5,26 +5,29 @@
 #include <boost/iostreams/device/array.hpp>
 #include <boost/iostreams/filter/gzip.hpp>
 #include <boost/iostreams/filtering_streambuf.hpp>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/io/input_file.h"
 
 namespace muster {
 namespace {
 
 namespace io = boost::iostreams;
 
-/// Receives the unpacked bytes.
+/// Receives the unpacked bytes, up to `most`.
 struct Sink {
   using char_type = char;
   using category = io::sink_tag;
   std::vector<std::uint8_t>* bytes;
+  std::size_t most;
+  const std::filesystem::path* path;
   std::streamsize write(const char* data, std::streamsize size) {
+    if (static_cast<std::size_t>(size) > most - bytes->size())
+      throw FileError(*path, fmt::format("unpacks to more than {} bytes, the most that is read from a gzip "
+                                         "file; unpack it first",
+                                         most));
     bytes->insert(bytes->end(), data, data + size);
     return size;
   }
@@ -58,17 +61,9 @@ std::string_view problemOf(const io::gzip_error& error) {
 }  // namespace
 
 std::vector<std::uint8_t> readFile(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);  // also fails for a directory
-  std::ifstream file(path, std::ios::binary);
-  if (error || !file) {
-    const auto reason = error ? error.message() : std::string(std::strerror(errno));
-    throw FileError(path, "cannot be read: " + reason);
-  }
-  std::vector<std::uint8_t> bytes(size);
-  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
-  if (static_cast<std::uintmax_t>(file.gcount()) != size)
-    throw FileError(path, fmt::format("reading stopped after {} of {} bytes", file.gcount(), size));
+  InputFile file(path);
+  std::vector<std::uint8_t> bytes(file.size());
+  file.read(bytes.data(), bytes.size());
   return bytes;
 }
 
@@ -76,16 +71,17 @@ bool isGzip(std::span<const std::uint8_t> bytes) {
   return bytes.size() >= 2 && bytes[0] == 0x1F && bytes[1] == 0x8B;
 }
 
-std::vector<std::uint8_t> unpackGzip(std::span<const std::uint8_t> bytes, const std::filesystem::path& path) {
+std::vector<std::uint8_t> unpackGzip(std::span<const std::uint8_t> bytes, const std::filesystem::path& path,
+                                     std::size_t most) {
   if (!isGzip(bytes))
     throw FileError(path, fmt::format("not a gzip file, its {} bytes begin otherwise", bytes.size()));
   std::vector<std::uint8_t> contents;
-  contents.reserve(promisedSize(bytes));
+  contents.reserve(std::min(promisedSize(bytes), most));
   try {
     io::filtering_streambuf<io::input> source;
     source.push(io::gzip_decompressor());
     source.push(io::array_source(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-    io::copy(source, Sink{&contents}, 1 << 16);
+    io::copy(source, Sink{&contents, most, &path}, 1 << 16);
   } catch (const io::gzip_error& error) {
     throw FileError(path, fmt::format("damaged gzip file of {} bytes: {}", bytes.size(), problemOf(error)));
   } catch (const BOOST_IOSTREAMS_FAILURE& error) {

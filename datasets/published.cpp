@@ -103,6 +103,16 @@ std::string problemWith(std::span<const std::uint8_t> bytes, const fs::path& pat
   }
 }
 
+/// As in "mnist: train-images-idx3-ubyte.gz is neither in data nor in /home/me/.cache/muster/mnist".
+std::string notFound(const PublishedSet& set, std::size_t index, const DataOptions& options,
+                     const fs::path& cache) {
+  auto text = fmt::format("{}: {} is", set.name, set.files[index].name);
+  const auto given = givenDirectories(options);
+  for (const auto& directory : given)
+    text += fmt::format(" {} in {}", &directory == given.data() ? "neither" : "nor", directory.path.string());
+  return text + fmt::format("{} in {}", given.empty() ? " not" : " nor", cache.string());
+}
+
 }  // namespace
 
 const fs::path& GivenDirectory::existing() const {
@@ -138,14 +148,18 @@ FileContents fetchPublished(const PublishedSet& set, std::size_t index, const Da
       logWarning("{}; it will be fetched anew", error.what());
     }
   } else if (!options.allowDownload) {
-    throw DownloadError(
-        fmt::format("{}: {} is in no directory that was given, nor in {}, and fetching {} is not allowed",
-                    set.name, set.files[index].name, cached.parent_path().string(), address));
+    throw DownloadError(fmt::format("{}, and fetching {} is not allowed",
+                                    notFound(set, index, options, cached.parent_path()), address));
   }
   const auto check = [&](std::span<const std::uint8_t> bytes) {
     return problemWith(bytes, cached, set, index);
   };
-  download(address, cached, check, options.download);
+  try {
+    download(address, cached, check, options.download);
+  } catch (const DownloadError& error) {
+    throw DownloadError(
+        fmt::format("{}; {}", notFound(set, index, options, cached.parent_path()), error.what()));
+  }
   return readContents(cached);
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr mode_t kModeOfNewFiles = 0666;  // restricted by the process's umask
 constexpr int kNamesToTry = 1000;
+constexpr std::size_t kLongestStem = 220;  // so that the temporary name stays below 255 bytes
 
 std::filesystem::path followLinks(const std::filesystem::path& path) {
   std::error_code ignored;
@@ -41,6 +42,7 @@ int syncDirectory(const std::filesystem::path& directory) {
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), target_(followLinks(path_)) {
   struct stat existing {};
   const bool exists = ::stat(target_.c_str(), &existing) == 0;
+  if (!exists && errno != ENOENT) fail("cannot be written", errno);
   if (exists && S_ISDIR(existing.st_mode)) fail("cannot be written", EISDIR);
   if (exists && !S_ISREG(existing.st_mode))
     throw FileError(path_, "cannot be written: it is not a regular file");
@@ -58,7 +60,8 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::openTemporary() {
   for (int i = 0; i < kNamesToTry; ++i) {
-    const auto name = fmt::format(".{}.{}.{}.tmp", target_.filename().string(), ::getpid(), i);
+    const auto name =
+        fmt::format(".{}.{}.{}.tmp", target_.filename().string().substr(0, kLongestStem), ::getpid(), i);
     auto candidate = directoryOf(target_) / name;
     descriptor_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kModeOfNewFiles);
     if (descriptor_ >= 0) {

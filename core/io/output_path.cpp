@@ -3,22 +3,42 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <string>
 #include <system_error>
 
 #include "muster/core/base/error.h"
+#include "muster/core/io/atomic_file.h"
 
 namespace muster {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+/// The path with all links followed, of what there is of it.
+fs::path resolved(const fs::path& path) {
+  std::error_code problem;
+  auto found = fs::weakly_canonical(fs::absolute(path, problem), problem);
+  if (problem) found = fs::absolute(path, problem).lexically_normal();
+  return found.has_filename() ? found : found.parent_path();  // "a/" is "a"
+}
+
+}  // namespace
+
 void checkOutputFile(const fs::path& file) {
   if (file.empty()) return;
-  if (fs::is_directory(file)) throw FileError(file, "cannot be written: it is a directory");
+  std::error_code unreachable;
+  if (fs::is_directory(file, unreachable)) throw FileError(file, "cannot be written: it is a directory");
   const fs::path directory = file.has_parent_path() ? file.parent_path() : fs::path(".");
   if (::access(directory.c_str(), W_OK | X_OK) != 0)
     throw FileError(
         file, fmt::format("cannot be written: its directory: {}", std::generic_category().message(errno)));
+  AtomicFile attempt(file);
+  attempt.write(std::string(kPage, '\0'));  // a full disk lets files be made
 }
 
 void checkOutputDirectory(const fs::path& directory) {
@@ -32,6 +52,19 @@ void checkOutputDirectory(const fs::path& directory) {
   if (problem == 0) return;
   throw FileError(directory, fmt::format("cannot be made: {}: {}", above.string(),
                                          std::generic_category().message(problem)));
+}
+
+bool isSameFile(const fs::path& one, const fs::path& other) {
+  if (one.empty() || other.empty()) return false;
+  std::error_code missing;
+  if (fs::equivalent(one, other, missing) && !missing) return true;  // also by hard links
+  return resolved(one) == resolved(other);
+}
+
+bool isInside(const fs::path& path, const fs::path& directory) {
+  if (path.empty() || directory.empty()) return false;
+  const fs::path inner = resolved(path), outer = resolved(directory);
+  return std::ranges::mismatch(outer, inner).in1 == outer.end();
 }
 
 }  // namespace muster

@@ -80,6 +80,14 @@ TEST_CASE("a gzip file with a damaged byte or something after it is refused") {
   CHECK(contains(refusal(packed + "more"), "some/file.gz"));
 }
 
+TEST_CASE("a gzip file that unpacks to more than allowed is refused and named") {
+  const auto packed = bytesOf(gzip(std::string(1000, 'x')));
+  CHECK(unpackGzip(packed, "f", 1000).size() == 1000);
+  CHECK(thrown<FileError>([&] { unpackGzip(packed, "some/file.gz", 999); }) ==
+        "some/file.gz: unpacks to more than 999 bytes, the most that is read from a gzip file; unpack it "
+        "first");
+}
+
 TEST_CASE("a wrong size in the file does not reserve much memory") {
   auto packed = gzip("abc");
   for (std::size_t i = packed.size() - 4; i < packed.size(); ++i) packed[i] = '\xFF';  // 4 GiB

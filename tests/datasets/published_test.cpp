@@ -201,6 +201,7 @@ TEST_CASE("a missing file is named with its address if downloads are not allowed
   const auto text = thrown<DownloadError>([&] { places.letters(); });
   CHECK(contains(text, "one.gz"));
   CHECK(contains(text, "http://letters.invalid/one.gz"));
+  CHECK(contains(text, "one.gz is neither in "));
   CHECK(contains(text, places.cache.string()));
 }
 

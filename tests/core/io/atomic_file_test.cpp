@@ -89,6 +89,14 @@ TEST_CASE("places that cannot be written are named with the cause") {
   CHECK(thrown<FileError>([] { writeFileAtomically("", "x"); }).find("No such file") != std::string::npos);
 }
 
+TEST_CASE("a name as long as the file system allows can be written") {
+  TemporaryDirectory directory;
+  const std::string name(255, 'x');
+  writeFileAtomically(directory / name, "long");
+  CHECK(readFile(directory / name) == "long");
+  CHECK(directory.names() == Names{name});
+}
+
 TEST_CASE("a full disk leaves the old file and nothing else") {
   TemporaryDirectory directory;
   const auto path = directory / "a.txt";

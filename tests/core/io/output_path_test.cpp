@@ -1,10 +1,14 @@
 #include "muster/core/io/output_path.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
+#include <functional>
 
 #include "muster/core/base/error.h"
+#include "tests/support/child_process.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -22,6 +26,57 @@ TEST_CASE("a file that cannot be written is refused with its cause, and nothing 
   CHECK(refusal(directory.path()) == directory.path().string() + ": cannot be written: it is a directory");
   CHECK(refusal(at("missing") / "model")
             .ends_with(": cannot be written: its directory: No such file or directory"));
+  CHECK(refusal("/dev/null") == "/dev/null: cannot be written: it is not a regular file");
+  CHECK(refusal(at(std::string(256, 'x').c_str())).ends_with(": cannot be written: File name too long"));
+  CHECK_NOTHROW(checkOutputFile(at(std::string(250, 'x').c_str())));
+  CHECK(directory.names().empty());
+}
+
+TEST_CASE("a full disk and a read-only file are found out, and what was there stays") {
+  const test::TemporaryDirectory directory;
+  const auto path = directory / "model";
+  test::writeFile(path, "mine");
+  const auto refusedIn = [&](const std::function<bool()>& change) {
+    return test::inChild([&]() -> std::string {
+      if (!change()) return "cannot be tried";
+      return test::thrown<FileError>([&] { checkOutputFile(path); });
+    });
+  };
+  CHECK(refusedIn([] { return test::limitFileSize(100), true; }) ==
+        path.string() + ": could not be written: File too large");
+  ::chmod(path.c_str(), 0444);
+  ::chmod(directory.path().c_str(), 0777);
+  // Root may write everywhere, so the attempt is made as a user who may not.
+  CHECK(refusedIn([] { return ::geteuid() != 0 || ::seteuid(65534) == 0; }) ==
+        path.string() + ": cannot be written: Permission denied");
+  CHECK(test::readFile(path) == "mine");
+  CHECK(directory.names() == std::set<std::string>{"model"});
+}
+
+TEST_CASE("paths are the same where they lead to one file") {
+  const test::TemporaryDirectory directory;
+  const auto a = directory / "a", b = directory / "b", missing = directory / "missing";
+  test::writeFile(a, "text");
+  test::writeFile(b, "text");
+  std::filesystem::create_symlink("a", directory / "symbolic");
+  std::filesystem::create_hard_link(a, directory / "hard");
+  std::filesystem::create_directory_symlink(".", directory / "here");
+  CHECK(isSameFile(a, a));
+  CHECK(isSameFile(a, directory.path() / "." / ".." / directory.path().filename() / "a"));
+  CHECK(isSameFile(a, directory / "symbolic"));
+  CHECK(isSameFile(directory / "hard", a));
+  CHECK(isSameFile(a, directory.path() / "here" / "a"));
+  CHECK(isSameFile(missing, directory.path() / "here" / "missing"));
+  CHECK(isSameFile(std::filesystem::relative(missing), missing));
+  CHECK_FALSE(isSameFile(a, b));
+  CHECK_FALSE(isSameFile(a, missing));
+  CHECK_FALSE(isSameFile("", ""));
+
+  CHECK(isInside(a, directory.path()));
+  CHECK(isInside(missing / "deep", directory.path() / "here" / "missing"));
+  CHECK(isInside(missing, missing.string() + "/"));
+  CHECK_FALSE(isInside(directory / "missing2", missing));
+  CHECK_FALSE(isInside(directory.path(), a));
 }
 
 TEST_CASE("a directory that cannot be made is refused, and one that can is not made yet") {

@@ -1,0 +1,42 @@
+#include "muster/core/io/input_file.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <string>
+
+#include "muster/core/base/error.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+
+TEST_CASE("a regular file is read in pieces, and not beyond its end") {
+  const test::TemporaryDirectory directory;
+  const auto path = directory / "file";
+  test::writeFile(path, "abcdef");
+  InputFile file(path);
+  CHECK(file.path() == path);
+  REQUIRE(file.size() == 6);
+  std::string text(4, '?');
+  file.read(text.data(), 4);
+  CHECK(text == "abcd");
+  CHECK(test::thrown<FileError>([&] { file.read(text.data(), 3); }) ==
+        path.string() + ": ended while it was read");
+}
+
+TEST_CASE("what is no regular file is refused at once") {
+  const test::TemporaryDirectory directory;
+  const auto refusal = [](const std::filesystem::path& path) {
+    return test::thrown<FileError>([&] { InputFile{path}; });
+  };
+  const auto pipe = directory / "pipe";  // nobody writes into it
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(refusal(pipe) == pipe.string() + ": cannot be read: it is not a regular file");
+  CHECK(refusal("/dev/zero") == "/dev/zero: cannot be read: it is not a regular file");
+  CHECK(refusal(directory.path()) == directory.path().string() + ": cannot be read: it is a directory");
+  CHECK(refusal(directory / "missing") ==
+        (directory / "missing").string() + ": cannot be read: No such file or directory");
+}
+
+}  // namespace muster
