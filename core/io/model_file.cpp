@@ -8,6 +8,7 @@
 #include "muster/core/io/detail/network_parts.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/computation_graph.h"
+#include "muster/core/nn/detail/network_probe.h"
 #include "muster/core/nn/multi_layer_network.h"
 
 namespace muster {
@@ -16,6 +17,7 @@ namespace {
 constexpr const char* kFormat = "format";
 constexpr const char* kConfiguration = "configuration";
 constexpr const char* kVersion = "muster.version";
+constexpr std::string_view kCounters = "counters.";
 
 /// The name in a file of a segment of a model's state.
 std::string fileName(const StateBlock& block, const Segment& segment) {
@@ -23,7 +25,7 @@ std::string fileName(const StateBlock& block, const Segment& segment) {
     case BlockKind::UpdaterState:
       return fmt::format("updater.{}.{}", block.name, segment.name);
     case BlockKind::Counters:
-      return "counters." + segment.name;
+      return std::string(kCounters) + segment.name;
     default:
       return segment.name;
   }
@@ -56,17 +58,49 @@ std::unique_ptr<Network> networkIn(const Safetensors& file, const std::filesyste
   }
 }
 
+void requireTensor(const Safetensors& file, const std::filesystem::path& path, const std::string& name,
+                   const Shape& shape, DType dtype) {
+  const Tensor* found = file.find(name);
+  if (found == nullptr) throw FileError(path, fmt::format("tensor \"{}\" is missing", name));
+  if (found->shape() != shape || found->dtype() != dtype)
+    throw FileError(
+        path, fmt::format("tensor \"{}\" is {} {}, but the network has {} {}", name, toString(found->dtype()),
+                          found->shape().toString(), toString(dtype), shape.toString()));
+}
+
+detail::NetworkPlan planOf(const Network& described, const std::filesystem::path& path) {
+  try {
+    return detail::NetworkProbe::layOut(described);
+  } catch (const InvalidArgument& error) {
+    throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
+  }
+}
+
+/// The file must have the parameters and statistics that its configuration describes. Checked before the
+/// network has memory: a few bytes can describe more than there is.
+void requireDescribedTensors(const Network& described, const Safetensors& file,
+                             const std::filesystem::path& path) {
+  for (const auto& node : planOf(described, path).nodes)
+    for (const auto& specs :
+         {node.module->parameters(node.inputShapes), node.module->statistics(node.inputShapes)})
+      for (const auto& spec : specs)
+        requireTensor(file, path, node.name + "." + spec.name, spec.shape, DType::Float32);
+}
+
+/// Counters are read as they are by schedules and random streams.
+void requireCounters(const Safetensors& file, const std::filesystem::path& path) {
+  for (const auto& [name, values] : file.tensors)
+    if (name.starts_with(kCounters) && values.dtype() == DType::Int64)
+      for (const std::int64_t count : values.span<std::int64_t>())
+        if (count < 0) throw FileError(path, fmt::format("{} is {}, but cannot be negative", name, count));
+}
+
 /// The file must have exactly the network's tensors, by name, shape and type.
 void requireSameTensors(Network& network, const Safetensors& file, const std::filesystem::path& path) {
   std::set<std::string, std::less<>> expected;
   visitState(network, [&](const std::string& name, const Tensor& mine) {
     expected.insert(name);
-    const Tensor* theirs = file.find(name);
-    if (theirs == nullptr) throw FileError(path, fmt::format("tensor \"{}\" is missing", name));
-    if (theirs->shape() != mine.shape() || theirs->dtype() != mine.dtype())
-      throw FileError(path, fmt::format("tensor \"{}\" is {} {}, but the network has {} {}", name,
-                                        toString(theirs->dtype()), theirs->shape().toString(),
-                                        toString(mine.dtype()), mine.shape().toString()));
+    requireTensor(file, path, name, mine.shape(), mine.dtype());
   });
   for (const auto& entry : file.tensors)
     if (!expected.contains(entry.name) && !entry.name.starts_with(kStrategy) &&
@@ -76,6 +110,7 @@ void requireSameTensors(Network& network, const Safetensors& file, const std::fi
 
 void fill(Network& network, const Safetensors& file, const std::filesystem::path& path) {
   requireSameTensors(network, file, path);
+  requireCounters(file, path);
   network.context().synchronize();
   std::set<std::string, std::less<>> known;
   visitState(network, [&](const std::string& name, Tensor mine) {
@@ -158,6 +193,7 @@ std::unique_ptr<Network> Network::load(const std::filesystem::path& path) {
   const Safetensors file = readSafetensors(path);
   auto network = networkIn(file, path);
   try {
+    requireDescribedTensors(*network, file, path);
     network->init();
   } catch (const InvalidArgument& error) {
     throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
@@ -178,6 +214,7 @@ void loadState(Network& network, const std::filesystem::path& path) {
   const Safetensors file = readSafetensors(path);
   const auto saved = networkIn(file, path);
   requireSameParts(network, *saved, path);
+  requireDescribedTensors(*saved, file, path);
   Batch example;  // of the saved network's shapes, which may be open here
   for (const auto& [name, shape] : detail::partsOf(*saved).inputs)
     Batch::ensure(example.features, name, shape.prepend(1));

@@ -5,6 +5,7 @@
 #include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
+#include "muster/core/ops/detail/extents.h"
 
 namespace muster {
 
@@ -14,6 +15,7 @@ Shape padded2d(const Shape& input, const Padding2d& padding) {
   if (std::ranges::min(padding) < 0)
     throw InvalidArgument(
         fmt::format("pad2d: padding cannot be negative, got [{}]", fmt::join(padding, ", ")));
+  detail::requireExtents("pad2d", {input[2], input[3], padding[0], padding[1], padding[2], padding[3]});
   return {input[0], input[1], padding[0] + input[2] + padding[1], padding[2] + input[3] + padding[3]};
 }
 

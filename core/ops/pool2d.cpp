@@ -2,6 +2,7 @@
 
 #include "muster/built.h"
 #include "muster/core/base/error.h"
+#include "muster/core/ops/detail/extents.h"
 
 namespace muster {
 
@@ -13,11 +14,13 @@ Shape Pool2dShape::output() const {
 void Pool2dShape::validate() const {
   require(batch >= 1 && channels >= 1 && height >= 1 && width >= 1, "pool2d: expected [N, C, H, W], got {}",
           input().toString());
+  detail::requireExtents("pool2d",
+                         {height, width, kernel[0], kernel[1], stride[0], stride[1], padding[0], padding[1]});
   const std::int64_t in[] = {height, width};
   for (int i = 0; i < 2; ++i) {
     require(kernel[i] >= 1 && stride[i] >= 1, "pool2d: kernel and stride must be at least 1, got {} and {}",
             kernel[i], stride[i]);
-    require(padding[i] >= 0 && 2 * padding[i] <= kernel[i],
+    require(padding[i] >= 0 && padding[i] <= kernel[i] / 2,
             "pool2d: padding must be between 0 and half the kernel, got {} with kernel {}", padding[i],
             kernel[i]);
     require(kernel[i] <= in[i] + 2 * padding[i],

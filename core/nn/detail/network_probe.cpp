@@ -5,6 +5,12 @@
 
 namespace muster::detail {
 
+NetworkPlan NetworkProbe::layOut(const Network& network) {
+  for (const auto& input : network.inputs())
+    require(!input.shape.empty(), "network: {} has no shape", input.name);
+  return network.layOut();
+}
+
 void NetworkProbe::setEnqueuedSteps(Network& network, bool enqueued) {
   require(enqueued || network.context().device().isCpu(), "network: on {} steps are always enqueued",
           network.context().device().toString());

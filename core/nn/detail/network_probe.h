@@ -3,12 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "muster/core/nn/detail/network_plan.h"
 #include "muster/core/nn/network.h"
 
 namespace muster::detail {
 
-/// The inner state of a network, for tests only.
+/// The inner state of a network, for tests and for reading files.
 struct NetworkProbe {
+  /// What `init` would make, without its memory. @throws InvalidArgument as `init`.
+  static NetworkPlan layOut(const Network& network);
   /// Sets whether steps are enqueued, recorded and launched. Default: on a GPU. On the CPU this gives the
   /// same bits by the longer path, so tests need no GPU. Waits for steps in flight.
   /// @throws InvalidArgument for false on a GPU.

@@ -3,6 +3,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/nn/layers/function_program.h"
 #include "muster/core/nn/layers/sequence.h"
+#include "muster/core/ops/detail/extents.h"
 #include "muster/core/ops/pool2d.h"
 
 namespace muster {
@@ -12,6 +13,7 @@ namespace {
 template <typename Pool>
 Pool2dShape planShape(PoolKind kind, const Pool& layer, const Shape& input) {
   requireSequenceInput(Pool::kType, input.dropFirst());
+  detail::requireExtents(Pool::kType, {input[1], layer.kernel, layer.stride, layer.padding});
   require(layer.kernel <= input[1] + 2 * layer.padding,
           "{}: a kernel of {} does not fit {} steps with padding {}", Pool::kType, layer.kernel, input[1],
           layer.padding);
@@ -56,7 +58,7 @@ template <typename Pool>
 void check(const Pool& layer) {
   require(layer.kernel >= 1, "{}: kernel must be at least 1, got {}", Pool::kType, layer.kernel);
   require(layer.stride >= 0, "{}: stride cannot be negative, got {}", Pool::kType, layer.stride);
-  require(layer.padding >= 0 && 2 * layer.padding <= layer.kernel,
+  require(layer.padding >= 0 && layer.padding <= layer.kernel / 2,
           "{}: padding must be between 0 and half the kernel, got {} with kernel {}", Pool::kType,
           layer.padding, layer.kernel);
 }

@@ -64,7 +64,7 @@ void check(const Pool& layer) {
   for (int i = 0; i < 2; ++i) {
     require(layer.kernel[i] >= 1, "{}: kernel must be at least 1, got {}", Pool::kType, layer.kernel[i]);
     require(layer.stride[i] >= 0, "{}: stride cannot be negative, got {}", Pool::kType, layer.stride[i]);
-    require(layer.padding[i] >= 0 && 2 * layer.padding[i] <= layer.kernel[i],
+    require(layer.padding[i] >= 0 && layer.padding[i] <= layer.kernel[i] / 2,
             "{}: padding must be between 0 and half the kernel, got {} with kernel {}", Pool::kType,
             layer.padding[i], layer.kernel[i]);
   }

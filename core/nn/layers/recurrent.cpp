@@ -4,6 +4,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/layers/sequence.h"
+#include "muster/core/ops/detail/extents.h"
 #include "muster/core/ops/recurrent.h"
 
 namespace muster {
@@ -74,6 +75,7 @@ std::unique_ptr<ModuleProgram> compileCell(const T& layer, RecurrentCell cell, c
 template <typename T>
 void check(const T& layer) {
   require(layer.units >= 1, "{}: units must be at least 1, got {}", T::kType, layer.units);
+  detail::requireExtents(T::kType, {layer.units});
   layer.init.validate();
   layer.recurrentInit.validate();
 }

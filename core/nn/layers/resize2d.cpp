@@ -4,10 +4,12 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/layers/function_program.h"
+#include "muster/core/ops/detail/extents.h"
 
 namespace muster {
 Shape Upsample2d::outputShape(const Shape& input) const {
   require(input.rank() == 3, "upsample2d: expected an input [C, H, W], got {}", input.toString());
+  detail::requireExtents("upsample2d", {input[1], input[2], scale[0], scale[1]});
   return {input[0], scale[0] * input[1], scale[1] * input[2]};
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "muster/core/base/error.h"
+#include "muster/core/ops/detail/extents.h"
 
 // Checks shared by convolutions and transposed ones, as layers and as planned sizes. `name` begins the
 // message.
@@ -20,6 +21,8 @@ void requireWindow(std::string_view name, const Convolution& c) {
       "[{}]",
       name, fmt::join(c.kernel, ", "), fmt::join(c.stride, ", "), fmt::join(c.dilation, ", "),
       fmt::join(c.padding, ", "));
+  requireExtents(name, {c.kernel[0], c.kernel[1], c.stride[0], c.stride[1], c.dilation[0], c.dilation[1],
+                        c.padding[0], c.padding[1]});
   if constexpr (requires { c.outputPadding; })
     for (std::size_t i = 0; i < 2; ++i)
       require(c.outputPadding[i] >= 0 && c.outputPadding[i] < c.stride[i],
@@ -32,6 +35,7 @@ void requireConvolution(std::string_view name, const Sizes& s) {
   require(s.batch > 0 && s.inChannels > 0 && s.outChannels > 0 && s.height > 0 && s.width > 0,
           "{}: expected positive sizes, got an input [{}, {}, {}, {}] and {} output channels", name, s.batch,
           s.inChannels, s.height, s.width, s.outChannels);
+  requireExtents(name, {s.batch, s.inChannels, s.outChannels, s.height, s.width});
   requireWindow(name, s);
   require(s.groups >= 1 && s.inChannels % s.groups == 0 && s.outChannels % s.groups == 0,
           "{}: {} groups do not divide {} input and {} output channels", name, s.groups, s.inChannels,

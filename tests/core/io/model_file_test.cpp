@@ -297,6 +297,29 @@ TEST_CASE("a file that does not fit is refused, naming the tensor") {
         }).starts_with("its configuration cannot be used: "));
 }
 
+TEST_CASE("a file that describes more than it holds is refused before memory is asked for") {
+  TemporaryDirectory directory;
+  const auto path = directory / "model";
+  saveModel(*trained(smallConvnet()), path);
+  Safetensors file = readSafetensors(path);
+  file.metadata["configuration"] = smallConvnet(std::int64_t{1} << 50).toJson();
+  writeSafetensors(path, file);
+  const std::string problem = path.string() +
+                              ": tensor \"dense1.weight\" is float32 [4, 8], but the network has "
+                              "float32 [1125899906842624, 8]";
+  CHECK(thrown<FileError>([&] { MultiLayerNetwork::load(path); }) == problem);
+  MultiLayerConfiguration open = smallConvnet(std::int64_t{1} << 50);
+  open.inputShape = {};
+  MultiLayerNetwork network(open);  // the file gives its input's shape
+  CHECK(thrown<FileError>([&] { loadState(network, path); }) == problem);
+}
+
+TEST_CASE("counters in a file cannot be negative") {
+  for (const char* name : {"counters.iteration", "counters.epoch"})
+    CHECK(problemAfter([&](Safetensors& file) { entry(file, name).values.span<std::int64_t>()[0] = -3; }) ==
+          std::string(name) + " is -3, but cannot be negative");
+}
+
 TEST_CASE("a network that was never initialised, and a place that cannot be written") {
   TemporaryDirectory directory;
   MultiLayerNetwork network(smallConvnet());
