@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -11,10 +12,11 @@
 #include "examples/char_lstm/options.h"
 #include "examples/char_lstm/sampler.h"
 #include "examples/support/check_saved.h"
+#include "examples/support/keep_network.h"
+#include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/io/model_file.h"
-#include "muster/core/io/output_path.h"
 #include "muster/core/listeners/progress_listener.h"
 #include "muster/core/nn/models/char_lstm.h"
 #include "muster/datasets/text.h"
@@ -50,16 +52,29 @@ class SampleListener final : public Listener {
   const example::CharLstmArguments& arguments_;
 };
 
+/// The pieces of the first batch.
+CharacterIterator beginningOf(const CharacterText& text, const example::CharLstmArguments& a) {
+  CharacterText beginning = text;
+  beginning.indices.resize(std::min(text.indices.size(), static_cast<std::size_t>(a.steps * a.batch + 1)));
+  return {std::make_shared<const CharacterText>(std::move(beginning)), a.steps, a.batch};
+}
+
 /// Saves the network and its characters, and loads it again to see that it came out whole.
 void save(Network& network, const CharacterIterator& data, const example::CharLstmArguments& a) {
-  saveModel(network, a.model, {{kVocabularyNote, encodeUtf8(data.vocabulary().characters())}});
-  CharacterIterator text(data.text(), a.steps, a.batch);
+  CharacterIterator text = beginningOf(*data.text(), a);
+  example::requireFiniteOutputs(network, text);
+  example::writeHereOrElsewhere(a.model, [&](const std::filesystem::path& path) {
+    saveModel(network, path, {{kVocabularyNote, encodeUtf8(data.vocabulary().characters())}});
+  });
   fmt::print("saved: {}; {}. --load writes with it\n", a.model.string(),
              example::checkSaved(network, a.model, text));
 }
 
 int train(const example::CharLstmArguments& a) {
-  checkOutputFile(a.model);
+  example::Paths paths;
+  paths.reads("--text", a.text);
+  paths.writes("--model", a.model);
+  paths.check();
   example::requireUsable(a.device);
   exitOnInterrupt();  // there is nothing to save yet
   const auto seed = static_cast<std::uint64_t>(a.seed);
@@ -92,13 +107,15 @@ int train(const example::CharLstmArguments& a) {
       a.text.string(), data.text()->indices.size(), vocabulary.size(), network.summary(), wrapper.plan(),
       *data.examples(), a.steps, a.batch);
   const Interrupt interrupt;
-  wrapper.fit(data, a.epochs, interrupt.token());  // network now holds the averaged parameters
-
+  example::trainAndSave([&] { wrapper.fit(data, a.epochs, interrupt.token()); },
+                        [&](bool failed) {  // network now holds the averaged parameters
+                          if (!failed || network.iteration() > 0) save(network, data, a);
+                        },
+                        fmt::format("--lr {}", a.learningRate));
   if (interrupt.requested())
     fmt::print("interrupted, with {} of {} epochs finished\n", network.epoch(), a.epochs);
   else
     print(sampler.draw(network, a.seed), "sample");
-  save(network, data, a);
   return interrupt.requested() ? kInterruptedExit : 0;
 }
 

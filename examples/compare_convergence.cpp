@@ -150,6 +150,7 @@ void printTables(const Comparison& comparison) {
 
 int run(const Options& options) {
   const Grid grid = expandGrid(options.lists);
+  checkOutput(options.out);
   const auto data = example::loadData(options.data, 1, 0);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
   const muster::DirectoryLock lock(options.out);

@@ -17,11 +17,12 @@
 #include "examples/lenet_from_scratch/options.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/device_option.h"
+#include "examples/support/keep_network.h"
+#include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "examples/support/training_options.h"
 #include "muster/core/base/error.h"
 #include "muster/core/eval/evaluation.h"
-#include "muster/core/io/output_path.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/listeners/epoch_progress.h"
 #include "muster/core/ops/update.h"
@@ -183,7 +184,7 @@ std::vector<Tensor> load(const std::filesystem::path& path) {
 /// Saves the parameters, and loads them again to see that they came out whole: a network with those of the
 /// file gives the same outputs for a first batch of the images to validate with.
 void saveAndCheck(Replica& trained, DataSetIterator& images, const std::filesystem::path& path) {
-  save(trained, path);
+  example::writeHereOrElsewhere(path, [&](const std::filesystem::path& file) { save(trained, file); });
   Replica loaded(load(path), trained.context.device());
   Batch batch;
   images.reset(0);
@@ -191,12 +192,17 @@ void saveAndCheck(Replica& trained, DataSetIterator& images, const std::filesyst
   const Tensor expected = trained.predict(batch);
   const Tensor outputs = loaded.predict(batch);
   if (!std::ranges::equal(expected.span<float>(), outputs.span<float>()))
-    throw FileError(path, "was saved, but what was loaded from it predicts something else");
+    throw FileError(path,
+                    "was saved, but what was loaded from it predicts something else: another process has "
+                    "replaced the file, or the disk changed it");
   fmt::print("saved: {}; loaded again, it gives the same outputs, bit for bit\n", path.string());
 }
 
 int run(const Options& options) {
-  checkOutputFile(options.model);
+  example::Paths paths;
+  options.data.addTo(paths);
+  paths.writes("--model", options.model);
+  paths.check();
   example::requireUsable(options.device);
   auto data = example::loadData(options.data, options.batch, options.seed);
   const auto placed = example::placeImages(data, PlacementWish::Auto, options.device.devices, options.devices,

@@ -15,10 +15,11 @@
 #include "examples/mnist_convnet/run_file.h"
 #include "examples/support/check_saved.h"
 #include "examples/support/data_sets.h"
+#include "examples/support/keep_network.h"
+#include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
-#include "muster/core/io/output_path.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/listeners/performance_listener.h"
 #include "muster/core/listeners/progress_listener.h"
@@ -92,8 +93,14 @@ Start begin(MultiLayerNetwork& network, const Options& options, const example::R
 
 /// What can be found out before the data are read, which may take long.
 void checkBeforehand(const Options& options) {
-  for (const auto& file : {options.model, options.json}) checkOutputFile(file);
-  for (const auto& directory : {options.report, options.checkpointDirectory}) checkOutputDirectory(directory);
+  example::Paths paths;
+  options.data.addTo(paths);
+  paths.reads("--resume", options.resume, /*replacedBy=*/"--model");
+  paths.writes("--model", options.model);
+  paths.writes("--json", options.json);
+  paths.writesInto("--report", options.report, example::kReportFiles);
+  paths.writesInto("--checkpoint-dir", options.checkpointDirectory);
+  paths.check();
   if (!options.resume.empty()) example::checkRun(options.resume);
   example::requireUsable(options.device);
 }
@@ -124,18 +131,21 @@ std::string interruption(const MultiLayerNetwork& network, const Options& option
   return fmt::format("interrupted, with {} of {} epochs finished", network.epoch(), options.epochs);
 }
 
-/// Saves what was trained. @return false where Ctrl-C came before there was anything.
+/// Saves what was trained. @return false where Ctrl-C or a failure came before there was anything.
 bool saveTrained(MultiLayerNetwork& network, const Options& options, const example::Recipe& recipe,
-                 const Start& start, const Watchers& watchers, bool interrupted) {
+                 const Start& start, const Watchers& watchers, DataSetIterator& test, bool cutShort) {
   const bool trained = network.iteration() != start.iteration;
-  if (!trained && interrupted) {
+  if (!trained && cutShort) {
     fmt::print("interrupted before the first step: nothing was saved\n");
     return false;
   }
   const auto& epochs = watchers.scores->epochs();
   const auto lastEpochEnd = epochs.empty() ? start.iteration : epochs.back().iteration;
   const bool withinEpoch = trained ? network.iteration() != lastEpochEnd : start.withinEpoch;
-  example::saveRun(network, options.model, recipe, withinEpoch);
+  example::requireFiniteOutputs(network, test);
+  example::writeHereOrElsewhere(options.model, [&](const std::filesystem::path& path) {
+    example::saveRun(network, path, recipe, withinEpoch);
+  });
   if (network.epoch() < options.epochs)
     fmt::print("{}; saved: {}, and --resume goes on from there\n", interruption(network, options),
                options.model.string());
@@ -188,9 +198,19 @@ int run(const Options& options) {
   introduce(options, data, network, start, wrapper);
 
   const Interrupt interrupt;
-  wrapper.fit(*data.train, std::max<std::int64_t>(options.epochs - start.epoch, 0), interrupt.token());
-  // network now holds the averaged parameters
-  if (!saveTrained(network, options, recipe, start, watchers, interrupt.requested())) return kInterruptedExit;
+  bool saved = false;
+  example::trainAndSave(
+      [&] {
+        wrapper.fit(*data.train, std::max<std::int64_t>(options.epochs - start.epoch, 0), interrupt.token());
+      },  // network now holds the averaged parameters
+      [&](bool failed) {
+        saved = saveTrained(network, options, recipe, start, watchers, *data.test,
+                            failed || interrupt.requested());
+        if (failed && saved && network.epoch() >= options.epochs)
+          fmt::print("saved: {}\n", options.model.string());
+      },
+      fmt::format("--lr {}", options.learningRate));
+  if (!saved) return kInterruptedExit;
   const bool cutShort = network.epoch() < options.epochs;
   if (cutShort && options.report.empty() && options.json.empty()) return kInterruptedExit;
 

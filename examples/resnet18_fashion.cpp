@@ -12,7 +12,9 @@
 #include "examples/resnet18_fashion/options.h"
 #include "examples/support/check_saved.h"
 #include "examples/support/data_sets.h"
+#include "examples/support/keep_network.h"
 #include "examples/support/number_text.h"
+#include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "examples/support/svg_plot.h"
 #include "examples/support/text_table.h"
@@ -21,7 +23,6 @@
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/model_file.h"
-#include "muster/core/io/output_path.h"
 #include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/listeners/progress_listener.h"
 #include "muster/core/nn/models/resnet18.h"
@@ -65,8 +66,12 @@ std::string curvePlot(const std::vector<EpochResult>& epochs, const std::string&
 
 /// What can be found out before the data are read, which may take long.
 void checkBeforehand(const Options& options) {
-  checkOutputFile(options.out);
-  checkOutputFile(options.save);
+  example::Paths paths;
+  options.data.addTo(paths);
+  paths.reads("--load", options.load, /*replacedBy=*/"--save");
+  paths.writes("--out", options.out);
+  paths.writes("--save", options.save);
+  paths.check();
   if (!options.load.empty()) readModelNotes(options.load);
   example::requireUsable(options.device);
 }
@@ -124,11 +129,11 @@ std::string describe(const Options& options) {
                      options.learningRate);
 }
 
-/// Trains epoch by epoch, and brings the plot up to date after each. @return what the whole epochs came to.
-std::vector<EpochResult> train(ParallelWrapper& wrapper, Network& network, DataSetIterator& images,
-                               const CollectScoresListener& scores, example::DataSets& data,
-                               const Options& options, const std::stop_token& stop) {
-  std::vector<EpochResult> epochs;
+/// Trains epoch by epoch, and brings the plot up to date after each. @param epochs  what the whole ones came
+/// to.
+void train(ParallelWrapper& wrapper, Network& network, DataSetIterator& images,
+           const CollectScoresListener& scores, example::DataSets& data, const Options& options,
+           const std::stop_token& stop, std::vector<EpochResult>& epochs) {
   for (std::int64_t i = 0; i < options.epochs && !stop.stop_requested(); ++i) {
     const auto before = network.epoch();
     const auto begin = std::chrono::steady_clock::now();
@@ -143,12 +148,12 @@ std::vector<EpochResult> train(ParallelWrapper& wrapper, Network& network, DataS
                epochs.back().loss, epochs.back().accuracy, epochs.back().seconds);
     writeFileAtomically(options.out, curvePlot(epochs, "ResNet-18 on " + data.title, describe(options)));
   }
-  return epochs;
 }
 
 /// Saves the network, and loads it again to see that it came out whole.
 void save(Network& network, const example::DataSets& data, const Options& options) {
-  network.save(options.save);
+  example::requireFiniteOutputs(network, *data.test);
+  example::writeHereOrElsewhere(options.save, [&](const std::filesystem::path& path) { network.save(path); });
   fmt::print("saved: {}; {}\n", options.save.string(),
              example::checkSaved(network, options.save, data, options.batch));
 }
@@ -185,12 +190,19 @@ int run(const Options& options) {
                network->epoch(), wrapper.evaluate(*data.test).accuracy());
 
   const Interrupt interrupt;
-  const auto epochs = train(wrapper, *network, images.iterator(), *scores, data, options, interrupt.token());
+  const auto before = network->iteration();
+  std::vector<EpochResult> epochs;
+  example::trainAndSave(
+      [&] { train(wrapper, *network, images.iterator(), *scores, data, options, interrupt.token(), epochs); },
+      [&](bool failed) {
+        if (!options.save.empty() && (!failed || network->iteration() != before))
+          save(*network, data, options);
+      },
+      fmt::format("--learning-rate {}", options.learningRate));
   if (interrupt.requested())
     fmt::print("interrupted, with {} of {} epochs finished{}\n", epochs.size(), options.epochs,
                epochs.empty() ? "; there is nothing to plot" : "");
   if (!epochs.empty()) fmt::print("\n{}\nplot: {}\n", curveTable(epochs), options.out.string());
-  if (!options.save.empty()) save(*network, data, options);
   return interrupt.requested() ? kInterruptedExit : 0;
 }
 

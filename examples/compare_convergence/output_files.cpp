@@ -10,6 +10,7 @@
 #include "examples/compare_convergence/names.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/atomic_file.h"
+#include "muster/core/io/output_path.h"
 
 namespace convergence {
 namespace {
@@ -104,6 +105,21 @@ std::string mergesCsv(const std::vector<Merge>& merges) {
     fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{},{},{}\n", m.samples, m.iterations, m.seconds,
                    m.loss, m.distance, m.bytes, m.resynchronisation, m.drift);
   return csv;
+}
+
+void checkOutput(const std::filesystem::path& directory) {
+  muster::checkOutputDirectory(directory);
+  if (!std::filesystem::exists(directory)) return;
+  const bool ours = std::filesystem::exists(directory / "results.jsonl");
+  for (const char* name : {"points.csv", "summary.csv", "table.md", "projection.csv", "report.html"}) {
+    if (!ours && std::filesystem::exists(directory / name))
+      throw muster::FileError(
+          directory / name,
+          "would be replaced, but there is no results.jsonl beside it, as this program has "
+          "it; give another --out");
+    muster::checkOutputFile(directory / name);
+  }
+  muster::checkOutputFile(directory / "results.jsonl");
 }
 
 void writeComparison(const std::filesystem::path& directory, const Comparison& comparison) {

@@ -21,6 +21,11 @@ std::string mergesCsv(const std::vector<Merge>& merges);
 /// A field as CSV has it: in quotes where it needs them. Source: RFC 4180.
 std::string csvField(const std::string& text);
 
+/// Finds out beforehand that results cannot be written into `directory`, or would replace files that are not
+/// of this program: those with the names below, where there is no results.jsonl.
+/// @throws muster::FileError.
+void checkOutput(const std::filesystem::path& directory);
+
 /// Writes points.csv, summary.csv, table.md, report.html and, with a link, projection.csv, each whole or not
 /// at all; without a link there is no projection.csv any more.
 /// @throws muster::FileError.

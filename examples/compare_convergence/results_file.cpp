@@ -4,15 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <sstream>
-#include <system_error>
+#include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/atomic_file.h"
+#include "muster/core/io/input_file.h"
 #include "muster/core/io/json_fields.h"
 
 namespace convergence {
@@ -67,12 +65,11 @@ std::vector<std::string> differences(const std::map<std::string, std::string>& s
 /// Nothing where there is no file.
 std::string wholeFile(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return "";
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in.is_open() || in.bad())
-    throw FileError(path, fmt::format("cannot be read: {}", std::generic_category().message(errno)));
-  if (text.empty())
+  muster::InputFile file(path);
+  if (file.size() == 0)
     throw FileError(path, "is no results file: it is empty; remove it, or give another --out");
+  std::string text(file.size(), '\0');
+  file.read(text.data(), text.size());
   return text;
 }
 
@@ -93,7 +90,12 @@ void ResultsFile::read(const std::string& text) {
     if (!differing.empty())
       throw FileError(path_, fmt::format("holds another grid: {}; give another --out, or the same options",
                                          fmt::join(differing, ", ")));
-    for (number = 2; std::getline(in, line); ++number) runs_.push_back(runFromJson(line));
+    for (number = 2; std::getline(in, line); ++number) {
+      RunRecord run = runFromJson(line);
+      muster::require(find(run.arm, run.seed) == nullptr,
+                      "it is of the same arm and seed as an earlier line");
+      runs_.push_back(std::move(run));
+    }
   } catch (const muster::InvalidArgument& error) {
     throw FileError(path_,
                     fmt::format("is no results file: line {}: {}; give another --out{}", number, error.what(),

@@ -18,7 +18,7 @@ class ResultsFile {
  public:
   /// Reads the file if it is there.
   /// @throws FileError naming the file for one of another recipe (with the options that differ), one that was
-  /// not written by this program, and one that cannot be read (naming the line).
+  /// not written by this program, and one that cannot be read or holds a run twice (naming the line).
   ResultsFile(std::filesystem::path path, Recipe recipe);
 
   const std::filesystem::path& path() const { return path_; }

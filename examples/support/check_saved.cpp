@@ -8,7 +8,10 @@ namespace example {
 std::string checkSaved(muster::Network& network, const std::filesystem::path& path,
                        muster::DataSetIterator& data) {
   if (!muster::sameOutputs(network, *muster::Network::load(path), data))
-    throw muster::FileError(path, "was saved, but what was loaded from it predicts something else");
+    throw muster::FileError(
+        path,
+        "was saved, but what was loaded from it predicts something else: another process has "
+        "replaced the file, or the disk changed it");
   return "loaded again, it gives the same outputs, bit for bit";
 }
 

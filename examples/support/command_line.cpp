@@ -2,7 +2,8 @@
 
 #include <fmt/ranges.h>
 
-#include <iostream>
+#include <concepts>
+#include <sstream>
 #include <utility>
 
 namespace example {
@@ -11,13 +12,20 @@ namespace {
 namespace po = boost::program_options;
 
 template <typename T>
+std::string_view kindOf() {
+  if constexpr (std::same_as<T, bool>) return "true or false";
+  return std::integral<T> ? "a whole number" : "a number";
+}
+
+template <typename T>
 void parseAs(const char* name, const std::string& text, T& target) {
   boost::any value;
   try {
     po::validate(value, std::vector{text}, &target, 0);
   } catch (const po::error&) {
     throw muster::InvalidArgument(fmt::format(
-        "the argument ('{}') for option '--{}' is invalid; --help lists the options", text, name));
+        "the argument ('{}') for option '--{}' is invalid: {} is wanted; --help lists the options", text,
+        name, kindOf<T>()));
   }
   target = boost::any_cast<T>(value);
 }
@@ -64,7 +72,9 @@ bool CommandLine::read(int argc, const char* const* argv) {
     throw muster::InvalidArgument(fmt::format("{}; --help lists the options", error.what()));
   }
   if (given_.count("help") > 0) {
-    std::cout << introduction_ << all;
+    std::ostringstream text;
+    text << introduction_ << all;
+    fmt::print("{}", text.str());
     return false;
   }
   po::notify(given_);

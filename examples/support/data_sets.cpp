@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
+#include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/datasets/cache.h"
 #include "muster/datasets/cifar10.h"
 #include "muster/datasets/generated_digits.h"
 #include "muster/datasets/mnist.h"
+#include "muster/datasets/mnist_format.h"
 
 namespace example {
 namespace {
@@ -30,6 +33,7 @@ struct Request {
 template <typename Iterator>
 DataSets published(std::string name, std::string title, const Request& request, DataOptions from) {
   from.directory = request.choice.directory;
+  from.allowDownload = from.directory.empty();  // who names a directory means its files
   DataSets data{.name = std::move(name), .title = std::move(title)};
   if (const auto limit = request.choice.trainLimit()) from.limit = *limit;
   data.train = std::make_unique<Iterator>(request.batch, true, request.seed, from);
@@ -94,7 +98,41 @@ DataSets mnistOrGenerated(const Request& request) {
   return data;
 }
 
+/// As --data-dir, MUSTER_DATA_DIR and the cache may name them.
+std::vector<std::pair<std::string, std::filesystem::path>> dataDirectories(const DataChoice& choice) {
+  std::vector<std::pair<std::string, std::filesystem::path>> all{
+      {"--data-dir", choice.directory}, {"MUSTER_DATA_DIR", pathFromEnvironment("MUSTER_DATA_DIR")}};
+  try {
+    all.emplace_back("the cache", cacheDirectory());
+  } catch (const InvalidArgument&) {  // there is none
+  }
+  return all;
+}
+
+/// The names of all files that these data sets are read from, with the folders they may be in.
+std::vector<std::filesystem::path> dataFiles() {
+  std::vector<std::filesystem::path> all;
+  const auto add = [&all](const std::filesystem::path& folder, const std::filesystem::path& packed) {
+    for (const auto& name : {packed, packed.stem()}) all.insert(all.end(), {name, folder / name});
+  };
+  for (const auto& set : mnistFormatSets())
+    for (const auto& file : set.files) add(set.name, file.name);
+  for (const char* folder : {"cifar-10", "cifar-10-batches-bin"})
+    for (const char* file : {"cifar-10-binary.tar.gz", "data_batch_1.bin", "data_batch_2.bin",
+                             "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"})
+      add(folder, file);
+  return all;
+}
+
 }  // namespace
+
+void DataChoice::addTo(Paths& paths) const {
+  std::error_code unreadable;
+  for (const auto& [givenBy, place] : dataDirectories(*this))
+    for (const auto& file : dataFiles())
+      if (!place.empty() && std::filesystem::is_regular_file(place / file, unreadable))
+        paths.reads(givenBy, place / file);
+}
 
 DataSets loadData(const DataChoice& choice, std::int64_t batch, std::int64_t seed) {
   if (!choice.directory.empty() && !std::filesystem::is_directory(choice.directory))

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "examples/support/command_line.h"
+#include "examples/support/paths.h"
 #include "muster/datasets/image_set_iterator.h"
 
 namespace example {
@@ -25,7 +26,7 @@ inline constexpr std::array<std::string_view, 4> kAllImages{"mnist", "fashion", 
 /// Which images are asked for.
 struct DataChoice {
   std::string name = {};                      ///< one of `names`; empty: MNIST where it is to be had
-  std::filesystem::path directory = {};       ///< where the files lie; empty: they are looked for
+  std::filesystem::path directory = {};       ///< where the files are; empty: they are looked for
   std::optional<std::int64_t> examples = {};  ///< only the first of them, unless the next two say otherwise
   std::optional<std::int64_t> trainExamples = {}, testExamples = {};
   std::span<const std::string_view> names = kGreyImages;  ///< what the program can do with
@@ -34,6 +35,8 @@ struct DataChoice {
   void describe(CommandLine& line);
   /// When they have been read. @throws muster::InvalidArgument naming an option without effect.
   void check() const;
+  /// Adds the data sets' files that are in `directory`, in MUSTER_DATA_DIR and in the cache.
+  void addTo(Paths& paths) const;
 
   std::optional<std::int64_t> trainLimit() const { return trainExamples ? trainExamples : examples; }
   std::optional<std::int64_t> testLimit() const { return testExamples ? testExamples : examples; }

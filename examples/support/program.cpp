@@ -7,14 +7,13 @@
 #include <exception>
 #include <new>
 
+#include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 
 namespace example {
+namespace {
 
-int runProgram(std::string_view name, const std::function<int()>& body) {
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // in step with the progress on standard error
-  // A write beyond a limit of the file's size then fails as one on a full disk does, with a message.
-  std::signal(SIGXFSZ, SIG_IGN);
+int runBody(std::string_view name, const std::function<int()>& body) {
   try {
     return body();
   } catch (const muster::InvalidArgument& error) {
@@ -26,6 +25,19 @@ int runProgram(std::string_view name, const std::function<int()>& body) {
     fmt::print(stderr, "{}: {}\n", name, muster::describe(std::current_exception()));
   }
   return 1;
+}
+
+}  // namespace
+
+int runProgram(std::string_view name, const std::function<int()>& body) {
+  guardStandardStreams();
+  // A write beyond a limit of the file's size then fails as one on a full disk does, with a message.
+  std::signal(SIGXFSZ, SIG_IGN);
+  const int status = runBody(name, body);
+  const std::string lost = lostOutput();
+  if (lost.empty()) return status;
+  fmt::print(stderr, "{}: standard output could not be written: {}\n", name, lost);
+  return status == 0 ? 1 : status;
 }
 
 }  // namespace example

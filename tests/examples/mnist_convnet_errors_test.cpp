@@ -33,6 +33,9 @@ TEST_CASE("options that cannot be are refused with 2 and a sentence") {
       {{"mnist"}, "unexpected argument \"mnist\""},
       {{"--workers", "0"}, "--workers must be between 1 and 1024, got 0"},
       {{"--workers", "two"}, "the argument ('two') for option '--workers' is invalid"},
+      {{"--workers", "1.5"}, "('1.5') for option '--workers' is invalid: a whole number is wanted"},
+      {{"--pin-threads", "often"},
+       "('often') for option '--pin-threads' is invalid: true or false is wanted"},
       {{"--workers", "99999999999"}, "for option '--workers' is invalid"},
       {{"--workers"}, "the required argument for option '--workers' is missing"},
       {{"--mode", "democratic"},
@@ -122,8 +125,9 @@ TEST_CASE("who asks for MNIST gets MNIST or an error") {
   CHECK(run.exit == 1);
   CHECK(run.out.empty());
   CHECK(contains(run.err,
-                 "mnist_convnet: download: http://127.0.0.1:1/train-images-idx3-ubyte.gz could not "
-                 "be fetched"));
+                 "mnist_convnet: mnist: train-images-idx3-ubyte.gz is not in " +
+                     (convnet.cache / "mnist").string() +
+                     "; download: http://127.0.0.1:1/train-images-idx3-ubyte.gz could not be fetched"));
   CHECK(convnet.directory.names().empty());
 }
 
@@ -133,7 +137,8 @@ TEST_CASE("who asks for nothing gets generated digits, and the reason on the fir
   const std::string notice = "MNIST is not available, so this trains on digits that the program draws (";
   const auto unreachable = test::runProgram(Convnet::kExecutable, launch);
   CHECK(unreachable.exit == 0);
-  CHECK(unreachable.out.starts_with(notice + "download: http://127.0.0.1:1/"));
+  CHECK(unreachable.out.starts_with(notice + "mnist: train-images-idx3-ubyte.gz is not in "));
+  CHECK(contains(unreachable.out, "; download: http://127.0.0.1:1/"));
 
   const auto file = convnet.cache / "file";
   test::writeFile(file, "in the way");
@@ -141,6 +146,23 @@ TEST_CASE("who asks for nothing gets generated digits, and the reason on the fir
   const auto noCache = test::runProgram(Convnet::kExecutable, launch);
   CHECK(noCache.exit == 0);
   CHECK(noCache.out.starts_with(notice + file.string()));
+}
+
+TEST_CASE("a directory without the data is named, and nothing is fetched in their place") {
+  const Convnet convnet;
+  std::filesystem::create_directory(convnet.directory / "empty");
+  const auto run = convnet.run({"--data-dir", "empty"});
+  checkRefusal(run, 1,
+               "mnist: train-images-idx3-ubyte.gz is neither in empty nor in " +
+                   (convnet.cache / "mnist").string() + ", and fetching http://127.0.0.1:1/");
+  CHECK(run.out.empty());
+
+  auto launch = convnet.launch({"--examples", "200", "--epochs", "1", "--quiet"});
+  launch.environment["MUSTER_DATA_DIR"] = (convnet.directory / "empty").string();
+  const auto drawn = test::runProgram(Convnet::kExecutable, launch);
+  CHECK(drawn.exit == 0);
+  CHECK(contains(drawn.out, "train-images-idx3-ubyte.gz is neither in " +
+                                (convnet.directory / "empty").string() + " nor in "));
 }
 
 TEST_CASE("data that are there but broken are an error, never replaced by others") {

@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
+#include "examples/compare_convergence/output_files.h"
 #include "examples/compare_convergence/results_file.h"
 #include "muster/core/base/error.h"
 #include "tests/support/temporary_directory.h"
@@ -88,8 +90,35 @@ TEST_CASE("a file that is something else is refused with its line") {
   CHECK(refusal(whole.substr(0, whole.size() / 2)).starts_with("line 2: "));
   CHECK(refusal(whole + "{}\n") ==
         "line 3: mode: is missing; give another --out, or remove that line and its run is trained again");
+  CHECK(refusal(whole + whole.substr(whole.find('\n') + 1)) ==
+        "line 3: it is of the same arm and seed as an earlier line; give another --out, or remove that line "
+        "and "
+        "its run is trained again");
   writeFile(path, whole);
   CHECK(ResultsFile(path, kRecipe).runs().size() == 1);
+}
+
+TEST_CASE("a pipe in the place of the file is refused") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "results.jsonl";
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK(thrown<FileError>([&] { ResultsFile(path, kRecipe); }) ==
+        path.string() + ": cannot be read: it is not a regular file");
+}
+
+TEST_CASE("files that are not of this program are not replaced") {
+  const TemporaryDirectory directory;
+  CHECK_NOTHROW(checkOutput(directory / "new"));
+  CHECK_NOTHROW(checkOutput(directory.path()));
+  writeFile(directory / "report.html", "my report");
+  CHECK(thrown<FileError>([&] {
+          checkOutput(directory.path());
+        }).starts_with((directory / "report.html").string() + ": would be replaced, but there is no "));
+  ResultsFile(directory / "results.jsonl", kRecipe).add(runOf(Mode::Averaging, 1));
+  CHECK_NOTHROW(checkOutput(directory.path()));
+  CHECK(readFile(directory / "report.html") == "my report");
+  std::filesystem::create_directory(directory / "table.md");
+  CHECK(thrown<FileError>([&] { checkOutput(directory.path()); }).ends_with("it is a directory"));
 }
 
 TEST_CASE("a run that cannot be written leaves the file as it was") {

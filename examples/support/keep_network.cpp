@@ -1,0 +1,81 @@
+#include "examples/support/keep_network.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <string>
+
+#include "muster/core/base/error.h"
+
+namespace example {
+namespace {
+
+/// Whether the failure is a score, a gradient or an output that is not a number.
+bool isDivergence(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const muster::NonFiniteScore&) {
+    return true;
+  } catch (const muster::TrainingError& error) {
+    return error.cause() != nullptr && isDivergence(error.cause());
+  } catch (...) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void trainAndSave(const std::function<void()>& train, const std::function<void(bool failed)>& save,
+                  const std::string& setting) {
+  std::exception_ptr failure;
+  try {
+    train();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  try {
+    if (!failure || !isDivergence(failure)) save(failure != nullptr);
+  } catch (...) {
+    const auto problem = std::current_exception();
+    if (failure && !isDivergence(problem))
+      fmt::print(stderr, "what was trained could not be saved: {}\n", muster::describe(problem));
+    else
+      failure = problem;
+  }
+  if (!failure) return;
+  if (isDivergence(failure))
+    throw muster::NonFiniteScore(
+        fmt::format("{}; this was with {}, and nothing was saved", muster::describe(failure), setting));
+  std::rethrow_exception(failure);
+}
+
+void writeHereOrElsewhere(const std::filesystem::path& path,
+                          const std::function<void(const std::filesystem::path&)>& write) {
+  try {
+    return write(path);
+  } catch (const muster::FileError& error) {
+    const auto name = fmt::format("{}-{}{}", path.stem().string(), ::getpid(), path.extension().string());
+    const auto other = std::filesystem::temp_directory_path() / name;
+    try {
+      write(other);
+    } catch (...) {
+      throw error;  // the file that the user named
+    }
+    throw muster::Error(fmt::format("{}; saved as {} instead", error.what(), other.string()));
+  }
+}
+
+void requireFiniteOutputs(muster::Network& network, muster::DataSetIterator& data) {
+  muster::Batch batch;
+  muster::Tensor outputs;
+  data.reset(0);
+  if (!data.next(batch)) return;
+  static_cast<muster::Model&>(network).output(batch, outputs);
+  if (!std::ranges::all_of(outputs.span<float>(), [](float value) { return std::isfinite(value); }))
+    throw muster::NonFiniteScore("the training diverged: the network's outputs are not numbers");
+}
+
+}  // namespace example

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "muster/core/data/data_set_iterator.h"
+#include "muster/core/nn/network.h"
+
+namespace example {
+
+/// Trains, then saves. Where `train` fails (a checkpoint or a plot that cannot be written, an iterator), what
+/// was trained is saved nevertheless before that failure goes on. Not where the training diverged
+/// (muster::NonFiniteScore): then nothing is saved, and the file of an earlier training stays as it is.
+/// @param setting  the learning rate as the user gives it, "--lr 0.1", for the message of one that diverged.
+void trainAndSave(const std::function<void()>& train, const std::function<void(bool failed)>& save,
+                  const std::string& setting);
+
+/// Calls `write(path)`. Where the file cannot be written, as on a disk that has become full, `write` is
+/// called for a file in the directory for temporary files, and the error names that one.
+/// @throws muster::Error.
+void writeHereOrElsewhere(const std::filesystem::path& path,
+                          const std::function<void(const std::filesystem::path&)>& write);
+
+/// Asks the network about a first batch of `data`: a network that diverged answers with what is no number,
+/// though all its parameters may be numbers, too large ones.
+/// @throws muster::NonFiniteScore.
+void requireFiniteOutputs(muster::Network& network, muster::DataSetIterator& data);
+
+}  // namespace example

@@ -1,0 +1,64 @@
+#include "examples/support/standard_streams.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <new>
+#include <system_error>
+
+namespace example {
+namespace {
+
+/// A descriptor behind a stream of the C library, and the first error of a write to it.
+struct Output {
+  int descriptor;
+  std::atomic<int> error{0};
+};
+
+// As long as the streams, which the C library closes after `main`.
+Output standardOutput{STDOUT_FILENO};
+Output standardError{STDERR_FILENO};
+
+/// Always says that all was written, as an error would be an exception in `fmt::print`.
+ssize_t write(void* cookie, const char* data, std::size_t size) {
+  auto& output = *static_cast<Output*>(cookie);
+  for (std::size_t done = 0; done < size && output.error == 0;) {
+    const ssize_t written = ::write(output.descriptor, data + done, size - done);
+    if (written >= 0)
+      done += static_cast<std::size_t>(written);
+    else if (errno != EINTR)
+      output.error = errno;
+  }
+  return static_cast<ssize_t>(size);
+}
+
+std::FILE* streamTo(Output& output, int buffering) {
+  std::FILE* const stream =
+      ::fopencookie(&output, "w", {.read = nullptr, .write = write, .seek = nullptr, .close = nullptr});
+  if (stream == nullptr) throw std::bad_alloc();
+  std::setvbuf(stream, nullptr, buffering, BUFSIZ);
+  return stream;
+}
+
+}  // namespace
+
+void guardStandardStreams() {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor)
+    if (::fcntl(descriptor, F_GETFD) < 0 && errno == EBADF)
+      static_cast<void>(::open("/dev/null", O_RDWR));  // gets the lowest free number, which is this one
+  std::signal(SIGPIPE, SIG_IGN);                       // then such a write is an error
+  stdout = streamTo(standardOutput, _IOLBF);           // in step with the progress on standard error
+  stderr = streamTo(standardError, _IONBF);
+}
+
+std::string lostOutput() {
+  std::fflush(stdout);
+  const int error = standardOutput.error;
+  return error == 0 ? "" : std::generic_category().message(error);
+}
+
+}  // namespace example

@@ -1,0 +1,228 @@
+// What the programs do with files and standard streams that are not as they should be.
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "examples/support/keep_network.h"
+#include "examples/support/paths.h"
+#include "muster/core/base/error.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/examples/convnet.h"
+#include "tests/support/child_process.h"
+#include "tests/support/environment.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::contains;
+using test::Convnet;
+using test::readFile;
+using test::thrown;
+
+/// mnist_convnet on few digits, by a shell: `line` has "$@" where the program and its arguments go.
+test::Outcome inShell(const Convnet& convnet, const std::string& line, std::vector<std::string> more) {
+  auto launch = convnet.launch(Convnet::small({"--quiet", "--epochs", "1"}));
+  launch.arguments.insert(launch.arguments.begin(), {"-c", line, "sh", Convnet::kExecutable});
+  launch.arguments.insert(launch.arguments.end(), more.begin(), more.end());
+  return test::runProgram("/bin/sh", launch);
+}
+
+TEST_CASE("a path that is read or written under two options is refused") {
+  const test::TemporaryDirectory directory;
+  const auto at = [&](const char* name) { return directory / name; };
+  test::writeFile(at("book"), "text");
+  std::filesystem::create_hard_link(at("book"), at("hard"));
+  const auto refusal = [](auto describe) {
+    example::Paths paths;
+    describe(paths);
+    return thrown<InvalidArgument>([&] { paths.check(); });
+  };
+  CHECK(contains(refusal([&](example::Paths& paths) {
+                   paths.reads("--text", at("book"));
+                   paths.writes("--model", at("hard"));
+                 }),
+                 "--text and --model are the same file, " + at("book").string() + ": "));
+  CHECK(contains(refusal([&](example::Paths& paths) {
+                   paths.writes("--model", at("new"));
+                   paths.writes("--json", directory.path() / "." / "new");
+                 }),
+                 "--model and --json are the same file"));
+  CHECK(contains(refusal([&](example::Paths& paths) {
+                   paths.writes("--model", at("new"));
+                   paths.writesInto("--checkpoint-dir", at("new"));
+                 }),
+                 "--model and --checkpoint-dir cannot both be there"));
+  CHECK(contains(refusal([&](example::Paths& paths) {
+                   paths.writesInto("--report", at("report"), {"a.png"});
+                   paths.writes("--json", at("report") / "a.png");
+                 }),
+                 "--report and --json are the same file"));
+
+  example::Paths paths;
+  paths.reads("--text", at("book"));
+  paths.reads("--resume", at("hard"), /*replacedBy=*/"--model");
+  paths.writes("--model", at("hard"));
+  paths.writes("--json", "");
+  paths.reads("--load", "");
+  paths.writesInto("--report", at("report"), {"a.png"});
+  CHECK(contains(thrown<InvalidArgument>([&] { paths.check(); }), "--text and --model"));
+  std::filesystem::remove(at("book"));
+  CHECK_NOTHROW(paths.check());
+}
+
+TEST_CASE("what was trained is saved before a failure goes on, unless it diverged") {
+  int saved = 0;
+  bool failed = false;
+  const auto save = [&](bool afterFailure) {
+    ++saved;
+    failed = afterFailure;
+  };
+  example::trainAndSave([] {}, save, "--lr 1");
+  CHECK(saved == 1);
+  CHECK_FALSE(failed);
+
+  CHECK(thrown<FileError>([&] {
+          example::trainAndSave([] { throw FileError("plot", "disk full"); }, save, "--lr 1");
+        }) == "plot: disk full");
+  CHECK(saved == 2);
+  CHECK(failed);
+
+  const auto diverge = [] {
+    const auto cause = std::make_exception_ptr(NonFiniteScore("the score became nan"));
+    throw TrainingError("worker 0: the score became nan", 0, cause);
+  };
+  CHECK(thrown<NonFiniteScore>([&] { example::trainAndSave(diverge, save, "--lr 1"); }) ==
+        "worker 0: the score became nan; this was with --lr 1, and nothing was saved");
+  CHECK(saved == 2);
+  CHECK(thrown<NonFiniteScore>([&] {
+          example::trainAndSave([] {}, [](bool) { throw NonFiniteScore("diverged"); }, "--lr 1");
+        }) == "diverged; this was with --lr 1, and nothing was saved");
+}
+
+TEST_CASE("a file that can no longer be written is written elsewhere, and the error says where") {
+  const test::TemporaryDirectory directory, temporary;
+  const test::Environment environment("TMPDIR", temporary.path().string());
+  const auto write = [&](const std::filesystem::path& path) {
+    if (path.parent_path() != temporary.path()) throw FileError(path, "disk full");
+    test::writeFile(path, "the network");
+  };
+  const auto error =
+      thrown<Error>([&] { example::writeHereOrElsewhere(directory / "m.safetensors", write); });
+  REQUIRE(temporary.names().size() == 1);
+  const auto there = temporary.path() / *temporary.names().begin();
+  CHECK(error ==
+        (directory / "m.safetensors").string() + ": disk full; saved as " + there.string() + " instead");
+  CHECK(readFile(there) == "the network");
+  CHECK(thrown<FileError>([&] {
+          example::writeHereOrElsewhere("m", [](const auto& path) { throw FileError(path, "disk full"); });
+        }) == "m: disk full");
+}
+
+TEST_CASE("no program replaces what it reads or writes under another option") {
+  const Convnet convnet;
+  test::writeFile(convnet.directory / "book.txt", "a text");
+  std::filesystem::create_symlink("book.txt", convnet.directory / "link");
+  const auto refused = [&](const char* program, std::vector<std::string> arguments, const std::string& why) {
+    const auto run = test::runProgram(program, convnet.launch(std::move(arguments)));
+    CAPTURE(run.err);
+    CHECK(run.exit == 2);
+    CHECK(contains(run.err, why));
+    CHECK(run.out.empty());
+  };
+  refused(MUSTER_CHAR_LSTM, {"--text", "book.txt", "--model", "book.txt", "--device", "cpu"},
+          "--text and --model are the same file, book.txt");
+  refused(MUSTER_CHAR_LSTM, {"--text", "book.txt", "--model", "link", "--device", "cpu"},
+          "--text and --model are the same file, book.txt");
+  refused(MUSTER_MNIST_CONVNET, {"--data", "generated", "--model", "m", "--json", "./m", "--device", "cpu"},
+          "--model and --json are the same file, m");
+  refused(MUSTER_RESNET18_FASHION, {"--data", "generated", "--out", "x", "--save", "x", "--device", "cpu"},
+          "--out and --save are the same file, x");
+  test::writeFile(convnet.directory / "train-labels-idx1-ubyte", "labels");
+  refused(MUSTER_LENET_FROM_SCRATCH,
+          {"--data-dir", ".", "--model", "train-labels-idx1-ubyte", "--device", "cpu"},
+          "--data-dir and --model are the same file, ./train-labels-idx1-ubyte");
+  CHECK(readFile(convnet.directory / "book.txt") == "a text");
+  CHECK(convnet.directory.names() == std::set<std::string>{"book.txt", "link", "train-labels-idx1-ubyte"});
+}
+
+TEST_CASE("a pipe in the place of a file is refused at once") {
+  const Convnet convnet;
+  REQUIRE(::mkfifo((convnet.directory / "pipe").c_str(), 0600) == 0);
+  const auto refused = [&](const char* program, std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--device", "cpu"});
+    const auto run = test::runProgram(program, convnet.launch(std::move(arguments)));
+    CHECK(run.exit == 1);
+    CHECK(contains(run.err, "pipe: cannot be read: it is not a regular file"));
+  };
+  refused(MUSTER_MNIST_CONVNET, {"--data", "generated", "--resume", "pipe"});
+  refused(MUSTER_RESNET18_FASHION, {"--data", "generated", "--load", "pipe"});
+  refused(MUSTER_CHAR_LSTM, {"--text", "pipe"});
+}
+
+TEST_CASE("with closed standard descriptors the files are what they are otherwise") {
+  const Convnet convnet;
+  const auto usual = inShell(convnet, "\"$@\"", {"--model", "usual"});
+  REQUIRE(usual.exit == 0);
+  for (const char* line : {"\"$@\" <&- >&- 2>&-", "\"$@\" >&-", "\"$@\" 2>&-"}) {
+    CAPTURE(line);
+    CHECK(inShell(convnet, line, {"--model", "closed"}).exit == 0);
+    CHECK(readFile(convnet.directory / "closed") == readFile(convnet.directory / "usual"));
+  }
+}
+
+TEST_CASE("output that nobody reads or that does not fit ends no training, and is told at the end") {
+  const Convnet convnet;
+  const auto full = inShell(convnet, "\"$@\" >/dev/full", {"--model", "full"});
+  CHECK(full.exit == 1);
+  CHECK(full.err == "mnist_convnet: standard output could not be written: No space left on device\n");
+  // The other end is closed before the program starts.
+  const auto broken = inShell(convnet,
+                              "mkfifo go; { read go <go; \"$@\"; echo $? >status; } | "
+                              "{ exec <&-; echo >go; }",
+                              {"--model", "broken"});
+  CHECK(broken.err == "mnist_convnet: standard output could not be written: Broken pipe\n");
+  CHECK(readFile(convnet.directory / "status") == "1\n");
+  CHECK(readFile(convnet.directory / "full") == readFile(convnet.directory / "broken"));
+  CHECK_NOTHROW(MultiLayerNetwork::load(convnet.directory / "broken"));
+}
+
+TEST_CASE("help that cannot be written is a failure") {
+  const Convnet convnet;
+  const auto run = inShell(convnet, "\"$@\" >/dev/full", {"--help"});
+  CHECK(run.exit == 1);
+  CHECK(contains(run.err, "standard output could not be written"));
+}
+
+TEST_CASE("a checkpoint that cannot be written does not cost the network") {
+  const Convnet convnet;
+  std::filesystem::create_directories(convnet.directory / "c/checkpoint-epoch-0001.safetensors");
+  const auto run = convnet.runSmall({"--epochs", "2", "--quiet", "--checkpoint-dir", "c", "--model", "late"});
+  CHECK(run.exit == 1);
+  CHECK(contains(run.err, "c/checkpoint-epoch-0001.safetensors: cannot be written: Is a directory"));
+  CHECK(contains(run.out, "interrupted, with 1 of 2 epochs finished; saved: late, and --resume goes on"));
+  REQUIRE(convnet.runSmall({"--epochs", "2", "--quiet", "--model", "whole"}).exit == 0);
+  REQUIRE(convnet.runSmall({"--epochs", "2", "--quiet", "--resume", "late", "--model", "late"}).exit == 0);
+  CHECK(readFile(convnet.directory / "late") == readFile(convnet.directory / "whole"));
+}
+
+TEST_CASE("a network that diverged does not replace one that was saved") {
+  const Convnet convnet;
+  test::writeFile(convnet.directory / "m", "a good one");
+  for (const char* rate : {"10", "1e9"}) {
+    const auto run = convnet.runSmall({"--epochs", "1", "--quiet", "--lr", rate, "--model", "m"});
+    CAPTURE(run.err);
+    CHECK(run.exit == 1);
+    CHECK(contains(run.err, "; this was with --lr "));
+    CHECK(contains(run.err, ", and nothing was saved\n"));
+  }
+  CHECK(readFile(convnet.directory / "m") == "a good one");
+}
+
+}  // namespace
+}  // namespace muster
