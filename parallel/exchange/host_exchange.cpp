@@ -25,10 +25,10 @@ HostExchange::HostExchange(const std::vector<std::vector<StateBlock*>>& states, 
     : blocks_(sharedBlocks(states, updaterState, std::vector<int>(states.size()))),
       all_(states.size()),
       terms_(states.size()),
-      mixers_(states.size(), RowMixer(states.size())),
       sums_(static_cast<int>(states.size())) {
   std::iota(all_.begin(), all_.end(), std::size_t{0});
   for (auto& terms : terms_) terms.reserve(states.size() + 1);
+  for (std::size_t w = 0; w < states.size(); ++w) mixers_.emplace_back(states.size());
 }
 
 void HostExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,
@@ -61,6 +61,9 @@ void HostExchange::mix(int participant, const SharedBlock& block, const Mixing& 
     if (merged) setZero(block.mergedCopy(), begin, end);
     return;
   }
+  if (merged && parts == 1)
+    mean(participant, block.replicas, mixing.merged(), 0, {0, block.mergedCopy().elements()},
+         block.mergedCopies, context);
   alignas(64) std::array<std::byte, kMixingBytes> memory;
   const Tensor scratch = Tensor::view(memory.data(), {kMixingBytes}, DType::UInt8);
   const std::int64_t step = RowMixer::elementsAtATime(block, kMixingBytes);
@@ -69,7 +72,7 @@ void HostExchange::mix(int participant, const SharedBlock& block, const Mixing& 
   for (std::int64_t at = begin; at < end; at += step) {
     mixer.begin(block, {at, std::min(end, at + step)}, scratch, context);
     for (const std::size_t w : all_) mixer.read(w);
-    if (merged) mixer.merge(mixing.merged());
+    if (merged && parts == 2) mixer.merge(mixing.merged());
     mixer.mix(mixing, all_);
   }
 }

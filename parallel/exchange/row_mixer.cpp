@@ -1,6 +1,6 @@
 #include "muster/parallel/exchange/row_mixer.h"
 
-#include <numeric>
+#include <algorithm>
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/exchange/tensor_parts.h"
@@ -12,17 +12,21 @@ namespace {
 // moments, which their operation overwrites.
 constexpr std::size_t kKinds = 3;
 
+// Room for the shares of a row. Longer rows allocate once: with a thousand workers, each of which has such a
+// list, room for all would be a hundred megabytes.
+constexpr std::size_t kUsualShares = 40;
+
 bool isMoments(const SharedBlock& block) {
   return block.rule == MergeRule::Moments;
 }
 
 }  // namespace
 
-RowMixer::RowMixer(std::size_t workers) : sources_(workers) {
-  terms_.reserve(workers);
-  replicas_.reserve(workers);
-  weights_.reserve(workers);
-  merged_.reserve(workers);
+RowMixer::RowMixer(std::size_t workers) : copied_(workers) {
+  const std::size_t most = std::min(workers, kUsualShares);
+  terms_.reserve(most);
+  replicas_.reserve(most);
+  weights_.reserve(most);
 }
 
 std::size_t RowMixer::bytesFor(std::size_t workers, std::int64_t elements) {
@@ -50,12 +54,14 @@ Tensor RowMixer::slot(std::size_t index) const {
                 block_->replicas.front().dtype());
 }
 
+Tensor RowMixer::source(std::size_t worker) const {
+  return copied_[worker] ? slot(worker) : part(block_->replicas[worker], slice_);
+}
+
 void RowMixer::read(std::size_t worker) {
+  copied_[worker] = 0;
+  if (!moments_) return;
   const Tensor& replica = block_->replicas[worker];
-  if (!moments_) {
-    sources_[worker] = part(replica, slice_);
-    return;
-  }
   for (int p = 0; p < 2; ++p) {
     Tensor to = inbox(worker, p);
     copy(part(replica, inPart(slice_, p, replica.elements() / 2)), to, *context_);
@@ -63,28 +69,28 @@ void RowMixer::read(std::size_t worker) {
 }
 
 Tensor RowMixer::inbox(std::size_t worker, int p) {
-  sources_[worker] = slot(worker);
-  return part(sources_[worker], inPart({0, slice_.length()}, p, slice_.length()));
+  copied_[worker] = 1;
+  return part(slot(worker), inPart({0, slice_.length()}, p, slice_.length()));
 }
 
-Tensor RowMixer::form(std::span<const MixingShare> row, const Tensor& to) {
-  if (!moments_) {
-    terms_.clear();
-    for (const auto& [worker, factor] : row) terms_.push_back({factor, sources_[worker]});
-    linearCombination(terms_, to, 0, slice_.length(), *context_);
-    return to;
-  }
+void RowMixer::addMoments(std::size_t worker, double weight) {
+  Tensor joined = slot(2 * copied_.size() + replicas_.size());
+  copy(source(worker), joined, *context_);
+  replicas_.push_back(joined);
+  weights_.push_back(weight);
+}
+
+void RowMixer::form(std::span<const MixingShare> row, const Tensor& to) {
+  terms_.clear();
   replicas_.clear();
   weights_.clear();
-  for (const auto& [worker, factor] : row) {
-    Tensor joined = slot(2 * sources_.size() + replicas_.size());
-    copy(sources_[worker], joined, *context_);
-    replicas_.push_back(joined);
-    weights_.push_back(factor);
+  if (!moments_) {
+    for (const auto& [worker, factor] : row) terms_.push_back({factor, source(worker)});
+    return linearCombination(terms_, to, 0, slice_.length(), *context_);
   }
+  for (const auto& [worker, factor] : row) addMoments(worker, factor);
   Tensor result = to;
   weightedMoments(replicas_, weights_, result, 0, slice_.length(), *context_);
-  return replicas_.front();
 }
 
 void RowMixer::write(const Tensor& from, const Tensor& block) const {
@@ -95,18 +101,17 @@ void RowMixer::write(const Tensor& from, const Tensor& block) const {
 }
 
 void RowMixer::merge(std::span<const double> weights) {
-  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-  merged_.clear();
+  replicas_.clear();
+  weights_.clear();
   for (std::size_t w = 0; w < weights.size(); ++w)
-    if (weights[w] > 0) merged_.push_back({w, moments_ ? weights[w] : weights[w] / total});
-  if (moments_)
-    write(form(merged_, Tensor()), block_->mergedCopy());
-  else
-    form(merged_, part(block_->mergedCopy(), slice_));
+    if (weights[w] > 0) addMoments(w, weights[w]);
+  Tensor none;
+  weightedMoments(replicas_, weights_, none, 0, slice_.length(), *context_);
+  write(replicas_.front(), block_->mergedCopy());
 }
 
 void RowMixer::mix(const Mixing& mixing, std::span<const std::size_t> workers) {
-  const std::size_t results = sources_.size();
+  const std::size_t results = copied_.size();
   // Workers beside each other may share a row, which is formed once.
   const auto isFirst = [&](std::size_t i) {
     if (i == 0) return true;

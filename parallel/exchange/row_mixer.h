@@ -32,14 +32,16 @@ class RowMixer {
   Tensor inbox(std::size_t worker, int part);
   /// Forms the rows of these workers, once all replicas that they read are here, and writes them.
   void mix(const Mixing& mixing, std::span<const std::size_t> workers);
-  /// Forms the merged copy, before `mix`.
+  /// Forms the merged copy of moments, before `mix`.
   void merge(std::span<const double> weights);
 
  private:
   int parts() const { return moments_ ? 2 : 1; }
   Tensor slot(std::size_t index) const;
-  /// @param to  undefined: of moments. @return what was formed.
-  Tensor form(std::span<const MixingShare> row, const Tensor& to);
+  /// The elements at hand of a replica; of moments means, then variances.
+  Tensor source(std::size_t worker) const;
+  void form(std::span<const MixingShare> row, const Tensor& to);
+  void addMoments(std::size_t worker, double weight);
   void write(const Tensor& from, const Tensor& block) const;
 
   const SharedBlock* block_ = nullptr;
@@ -47,11 +49,10 @@ class RowMixer {
   Slice slice_;
   Tensor scratch_;
   Context* context_ = nullptr;
-  std::vector<Tensor> sources_;      // [worker] the elements at hand; of moments means, then variances
-  std::vector<Term> terms_;          // of the row at hand
-  std::vector<Tensor> replicas_;     // likewise, of moments
-  std::vector<double> weights_;      // likewise
-  std::vector<MixingShare> merged_;  // the merged copy's row
+  std::vector<char> copied_;      // [worker] whether its elements are in the scratch memory
+  std::vector<Term> terms_;       // of the row at hand
+  std::vector<Tensor> replicas_;  // likewise, of moments
+  std::vector<double> weights_;   // likewise
 };
 
 }  // namespace muster
