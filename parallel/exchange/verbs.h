@@ -86,8 +86,8 @@ class Verbs {
   /// waits.
   Spread distance(std::span<const Tensor> values, std::span<const Tensor> about, const Fragment& fragment);
   /// Replaces the values by their sums over the participants, in their order: for what each has found in its
-  /// shares. Waits for all of them, so Strategy::start cannot use it. On devices the first participant has all
-  /// shares, so its values stay as they are, and the others have none.
+  /// shares. Waits for all of them, so Strategy::start cannot use it. On devices the first participant has
+  /// all shares, so its values stay as they are, and the others have none.
   void sum(std::span<double> values) { exchange_.sum(participant_, values); }
 
   /// Counts bytes that this participant would send to the others over a network; `merge`, `mean` and `mix`
