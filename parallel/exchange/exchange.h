@@ -65,6 +65,9 @@ class Exchange {
   virtual ~Exchange() = default;
   virtual int participants() const = 0;
   virtual std::span<const SharedBlock> blocks() const = 0;
+  /// Whether one participant can do the parts of all, one after the other, while others work: it touches only
+  /// replicas that take part.
+  virtual bool onePlace() const { return false; }
   /// The block of this kind. @throws InvalidArgument unless there is just one.
   const SharedBlock& block(BlockKind kind) const;
 

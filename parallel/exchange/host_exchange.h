@@ -20,6 +20,7 @@ class HostExchange final : public Exchange {
 
   int participants() const override { return static_cast<int>(all_.size()); }
   std::span<const SharedBlock> blocks() const override { return blocks_; }
+  bool onePlace() const override { return true; }
   void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context& context,
              Spread* spread) override;
   void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights, double keep,

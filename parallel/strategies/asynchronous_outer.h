@@ -28,9 +28,10 @@ namespace muster {
 /// global ones. Layers that need all workers' batches in each step (BatchNorm with `synchronised`) are
 /// refused by the first step.
 ///
-/// Time is virtual, given by `speeds`: the same bits in every run. In real time workers meet at each landing.
-/// Listeners get "arrivals", the arrivals merged at once, and "staleness", how often W had moved since they
-/// took it (the most of them).
+/// Time is virtual, given by `speeds`: the same bits in every run. In real time a worker waits at its arrival
+/// for those that come before it; with merged listeners, or on several devices, all meet at each landing, for
+/// the same bits. Listeners get "arrivals", the arrivals merged at once, and "staleness", how often W had
+/// moved since they took it (the most of them).
 struct AsynchronousOuter {
   /// A worker's iterations between its arrivals. 1 to 2^40.
   std::int64_t frequency = 1;

@@ -97,8 +97,10 @@ class Strategy {
   /// merged copy. A training that is resumed from a file starts from it.
   virtual std::string_view modelSource() const { return {}; }
   /// How workers arrive, if they are not to wait for each other at the end of rounds. Then `land` is called
-  /// for each landing, with fragment 0, and at the end of an epoch and at a stop with what all have; each
-  /// worker counts its own updates; and neither `contribute` nor `stage` is called.
+  /// for each landing, with fragment 0, maybe
+  /// by one thread for one participant after the other (so Verbs::sum must not be called), and at the end of
+  /// an epoch and at a stop with what all have; each worker counts its own updates; and neither `contribute`
+  /// nor `stage` is called.
   virtual std::optional<ArrivalPlan> arrivals(int /*workers*/) const { return {}; }
   /// What a merge of all state does with the updater's.
   virtual UpdaterState updaterState() const { return UpdaterState::Average; }
@@ -120,8 +122,9 @@ class Strategy {
   /// Other workers are inside their steps: only `context`, `block` and `own` of the verbs may be used.
   /// @param weight  its loss normaliser since the last round; with 0, and others above, it does not count.
   virtual void contribute(double /*weight*/, Verbs&) {}
-  /// All have trained, and the round merges: called once, by one thread, while all workers wait, before `launch`
-  /// and `land` of the round. For what all participants use: mixing rows, weights of the strategy's own.
+  /// All have trained, and the round merges: called once, by one thread, while all workers wait, before
+  /// `launch` and `land` of the round. For what all participants use: mixing rows, weights of the strategy's
+  /// own.
   virtual void prepare(const Round&) {}
   /// One participant trains alone, and continues before the scores of its round are read: stages the merge
   /// (Exchange::stage), instead of `contribute`, `launch` and `land`. @return false if these are needed;

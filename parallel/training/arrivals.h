@@ -25,10 +25,10 @@ class Arrivals {
   /// Who is merged at the end of a round. @param last  of the epoch, or of the run: all who have trained.
   void settle(std::span<const Contribution> contributions, bool last);
 
-  /// Whether the worker's contribution was merged. After `settle`, until the next one.
-  bool landed(int worker) const { return landing_[static_cast<std::size_t>(worker)].arrives; }
-  /// [worker]
+  /// Who is merged, [worker]. After `settle`, until the next one.
   std::span<const Arrival> landing() const { return landing_; }
+  /// Who arrives at the next landing, without staleness, [worker].
+  std::span<const Arrival> next() const { return order_.arrivals(); }
 
  private:
   ArrivalOrder order_;

@@ -20,10 +20,12 @@ std::optional<std::int64_t> batchesPerEpoch(const DataSetIterator& data) {
 
 Rounds::Options roundsOf(const FitSetting& setting) {
   const auto isMerged = [](const auto& listener) { return listener->scope() == ListenerScope::Merged; };
+  const bool joins = std::ranges::any_of(setting.listeners, isMerged);
   return {.strategy = setting.strategy,
           .stop = setting.stop,
           .learningRate = setting.model.trainingOptions().updater.learningRate(),
-          .coordinatorJoinsEveryRound = std::ranges::any_of(setting.listeners, isMerged),
+          .coordinatorJoinsEveryRound = joins,
+          .meetAtLandings = joins || !setting.replicas.made() || !setting.replicas.exchange().onePlace(),
           .firstIteration = setting.model.iteration(),
           .firstEpoch = setting.model.epoch(),
           .patience = setting.patience};

@@ -1,7 +1,6 @@
 #include "muster/parallel/training/rounds.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "muster/core/base/error.h"
@@ -34,11 +33,15 @@ Rounds::Rounds(int workers, const Options& options, PeerSums& peers)
       mergeTimes_(contributions_.size()),
       bytes_(contributions_.size()),
       weights_(contributions_.size()),
+      landed_(contributions_.size()),
       flights_(contributions_.size()),
       progress_{.workers = workers},
       epoch_(options.firstEpoch) {
   result_.iteration = options.firstIteration;
-  if (const auto plan = strategy_.arrivals(workers)) arrivals_.emplace(*plan).beginEpoch();
+  const auto plan = strategy_.arrivals(workers);
+  if (!plan) return;
+  arrivals_.emplace(*plan).beginEpoch();
+  if (!options.meetAtLandings) gate_.emplace(workers).beginEpoch(arrivals_->next());
 }
 
 void Rounds::start() {
@@ -70,14 +73,15 @@ bool Rounds::gather(const Participant& who, const Contribution& contribution) {
   const auto arrived = Clock::now();  // before the activity: who sees it knows that the wait is timed
   who.activity.set(Activity::Kind::WaitingForWorkers);
   contributions_[at(who)] = contribution;
+  if (gate_) gate_->end(who.worker);
   who.exchange.arrive(who.worker, who.context);
-  const bool together = gathered_.arrive([this] { plan(); });
+  const bool together = gathered_.arrive([this] { plan(/*met=*/true); });
   who.times.own.waitingForWorkers += Clock::now() - arrived;
   return together;
 }
 
-void Rounds::plan() {
-  previous_ = std::exchange(result_, nextResult());
+void Rounds::plan(bool met) {
+  previous_ = std::exchange(result_, nextResult(met));
   ++rounds_;
   committed_ = false;  // until nothing can fail here any more
   if (result_.verdict == Verdict::EpochOver) {
@@ -90,57 +94,31 @@ void Rounds::plan() {
   committed_ = !result_.merging || localWork() == LocalWork::Step;
 }
 
-RoundResult Rounds::nextResult() {
-  RoundResult next{.joinedByCoordinator = options_.coordinatorJoinsEveryRound, .epoch = epoch_};
-  if (result_.verdict != Verdict::EpochOver) {  // the epoch goes on
-    next.batchesInEpoch = result_.batchesInEpoch;
-    next.examplesInEpoch = result_.examplesInEpoch;
-    next.scoreSumInEpoch = result_.scoreSumInEpoch;
-    next.weightInEpoch = result_.weightInEpoch;
-  }
-  next.verdict = std::ranges::any_of(contributions_, &Contribution::staged)  ? Verdict::Continue
-                 : stopAsked()                                               ? Verdict::Stop
-                 : std::ranges::all_of(contributions_, &Contribution::ended) ? Verdict::EpochOver
-                                                                             : Verdict::Continue;
+RoundResult Rounds::nextResult(bool met) {
+  RoundResult next = result_.next(epoch_);
+  next.verdict = !met || std::ranges::any_of(contributions_, &Contribution::staged) ? Verdict::Continue
+                 : stopAsked()                                                      ? Verdict::Stop
+                 : std::ranges::all_of(contributions_, &Contribution::ended)        ? Verdict::EpochOver
+                                                                                    : Verdict::Continue;
   const bool last = next.verdict != Verdict::Continue;
-  if (last) next.joinedByCoordinator = true;
+  next.joinedByCoordinator = last || options_.coordinatorJoinsEveryRound;
   if (arrivals_) arrivals_->settle(contributions_, last);
-  double scoreSum = 0, weight = 0;
-  std::int64_t batches = 0;
-  next.iteration = result_.iteration;
-  // In worker order: the sums' bits depend on nothing else.
-  for (std::size_t w = 0; w < weights_.size(); ++w) {
-    if (!landed(static_cast<int>(w))) continue;
-    const Contribution& c = contributions_[w];
-    scoreSum += c.scoreSum;
-    weight += c.weight;
-    batches += c.batches;
-    next.examples += c.examples;
-    next.iteration = std::max(next.iteration, c.iteration);
-  }
-  require(std::isfinite(weight), "the weights of the workers' batches add up to {}", weight);
-  // Steps whose examples were all masked still moved the parameters (decay, momentum): they count by batches.
-  for (std::size_t w = 0; w < weights_.size(); ++w) {
-    const Contribution& c = contributions_[w];
-    weights_[w] = !landed(static_cast<int>(w)) ? 0 : weight > 0 ? c.weight : static_cast<double>(c.batches);
-  }
-  next.weight = weight;
-  next.score = weight > 0 ? scoreSum / weight : batches > 0 ? 0 : result_.score;
-  next.batchesInEpoch += batches;
-  next.examplesInEpoch += next.examples;
-  next.scoreSumInEpoch += scoreSum;
-  next.weightInEpoch += weight;
-  next.trained = batches > 0;
+  const auto landing = arrivals_ ? arrivals_->landing() : std::span<const Arrival>();
+  for (std::size_t w = 0; w < landing.size(); ++w)
+    if (landing[w].arrives) landed_[w] = 1;
+  next.add(contributions_, landing, weights_);
   next.merging = next.trained || (last && (strategy_.pending() || flights_.outstanding()));
-  next.merges = result_.merges + (next.merging ? 1 : 0);
+  next.merges += next.merging ? 1 : 0;
   return next;
 }
 
 void Rounds::planNextRound() {
   flights_.commit();
   if (arrivals_) {
-    if (result_.verdict == Verdict::EpochOver) arrivals_->beginEpoch();
+    const bool begins = result_.verdict == Verdict::EpochOver;
+    if (begins) arrivals_->beginEpoch();
     arrivals_->planNext();
+    if (begins && gate_) gate_->beginEpoch(arrivals_->next());
   }
   const auto values = strategy_.values();
   values_.assign(values.begin(), values.end());  // of the same number each time: allocates once
@@ -218,7 +196,7 @@ void Rounds::addPenalty(double penalty) {
   result_.scoreSumInEpoch += penalty * result_.weight;
 }
 
-Verdict Rounds::leave(const Participant& who) {
+RoundEnd Rounds::leave(const Participant& who) {
   who.activity.set(Activity::Kind::WaitingForWorkers);
   const auto begin = Clock::now();
   who.times.publish();  // listeners of this round see them
@@ -226,10 +204,11 @@ Verdict Rounds::leave(const Participant& who) {
   if (localWork() == LocalWork::Gradient) who.exchange.arrive(who.worker, who.context);
   const bool joined = result_.joinedByCoordinator;
   bool together = (joined ? merged_ : mergedAlone_).arrive([this] { planNextRound(); });
+  const RoundEnd end = together ? result_.end() : RoundEnd{};  // now: others may land before this one looks
   if (together) who.exchange.follow(who.worker, who.context);
   if (together && joined) together = awaitResume(who.worker);
   who.times.own.waitingForWorkers += Clock::now() - begin;
-  return together ? result_.verdict : Verdict::Aborted;
+  return together ? end : RoundEnd{};
 }
 
 bool Rounds::awaitResume(int worker) {
@@ -239,6 +218,43 @@ bool Rounds::awaitResume(int worker) {
     if (!merged_.arrive()) return false;
   }
   return false;
+}
+
+Verdict Rounds::arrive(const Participant& who, const Contribution& contribution) {
+  who.activity.set(Activity::Kind::WaitingForWorkers);
+  const auto begin = Clock::now();
+  const auto merged = who.times.own.merging;
+  const bool passed = gate_->pass(
+      who.worker,
+      [&] {
+        contributions_[at(who)] = contribution;
+        who.exchange.arrive(who.worker, who.context);
+      },
+      [&] { return land(who); }, [&] { who.exchange.follow(who.worker, who.context); });
+  who.times.own.waitingForWorkers += Clock::now() - begin - (who.times.own.merging - merged);
+  who.times.publish();
+  return passed ? Verdict::WentOn : Verdict::Aborted;
+}
+
+std::span<const Arrival> Rounds::land(const Participant& who) {
+  who.activity.set(Activity::Kind::Merging);
+  const auto begin = Clock::now();
+  plan(/*met=*/false);
+  try {
+    for (int p = 0; p < who.exchange.participants(); ++p) {  // the parts of all
+      who.exchange.begin(p);
+      Verbs verbs(who.exchange, p, who.context);
+      flights_.call(strategy_, round(), verbs);
+      who.exchange.end(p);
+    }
+  } catch (...) {
+    mergeFailed_ = true;
+    throw;
+  }
+  planNextRound();
+  who.times.own.merging += Clock::now() - begin;
+  who.activity.set(Activity::Kind::WaitingForWorkers);
+  return arrivals_->landing();
 }
 
 bool Rounds::beginTask(std::function<void(int)> task) {
@@ -265,6 +281,7 @@ std::int64_t Rounds::bytes() const {
 
 void Rounds::abort() {
   for (auto* barrier : {&gathered_, &reduced_, &mergedAlone_, &merged_, &resumed_}) barrier->abort();
+  if (gate_) gate_->abort();
 }
 
 }  // namespace muster

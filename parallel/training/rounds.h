@@ -13,8 +13,10 @@
 #include "muster/parallel/runtime/peer_sums.h"
 #include "muster/parallel/runtime/time_sheet.h"
 #include "muster/parallel/strategies/strategy.h"
+#include "muster/parallel/training/arrival_gate.h"
 #include "muster/parallel/training/arrivals.h"
 #include "muster/parallel/training/fragment_flights.h"
+#include "muster/parallel/training/round_result.h"
 
 namespace muster {
 
@@ -27,30 +29,14 @@ struct Participant {
   Activity& activity;
 };
 
-/// How a round ends for all workers.
-enum class Verdict { Continue, EpochOver, Stop, Aborted };
-
-/// A finished round.
-struct RoundResult {
-  Verdict verdict = Verdict::Continue;
-  bool trained = false;  ///< some worker has, in the round
-  bool merging = false;  ///< some worker has trained, or the strategy has something left to merge
-  bool joinedByCoordinator = false;
-  std::int64_t epoch = 0;
-  std::int64_t iteration = 0;  ///< finished
-  std::int64_t batchesInEpoch = 0, examplesInEpoch = 0;
-  double scoreSumInEpoch = 0, weightInEpoch = 0;
-  std::int64_t examples = 0;  ///< in the round
-  double weight = 0;          ///< likewise
-  double score = 0;           ///< likewise; if nothing was trained, that of the round before
-  std::int64_t merges = 0;    ///< in this run, this one included
-};
-
 /// The rounds of one `fit()`: all workers wait for each other at the end of each, merge, and go on together.
 ///
 ///     contribution -> [gathered: the last one plans] -> each merges its share
 ///                  -> with gradients: [reduced] -> each updates its replica
 ///                  -> [merged] -> listeners -> [resumed]
+///
+/// Workers with arrivals meet at each landing, or at the end of an epoch alone: then the one who completes a
+/// landing carries it out while others train.
 class Rounds {
  public:
   struct Options {
@@ -58,6 +44,7 @@ class Rounds {
     std::atomic<bool>& stop;
     const Schedule& learningRate;
     bool coordinatorJoinsEveryRound = false;
+    bool meetAtLandings = true;
     std::int64_t firstIteration = 0, firstEpoch = 0;
     std::chrono::nanoseconds patience{0};  ///< before a worker that waits for others sleeps; see Barrier
   };
@@ -78,10 +65,12 @@ class Rounds {
 
   /// The worker's iterations in the round. Between the ends of rounds only.
   std::int64_t iterations(int worker) const {
-    return arrivals_ ? arrivals_->iterations(worker) : plan_.iterations;
+    return gate_       ? arrivals_->plan().iterations[static_cast<std::size_t>(worker)]
+           : arrivals_ ? arrivals_->iterations(worker)
+                       : plan_.iterations;
   }
-  /// Whether the worker's contribution was merged in the last round, if that had a merge. Likewise.
-  bool landed(int worker) const { return !arrivals_ || arrivals_->landed(worker); }
+  /// Whether the worker's last contribution was merged. Likewise.
+  bool landed(int worker) const { return !arrivals_ || landed_[static_cast<std::size_t>(worker)] != 0; }
   /// Stages the merge of a worker that trains alone, so that it continues before its round's scores are read.
   /// Its next `end` is with a contribution that says so, and its verdict is Continue.
   /// @return false if the round has to end first.
@@ -93,12 +82,14 @@ class Rounds {
   ///                called after the merge; updates the worker's replica. @return the penalty, the same for
   ///                all workers.
   template <typename Update>
-  Verdict end(const Participant& who, const Contribution& contribution, Update update) {
-    if (!gather(who, contribution)) return Verdict::Aborted;
+  RoundEnd end(const Participant& who, const Contribution& contribution, Update update) {
+    landed_[static_cast<std::size_t>(who.worker)] = 0;
+    if (gate_ && !contribution.ended && !stopAsked()) return {.verdict = arrive(who, contribution)};
+    if (!gather(who, contribution)) return {};
     if (result_.merging) {
       merge(who);
       if (localWork() == LocalWork::Gradient) {
-        if (!awaitReduced(who)) return Verdict::Aborted;
+        if (!awaitReduced(who)) return {};
         addPenalty(update(result_));
       }
     }
@@ -119,7 +110,7 @@ class Rounds {
   /// Once all workers have done it.
   void endTask();
 
-  // Results: for the coordinator between `await` and `resume`, and for workers after `end`.
+  // Results: for the coordinator between `await` and `resume`.
 
   const RoundResult& result() const { return result_; }
   /// The longest part in the merge.
@@ -144,14 +135,17 @@ class Rounds {
  private:
   // The parts of a round's end, in their order.
   bool gather(const Participant& who, const Contribution& contribution);
-  void plan();
-  RoundResult nextResult();
+  void plan(bool met);
+  RoundResult nextResult(bool met);
   void planNextRound();
   void merge(const Participant& who);
   bool awaitReduced(const Participant& who);
   void addPenalty(double penalty);
-  Verdict leave(const Participant& who);
+  RoundEnd leave(const Participant& who);
   bool awaitResume(int worker);
+  // A worker alone, at its arrival.
+  Verdict arrive(const Participant& who, const Contribution& contribution);
+  std::span<const Arrival> land(const Participant& who);
 
   Round round() const;
 
@@ -159,6 +153,7 @@ class Rounds {
   Strategy& strategy_;
   PeerSums& peers_;
   std::optional<Arrivals> arrivals_;  // written where a round is planned, as what follows
+  std::optional<ArrivalGate> gate_;   // if workers do not meet at landings
 
   Barrier gathered_, reduced_, mergedAlone_;  // the workers
   Barrier merged_, resumed_;                  // the workers and the coordinator
@@ -168,8 +163,9 @@ class Rounds {
   std::vector<std::chrono::nanoseconds> mergeTimes_;  // [worker] written by its worker before merged_
   std::vector<std::int64_t> bytes_;                   // [worker] likewise
 
-  // Written in gathered_, by the worker that arrives last.
+  // Written in gathered_, by the worker that arrives last; or at landings, by one worker at a time.
   std::vector<double> weights_;    // [worker]
+  std::vector<char> landed_;       // [worker] whether its contribution was merged
   RoundResult result_, previous_;  // but see addPenalty
   // Written in mergedAlone_ or merged_, by the last to arrive.
   RoundPlan plan_;           // of the round in progress

@@ -85,14 +85,14 @@ void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, W
       if (!runRound(run, me, listeners)) return;
       if (staged_) continue;  // it is merged while the next round's first step runs
       if (contribution_.batches > 0) run.rounds.contribute(me, contribution_.weight);
-      verdict = run.rounds.end(me, contribution_,
-                               [&](const RoundResult& round) { return update(round, listeners); });
+      const RoundEnd end = run.rounds.end(me, contribution_,
+                                          [&](const RoundResult& round) { return update(round, listeners); });
+      verdict = end.verdict;
       if (verdict == Verdict::Aborted) return;
-      const bool over = verdict == Verdict::EpochOver;
-      thread_.replica().setCounters(run.rounds.result().iteration,
-                                    run.rounds.result().epoch + (over ? 1 : 0));
-      if (verdict == Verdict::Stop) return;
       if (run.rounds.landed(thread_.index())) contribution_ = {.ended = contribution_.ended};
+      if (verdict == Verdict::WentOn) continue;
+      thread_.replica().setCounters(end.iteration, end.epoch);
+      if (verdict == Verdict::Stop) return;
     }
   }
 }

@@ -19,6 +19,7 @@
 
 using namespace muster;
 using namespace muster::test;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -261,6 +262,81 @@ TEST_CASE("a training that is resumed from what the model holds ends with the sa
   second.copyStateFrom(first);
   wrapperOf(second, 2, options).fit(data, 2);
   CHECK(stateBits(second) == stateBits(whole));
+}
+
+TEST_CASE("the same bits however the threads are delayed, with and without listeners") {
+  for (const int workers : {2, 3, 5}) {
+    CAPTURE(workers);
+    const auto trained = [&](std::optional<std::uint64_t> delays, bool listens) {
+      auto model = toy();
+      auto data = raggedData(23);
+      const auto sleep = std::make_shared<RandomDelays>(delays.value_or(0), 400us);
+      if (delays) model.control().onStep = [sleep](const Batch&) { (*sleep)(); };
+      std::vector<double> speeds = {1, 0.3, 1.7, 0.8, 2.5};
+      speeds.resize(static_cast<std::size_t>(workers));
+      const AsynchronousOuter options{.frequency = 2,
+                                      .rate = 0.7,
+                                      .momentum = 0.5,
+                                      .nesterov = true,
+                                      .speeds = speeds,
+                                      .staleness = 2,
+                                      .grace = 0.4};
+      auto wrapper = wrapperOf(model, workers, options, 0,
+                               listens ? Listeners{std::make_shared<MergeListener>()} : Listeners{});
+      wrapper.fit(data, 2);
+      wrapper.fit(data);
+      return stateBits(model);
+    };
+    const auto calm = trained({}, false);
+    CHECK(trained({}, true) == calm);
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) CHECK(trained(seed, seed % 3 == 0) == calm);
+  }
+}
+
+TEST_CASE("a worker does not wait for a slow one, whose arrival comes later") {
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+  auto data = ToyIterator::ofValues({2, 6, 2, 6, 2, 6});
+  Gate slow;
+  model.control().onStep = [&](const Batch& batch) {
+    if (batch.stamp.sequence == 1) slow.pass();  // worker 1's first
+    if (batch.stamp.sequence == 4) slow.open();  // worker 0's fourth, after three arrivals
+  };
+  wrapperOf(model, 2, AsynchronousOuter{.speeds = {4, 1}}).fit(data);
+  CHECK(model.control().steps().size() == 6);
+}
+
+TEST_CASE("a stop among arrivals merges what was trained") {
+  for (int trial = 0; trial < 20; ++trial) {
+    auto model = toy();
+    auto data = raggedData(40);
+    ParallelWrapper* running = nullptr;
+    model.control().onStep = [&](const Batch& batch) {
+      if (batch.stamp.sequence == 11 + trial % 7) running->stopFit();
+    };
+    auto wrapper =
+        wrapperOf(model, 3, AsynchronousOuter{.frequency = 2, .speeds = {1, 0.4, 2}, .staleness = 1});
+    running = &wrapper;
+    wrapper.fit(data, 2);
+    CHECK(model.epoch() == 0);
+    CHECK(model.iteration() >= 4);
+    CHECK(model.iteration() <= 14);
+    model.control().onStep = {};
+    model.control().forgetSteps();
+    wrapper.fit(data);
+    CHECK(model.epoch() == 1);
+    CHECK(model.control().steps().size() == 40);
+  }
+}
+
+TEST_CASE("hundreds of workers") {
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+  const auto data = [] { return ToyIterator::ofValues(std::vector<float>(1000, 2)); };
+  std::vector<double> speeds;
+  for (int w = 0; w < 256; ++w) speeds.push_back(1 + w % 7 * 0.25);
+  auto first = data();
+  wrapperOf(model, 256, AsynchronousOuter{.speeds = speeds, .staleness = 2}).fit(first);
+  CHECK(model.control().steps().size() == 1000);
+  CHECK(model.parameters()[0] > 1);
 }
 
 TEST_CASE("no batch is lost when a worker has none, or fewer than it should have before it arrives") {

@@ -1,0 +1,48 @@
+#include "muster/parallel/training/arrival_gate.h"
+
+#include <algorithm>
+
+namespace muster {
+
+void ArrivalGate::beginEpoch(std::span<const Arrival> next) {
+  const std::scoped_lock lock(mutex_);
+  std::ranges::fill(states_, State::Running);
+  next_ = next;
+  over_ = false;
+}
+
+void ArrivalGate::end(int worker) {
+  const std::scoped_lock lock(mutex_);
+  states_[static_cast<std::size_t>(worker)] = State::Ended;
+  look();
+}
+
+void ArrivalGate::abort() {
+  const std::scoped_lock lock(mutex_);
+  aborted_ = true;
+  changed_.notify_all();
+}
+
+bool ArrivalGate::complete() const {
+  if (over_) return false;
+  for (std::size_t w = 0; w < states_.size(); ++w)
+    if (next_[w].arrives && states_[w] != State::Arrived) return false;
+  return true;
+}
+
+void ArrivalGate::release(std::span<const Arrival> landed) {
+  for (std::size_t w = 0; w < states_.size(); ++w) {
+    if (landed[w].arrives) states_[w] = State::Landed;
+    if (landed[w].goesOn) states_[w] = State::Running;
+  }
+  changed_.notify_all();
+  look();
+}
+
+void ArrivalGate::look() {
+  for (std::size_t w = 0; w < states_.size(); ++w)
+    if (next_[w].arrives && states_[w] == State::Ended) over_ = true;
+  if (over_) changed_.notify_all();
+}
+
+}  // namespace muster

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "muster/parallel/strategies/arrivals.h"
+
+namespace muster {
+
+/// Where workers arrive that do not meet. Each waits until it may go on; the worker whose arrival completes a
+/// landing carries it out, one landing at a time, in their planned order. Thread-safe, but for `beginEpoch`.
+class ArrivalGate {
+ public:
+  explicit ArrivalGate(int workers) : states_(static_cast<std::size_t>(workers)) {}
+
+  /// While no worker is inside.
+  /// @param next  [worker] who arrives at the next landing. It stays where it is, and changes when a landing
+  ///              is carried out.
+  void beginEpoch(std::span<const Arrival> next);
+
+  /// The worker has arrived. Waits until it goes on, or until the next landing can no longer be. Calls one at
+  /// a time, over all workers:
+  /// @param enter  `void enter()`, at once.
+  /// @param land  `std::span<const Arrival> land()`, for each landing that is complete: carries it out, and
+  ///              plans another one. @return it.
+  /// @param leave  `void leave()`, at last, unless the gate was aborted.
+  /// @return false after an abort.
+  template <typename Enter, typename Land, typename Leave>
+  bool pass(int worker, Enter enter, Land land, Leave leave) {
+    std::unique_lock lock(mutex_);
+    if (aborted_) return false;
+    enter();
+    State& own = states_[static_cast<std::size_t>(worker)];
+    own = State::Arrived;
+    while (complete()) release(land());
+    changed_.wait(lock, [&] { return own == State::Running || over_ || aborted_; });
+    if (aborted_) return false;
+    own = State::Running;
+    leave();
+    return true;
+  }
+  /// The worker will not arrive again in the epoch.
+  void end(int worker);
+  /// Wakes all who wait; from now on `pass` returns false.
+  void abort();
+
+ private:
+  enum class State { Running, Arrived, Landed, Ended };
+
+  bool complete() const;
+  void release(std::span<const Arrival> landed);
+  /// A landing cannot be if one of its workers has ended.
+  void look();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<State> states_;  // [worker] guarded by mutex_, like everything below
+  std::span<const Arrival> next_;
+  bool over_ = false;  // no landing can be any more in the epoch
+  bool aborted_ = false;
+};
+
+}  // namespace muster

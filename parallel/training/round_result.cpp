@@ -1,0 +1,48 @@
+#include "muster/parallel/training/round_result.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+
+RoundResult RoundResult::next(std::int64_t epochOfNext) const {
+  RoundResult next{.epoch = epochOfNext, .iteration = iteration, .score = score, .merges = merges};
+  if (verdict == Verdict::EpochOver) return next;
+  next.batchesInEpoch = batchesInEpoch;
+  next.examplesInEpoch = examplesInEpoch;
+  next.scoreSumInEpoch = scoreSumInEpoch;
+  next.weightInEpoch = weightInEpoch;
+  return next;
+}
+
+void RoundResult::add(std::span<const Contribution> contributions, std::span<const Arrival> landing,
+                      std::span<double> weights) {
+  const auto merged = [&](std::size_t w) { return landing.empty() || landing[w].arrives; };
+  double scoreSum = 0;
+  std::int64_t batches = 0;
+  for (std::size_t w = 0; w < contributions.size(); ++w) {
+    if (!merged(w)) continue;
+    const Contribution& c = contributions[w];
+    scoreSum += c.scoreSum;
+    weight += c.weight;
+    batches += c.batches;
+    examples += c.examples;
+    iteration = std::max(iteration, c.iteration);
+  }
+  require(std::isfinite(weight), "the weights of the workers' batches add up to {}", weight);
+  // Steps whose examples were all masked still moved the parameters (decay, momentum): they count by batches.
+  for (std::size_t w = 0; w < contributions.size(); ++w) {
+    const Contribution& c = contributions[w];
+    weights[w] = !merged(w) ? 0 : weight > 0 ? c.weight : static_cast<double>(c.batches);
+  }
+  trained = batches > 0;
+  if (trained) score = weight > 0 ? scoreSum / weight : 0;
+  batchesInEpoch += batches;
+  examplesInEpoch += examples;
+  scoreSumInEpoch += scoreSum;
+  weightInEpoch += weight;
+}
+
+}  // namespace muster

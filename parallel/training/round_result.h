@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "muster/parallel/strategies/arrivals.h"
+#include "muster/parallel/training/contribution.h"
+
+namespace muster {
+
+/// How a round ends for all workers, or how a worker leaves it alone.
+enum class Verdict {
+  Continue,
+  EpochOver,
+  Stop,
+  Aborted,
+  WentOn  ///< from a landing, without the others
+};
+
+/// How a round has ended for one worker, who may go on while others land.
+struct RoundEnd {
+  Verdict verdict = Verdict::Aborted;
+  std::int64_t iteration = 0, epoch = 0;  ///< finished; unless it was aborted, or the worker went on alone
+};
+
+/// A finished round.
+struct RoundResult {
+  Verdict verdict = Verdict::Continue;
+  bool trained = false;  ///< some worker has, in the round
+  bool merging = false;  ///< some worker has trained, or the strategy has something left to merge
+  bool joinedByCoordinator = false;
+  std::int64_t epoch = 0;
+  std::int64_t iteration = 0;  ///< finished
+  std::int64_t batchesInEpoch = 0, examplesInEpoch = 0;
+  double scoreSumInEpoch = 0, weightInEpoch = 0;
+  std::int64_t examples = 0;  ///< in the round
+  double weight = 0;          ///< likewise
+  double score = 0;           ///< likewise; if nothing was trained, that of the round before
+  std::int64_t merges = 0;    ///< in this run, this one included
+
+  RoundEnd end() const { return {verdict, iteration, epoch + (verdict == Verdict::EpochOver ? 1 : 0)}; }
+  /// The round after this one, in this epoch, before anything is added.
+  RoundResult next(std::int64_t epochOfNext) const;
+  /// Adds what workers bring, in their order.
+  /// @param landing  [worker] who is merged; empty: all.
+  /// @param weights  [worker] receives the weights of the merge, 0 of those who are not merged.
+  void add(std::span<const Contribution> contributions, std::span<const Arrival> landing,
+           std::span<double> weights);
+};
+
+}  // namespace muster

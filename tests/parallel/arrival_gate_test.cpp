@@ -1,0 +1,101 @@
+#include "muster/parallel/training/arrival_gate.h"
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+using namespace muster;
+
+namespace {
+
+using Landing = std::vector<Arrival>;
+
+/// Workers arrive by these landings; what happens is written down.
+struct Course {
+  explicit Course(std::vector<Landing> planned) : landings(std::move(planned)), gate(2) {
+    next = landings.front();
+    gate.beginEpoch(next);
+  }
+  /// @return what `pass` does.
+  bool pass(int worker) {
+    return gate.pass(
+        worker, [&] { log += fmt("in", worker); }, [&] { return land(worker); },
+        [&] { log += fmt("out", worker); });
+  }
+  std::span<const Arrival> land(int worker) {
+    log += fmt("land", worker);
+    landed = next;
+    next = landings.at(++done);
+    return landed;
+  }
+  static std::string fmt(std::string what, int worker) {
+    return what.append(std::to_string(worker)).append(" ");
+  }
+
+  std::vector<Landing> landings;
+  Landing next, landed;
+  std::size_t done = 0;
+  std::string log;  // written inside the gate
+  ArrivalGate gate;
+};
+
+constexpr Arrival kAway{}, kArrives{.arrives = true}, kBack{.arrives = true, .goesOn = true},
+    kGoesOn{.goesOn = true};
+
+}  // namespace
+
+TEST_CASE("landings come in their order, whoever arrives first") {
+  for (const bool firstIsEarly : {true, false}) {
+    Course course({{kBack, kAway}, {kAway, kBack}, {kBack, kAway}});
+    const int early = firstIsEarly ? 0 : 1;
+    std::jthread other([&] { CHECK(course.pass(early)); });
+    CHECK(course.pass(1 - early));
+    other.join();
+    CHECK(course.done == 2);
+    // Worker 1 alone never lands before worker 0 has come.
+    CHECK(course.log.find("in0") < course.log.find("land"));
+    CHECK(course.log.find("out1") > course.log.find("land", course.log.find("land") + 1));
+  }
+}
+
+TEST_CASE("a worker that has landed waits until a later landing lets it go on") {
+  Course course({{kArrives, kAway}, {kGoesOn, kBack}, {kBack, kAway}});
+  std::jthread other([&] { CHECK(course.pass(0)); });
+  CHECK(course.pass(1));
+  other.join();
+  CHECK(course.done == 2);
+}
+
+TEST_CASE("when a worker that should arrive has ended, nobody waits for it") {
+  Course course({{kAway, kBack}, {kBack, kAway}, {kBack, kAway}});
+  std::jthread other([&] { CHECK(course.pass(0)); });
+  course.gate.end(1);
+  other.join();
+  CHECK(course.done == 0);
+  CHECK(course.log == "in0 out0 ");
+  course.gate.beginEpoch(course.next);  // all take part again
+  std::jthread again([&] { CHECK(course.pass(0)); });
+  CHECK(course.pass(1));
+  again.join();
+}
+
+TEST_CASE("after an abort nobody waits") {
+  Course course({{kAway, kBack}, {kBack, kAway}});
+  std::jthread other([&] { CHECK_FALSE(course.pass(0)); });
+  course.gate.abort();
+  other.join();
+  CHECK_FALSE(course.pass(1));
+  CHECK(course.done == 0);
+}
+
+TEST_CASE("a landing that throws leaves the gate usable for an abort") {
+  ArrivalGate gate(1);
+  const Landing next{kBack};
+  gate.beginEpoch(next);
+  CHECK_THROWS_AS(gate.pass(
+                      0, [] {}, []() -> std::span<const Arrival> { throw std::runtime_error("no"); }, [] {}),
+                  std::runtime_error);
+  gate.abort();
+}
