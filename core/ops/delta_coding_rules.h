@@ -1,0 +1,106 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "muster/core/ops/detail/host_device.h"
+
+// What `codeDelta` does with one element. Each rule is written once, for every backend.
+
+namespace muster::coding {
+
+inline constexpr std::int64_t kChunk = 256;  // elements of one scale
+
+/// The elements of a replica that are encoded.
+template <typename T>
+struct Move {
+  const T* values;
+  T* sent;  // the base at first
+  T* residual;
+  double remember;
+
+  MUSTER_HOST_DEVICE double at(std::int64_t i) const {
+    return static_cast<double>(values[i]) - static_cast<double>(sent[i]) + static_cast<double>(residual[i]);
+  }
+  /// Sends q of the move v.
+  MUSTER_HOST_DEVICE void send(std::int64_t i, double v, double q) const {
+    const double base = sent[i];
+    const T now = static_cast<T>(base + q);
+    const double left = v - (static_cast<double>(now) - base);
+    residual[i] = static_cast<T>(remember == 1 ? left : remember * left);
+    sent[i] = now;
+  }
+};
+
+/// The bits without the sign, which order magnitudes; NaN is above all.
+MUSTER_HOST_DEVICE std::uint32_t magnitude(float x) {
+  return std::bit_cast<std::uint32_t>(x) & 0x7fffffffu;
+}
+
+MUSTER_HOST_DEVICE float bf16(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  if (magnitude(x) > 0x7f800000u) return x;  // NaN
+  return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
+}
+
+/// @param largest  magnitude of the chunk.
+MUSTER_HOST_DEVICE float int8(float x, float largest) {
+  const float scale = largest / 127;
+  if (scale == 0) return 0;
+  constexpr float kRound = 0x1.8p23f;  // to the nearest whole number, to even from the middle
+  float level = x / scale + kRound - kRound;
+  level = level > 127 ? 127 : level < -127 ? -127 : level;
+  return level * scale;
+}
+
+/// The exponent, as float32 stores it, of the power of two that is nearest; from the middle the larger one.
+MUSTER_HOST_DEVICE std::int32_t nearestExponent(float x) {
+  const std::uint32_t bits = magnitude(x);
+  const auto exponent = static_cast<std::int32_t>((bits >> 23) + (bits >> 22 & 1u));
+  return exponent > 254 ? 254 : exponent;
+}
+
+/// @param largest  magnitude of the chunk.
+MUSTER_HOST_DEVICE float e3m0(float x, float largest) {
+  if (magnitude(x) > 0x7f800000u) return x;  // NaN
+  const std::int32_t lowest = nearestExponent(largest) - 6;
+  std::int32_t exponent = nearestExponent(x);
+  if (exponent < lowest) exponent = static_cast<std::int32_t>(magnitude(x) >> 23) + 1 == lowest ? lowest : 0;
+  if (exponent <= 0) return 0;
+  return std::bit_cast<float>(static_cast<std::uint32_t>(exponent) << 23 |
+                              (std::bit_cast<std::uint32_t>(x) & 0x80000000u));
+}
+
+// TopK selects by the bits of the magnitude, from the upper ones down: a digit at a time, by the counts of
+// those that agree in the digits before.
+inline constexpr int kDigits = 3;
+inline constexpr int kBins = 1 << 11;
+MUSTER_HOST_DEVICE int digitShift(int digit) {
+  return digit == 0 ? 21 : digit == 1 ? 10 : 0;
+}
+MUSTER_HOST_DEVICE std::uint32_t digitMask(int digit) {
+  return digit == 2 ? 0x3ffu : 0x7ffu;
+}
+MUSTER_HOST_DEVICE std::uint32_t digitOf(std::uint32_t m, int digit) {
+  return m >> digitShift(digit) & digitMask(digit);
+}
+
+/// What is known of the smallest magnitude that is sent.
+struct Threshold {
+  std::uint32_t bits = 0, mask = 0;  // its upper digits, and which bits these are
+  std::int64_t left = 0;             // how many to send among those that agree in these digits
+
+  MUSTER_HOST_DEVICE bool agrees(std::uint32_t m) const { return (m & mask) == bits; }
+  MUSTER_HOST_DEVICE bool above(std::uint32_t m) const { return (m & mask) > bits; }
+  /// Of the digit's counts takes the bin in which the last one to send is.
+  template <typename Count>
+  MUSTER_HOST_DEVICE void take(const Count* counts, int digit) {
+    int bin = static_cast<int>(digitMask(digit));
+    while (bin > 0 && static_cast<std::int64_t>(counts[bin]) < left)
+      left -= static_cast<std::int64_t>(counts[bin--]);
+    bits |= static_cast<std::uint32_t>(bin) << digitShift(digit);
+    mask |= digitMask(digit) << digitShift(digit);
+  }
+};
+
+}  // namespace muster::coding

@@ -1,0 +1,203 @@
+#include "muster/core/ops/delta_coding.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/support/devices.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using muster::test::thrown;
+
+namespace {
+
+using Values = std::vector<double>;
+
+Tensor tensorOf(const Values& values, DType type, Device device) {
+  Tensor t = Tensor::empty({static_cast<std::int64_t>(values.size())}, type);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (type == DType::Float64)
+      t.data<double>()[i] = values[i];
+    else
+      t.data<float>()[i] = static_cast<float>(values[i]);
+  }
+  return copyTo(t, device);
+}
+
+Values valuesOf(const Tensor& tensor) {
+  const Tensor t = copyTo(tensor, Device::cpu());
+  Values values(static_cast<std::size_t>(t.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = t.dtype() == DType::Float64 ? t.data<double>()[i] : static_cast<double>(t.data<float>()[i]);
+  return values;
+}
+
+struct Coded {
+  Values sent, residual;
+};
+
+Coded code(const DeltaCoding& coding, const Values& values, const Values& base, const Values& residual,
+           Device device, DType type = DType::Float32, std::int64_t begin = 0, std::int64_t end = -1) {
+  Context context(device);
+  const Tensor x = tensorOf(values, type, device), sent = tensorOf(base, type, device),
+               left = tensorOf(residual, type, device);
+  codeDelta(coding, x, sent, left, begin, end < 0 ? x.elements() : end, context);
+  context.synchronize();
+  CHECK(valuesOf(x) == valuesOf(tensorOf(values, type, Device::cpu())));
+  return {valuesOf(sent), valuesOf(left)};
+}
+
+Values zeros(std::size_t n) {
+  return Values(n);
+}
+
+/// Multiples of 2^-10 in [-4, 4): differences and sums are exact in float32.
+Values exact(std::uint64_t seed, std::size_t n) {
+  std::mt19937_64 random(seed);
+  Values values(n);
+  for (double& v : values) v = static_cast<double>(static_cast<std::int64_t>(random() % 8192) - 4096) / 1024;
+  return values;
+}
+
+const std::initializer_list<DeltaCoding> kAll = {{.codec = DeltaCodec::Bf16},
+                                                 {.codec = DeltaCodec::Int8},
+                                                 {.codec = DeltaCodec::E3M0},
+                                                 {.codec = DeltaCodec::TopK, .largest = 40}};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("what was sent and what was not add up, exactly", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  for (const DType type : {DType::Float32, DType::Float64})
+    for (const auto& coding : kAll)
+      for (const std::size_t n : {40u, 255u, 256u, 257u, 5000u}) {
+        CAPTURE(static_cast<int>(coding.codec));
+        CAPTURE(n);
+        const Values x = exact(1, n), base = exact(2, n), before = exact(3, n);
+        const auto [sent, residual] = code(coding, x, base, before, Where::device(), type);
+        bool good = true;
+        for (std::size_t i = 0; i < n; ++i) {
+          // float32 rounds the sum of base and a scaled level, but the residual knows of it: to a rounding.
+          const double sum = sent[i] - base[i] + residual[i], v = x[i] - base[i] + before[i];
+          good = good && (coding.codec == DeltaCodec::Int8 ? std::fabs(sum - v) <= 0x1p-24 : sum == v);
+        }
+        CHECK(good);
+      }
+}
+
+TEST_CASE_TEMPLATE("moves that a codec can express are sent as they are", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const std::size_t n = 1000;
+  std::mt19937_64 random(7);
+  Values base(n), whole(n), powers(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    base[i] = static_cast<double>(random() % 1000);
+    whole[i] = base[i] + static_cast<double>(random() % 255) - 127;
+    powers[i] = base[i] + (random() % 2 ? 1 : -1) * std::ldexp(1, static_cast<int>(random() % 7));
+    if (i % 256 == 0) {  // each chunk's largest
+      whole[i] = base[i] - 127;
+      powers[i] = base[i] + 64;
+    }
+  }
+  const auto check = [&](const DeltaCoding& coding, const Values& x) {
+    CAPTURE(static_cast<int>(coding.codec));
+    const auto [sent, residual] = code(coding, x, base, zeros(n), Where::device());
+    CHECK(sent == x);
+    CHECK(residual == zeros(n));
+  };
+  check({.codec = DeltaCodec::Bf16}, whole);
+  check({.codec = DeltaCodec::Int8}, whole);
+  check({.codec = DeltaCodec::E3M0}, powers);
+  check({.codec = DeltaCodec::TopK, .largest = static_cast<std::int64_t>(n)}, exact(4, n));
+}
+
+TEST_CASE_TEMPLATE("each codec takes the nearest value that it has", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const std::size_t n = 256;
+  std::mt19937_64 random(11);
+  std::normal_distribution<double> normal;
+  for (int round = 0; round < 20; ++round) {
+    Values x(n);
+    for (double& v : x)
+      v = static_cast<double>(static_cast<float>(normal(random) * std::exp(2 * normal(random))));
+    double largest = 0;
+    for (const double v : x) largest = std::max(largest, std::fabs(v));
+    const auto int8 = code({.codec = DeltaCodec::Int8}, x, zeros(n), zeros(n), Where::device()).sent;
+    const auto e3m0 = code({.codec = DeltaCodec::E3M0}, x, zeros(n), zeros(n), Where::device()).sent;
+    const auto bf16 = code({.codec = DeltaCodec::Bf16}, x, zeros(n), zeros(n), Where::device()).sent;
+    const double top = std::exp2(std::round(std::log2(largest) + 0.5 - std::log2(1.5)));
+    for (std::size_t i = 0; i < n; ++i) {
+      CAPTURE(x[i]);
+      // Half a level, and a rounding of the scale and of its product.
+      CHECK(std::fabs(int8[i] - x[i]) <= largest / 254 * (1 + 0x1p-14));
+      CHECK(std::fabs(bf16[i] - x[i]) <= std::fabs(x[i]) * 0x1p-8);
+      double nearest = std::fabs(x[i]);
+      for (int e = 0; e < 7; ++e)
+        nearest = std::min(nearest, std::fabs(std::ldexp(top, -e) - std::fabs(x[i])));
+      CHECK(std::fabs(e3m0[i] - x[i]) == nearest);
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("the largest are sent, of equal ones the first", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  for (const std::size_t n : {1u, 5u, 1024u, 3000u})
+    for (const std::size_t k : {std::size_t{0}, std::size_t{1}, n / 3, n - 1, n}) {
+      CAPTURE(n);
+      CAPTURE(k);
+      Values x = exact(n, n), base = exact(n + 1, n);
+      for (std::size_t i = 0; i < n; ++i) x[i] = base[i] + std::trunc(x[i]);  // many are equal
+      std::vector<std::size_t> order(n);
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      std::ranges::stable_sort(order, std::greater{},
+                               [&](std::size_t i) { return std::fabs(x[i] - base[i]); });
+      Values expected = base;
+      for (std::size_t i = 0; i < k; ++i) expected[order[i]] = x[order[i]];
+      const DeltaCoding coding{.codec = DeltaCodec::TopK, .largest = static_cast<std::int64_t>(k)};
+      CHECK(code(coding, x, base, zeros(n), Where::device()).sent == expected);
+    }
+}
+
+TEST_CASE_TEMPLATE("only the range is touched, and the residual keeps the part that it should", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const std::size_t n = 900;
+  const Values x = exact(5, n), base = exact(6, n), before = exact(7, n);
+  for (auto coding : kAll) {
+    const auto whole = code(coding, x, base, before, Where::device(), DType::Float32, 100, 700);
+    coding.remember = 0.5;
+    const auto half = code(coding, x, base, before, Where::device(), DType::Float32, 100, 700);
+    coding.remember = 0;
+    const auto none = code(coding, x, base, before, Where::device(), DType::Float32, 100, 700);
+    for (std::size_t i = 0; i < n; ++i) {
+      const bool inside = i >= 100 && i < 700;
+      CHECK(whole.sent[i] == half.sent[i]);
+      if (!inside) CHECK(whole.sent[i] == base[i]);
+      CHECK(half.residual[i] == (inside ? whole.residual[i] / 2 : before[i]));
+      CHECK(none.residual[i] == (inside ? 0 : before[i]));
+    }
+  }
+}
+
+TEST_CASE("bytes, and what is refused") {
+  CHECK(codedBytes({.codec = DeltaCodec::Bf16}, 1000) == 2000);
+  CHECK(codedBytes({.codec = DeltaCodec::Int8}, 1000) == 1000 + 4 * 4);
+  CHECK(codedBytes({.codec = DeltaCodec::E3M0}, 1000) == 500 + 4);
+  CHECK(codedBytes({.codec = DeltaCodec::TopK, .largest = 10}, 1000) == 80);
+  Context context;
+  const Tensor x = Tensor::zeros({4}), other = Tensor::zeros({5});
+  CHECK(thrown<InvalidArgument>([&] {
+          codeDelta({}, x, x, other, 0, 4, context);
+        }).starts_with("codeDelta: expected float32 or float64, row-major, with 4 elements on cpu"));
+  CHECK(thrown<InvalidArgument>([&] { codeDelta({}, x, x, x, 0, 5, context); }) ==
+        "codeDelta: [0, 5) does not lie in 4 elements");
+  CHECK(thrown<InvalidArgument>([&] {
+          codeDelta({.codec = DeltaCodec::TopK, .largest = 5}, x, x, x, 0, 4, context);
+        }) == "codeDelta: of 4 elements 5 cannot be the largest");
+}
