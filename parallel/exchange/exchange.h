@@ -120,6 +120,10 @@ class Exchange {
   /// slice.
   virtual void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                          ShareUse use) = 0;
+  /// See Verbs::eachReplica.
+  virtual void eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) {
+    eachShare(participant, elements, {0, elements}, context, use);
+  }
   /// See Verbs::sum.
   virtual void sum(int /*participant*/, std::span<double> /*values*/) {}
 

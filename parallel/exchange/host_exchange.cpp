@@ -96,4 +96,10 @@ void HostExchange::eachShare(int participant, std::int64_t elements, Slice slice
   if (own.length() > 0) use({context, all_, own});
 }
 
+void HostExchange::eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) {
+  sums_.sum(participant, {});  // the others have finished their slices
+  use({context, std::span(all_).subspan(static_cast<std::size_t>(participant), 1), {0, elements}});
+  sums_.sum(participant, {});  // and see this replica's result
+}
+
 }  // namespace muster

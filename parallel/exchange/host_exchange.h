@@ -28,6 +28,7 @@ class HostExchange final : public Exchange {
   void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) override;
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                  ShareUse use) override;
+  void eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) override;
   void sum(int participant, std::span<double> values) override { sums_.sum(participant, values); }
   void abort() noexcept override { sums_.abort(); }
   void restart() override { sums_.beginAll(); }

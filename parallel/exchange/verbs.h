@@ -85,6 +85,15 @@ class Verbs {
   /// all participants' is the distance. For what listeners are told: reads both once more, and on devices
   /// waits.
   Spread distance(std::span<const Tensor> values, std::span<const Tensor> about, const Fragment& fragment);
+  /// For work that needs whole replicas: on the CPU each participant has its own, on devices the first has all
+  /// of each device. It comes after all earlier calls of all participants and before their later ones, so on
+  /// the CPU they wait for each other. Not in Strategy::start.
+  /// @param use  `void use(const Share&)`, of all `elements` elements.
+  template <typename F>
+  void eachReplica(std::int64_t elements, F use) {
+    exchange_.eachReplica(participant_, elements, context_, ShareUse(use));
+  }
+
   /// Replaces the values by their sums over the participants, in their order: for what each has found in its
   /// shares. Waits for all of them, so Strategy::start cannot use it. On devices the first participant has
   /// all shares, so its values stay as they are, and the others have none.

@@ -4,6 +4,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/strategies/outer_averaging.h"
 
 namespace muster {
 namespace {
@@ -49,9 +50,14 @@ class AveragingStrategy final : public Strategy {
 void Averaging::validate() const {
   frequency.validate("averagingFrequency");
   muster::validate(updaterState);
+  muster::validate(codec, "averaging");
+  require(!measureDivergence || CodedReplicas(codec).whole(),
+          "averaging: measureDivergence cannot be given with a codec");
 }
 
 std::unique_ptr<Strategy> Averaging::make() const {
+  if (!CodedReplicas(codec).whole())
+    return OuterAveraging{.frequency = frequency, .updaterState = updaterState, .codec = codec}.make();
   return std::make_unique<AveragingStrategy>(*this);
 }
 
@@ -59,6 +65,7 @@ void Averaging::fields(Fields& f) {
   frequency.fields(f);
   f.field("updaterState", updaterState);
   f.field("measureDivergence", measureDivergence);
+  codecFields(f, codec);
 }
 
 std::vector<NamedStrategy> Averaging::named(int) {

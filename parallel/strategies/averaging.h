@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "muster/parallel/strategies/codec.h"
 #include "muster/parallel/strategies/period.h"
 
 namespace muster {
@@ -17,6 +18,8 @@ struct Averaging {
   /// Measure before each merge how far the replicas are from their mean (MergeEvent::divergence): one more
   /// pass over the parameters.
   bool measureDivergence = false;
+  /// How parameters are sent. With a codec the rule is OuterAveraging at rate 1, which has the same result.
+  Codec codec = WholeReplicas{};
 
   /// @throws InvalidArgument naming the option out of range.
   void validate() const;

@@ -17,18 +17,19 @@ constexpr std::string_view kMean = "mean";
 class ElasticAveragingStrategy final : public Strategy {
  public:
   explicit ElasticAveragingStrategy(const ElasticAveraging& options)
-      : options_(options), period_(options.frequency) {}
+      : options_(options), period_(options.frequency), sending_(options.codec) {}
 
   std::string describe() const override {
-    return fmt::format("elastic averaging {} (centre rate {}, elasticity {}{})",
+    return fmt::format("elastic averaging {} (centre rate {}, elasticity {}{}){}",
                        options_.frequency.describe(), options_.centreRate,
                        options_.elasticity ? fmt::format("{}", *options_.elasticity)
                                            : fmt::format("{} / workers", options_.centreRate),
-                       options_.centreFirst ? ", centre first" : "");
+                       options_.centreFirst ? ", centre first" : "", muster::describe(options_.codec));
   }
   std::vector<StrategyBlock> blocks(int) const override {
     std::vector<StrategyBlock> blocks = {
         {.name = std::string(kMean), .dtype = DType::Float64, .saved = false}};
+    sending_.declare(blocks);
     period_.declare(blocks);
     return blocks;
   }
@@ -48,7 +49,8 @@ class ElasticAveragingStrategy final : public Strategy {
     if (options_.measureDistance)
       spreads_[static_cast<std::size_t>(verbs.participant())] =
           verbs.distance(parameters.replicas, parameters.mergedCopies, all_);
-    verbs.mean(parameters.replicas, round.weights, mean, all_);
+    const auto sent = sending_.send(round.weights, {{1, parameters.mergedCopies}}, elasticity_, all_, verbs);
+    verbs.mean(sent, round.weights, mean, all_);
     if (!options_.centreFirst) pull(parameters, verbs);
     verbs.combine(parameters.mergedCopies,
                   {{options_.centreRate, mean}, {1 - options_.centreRate, parameters.mergedCopies}}, all_);
@@ -69,6 +71,7 @@ class ElasticAveragingStrategy final : public Strategy {
 
   const ElasticAveraging options_;
   PeriodState period_;
+  const CodedReplicas sending_;
   Fragment all_;
   double elasticity_ = 0;
   std::vector<Spread> spreads_;  // [participant] of its shares
@@ -88,6 +91,7 @@ void ElasticAveraging::validate() const {
   require(!elasticity || (*elasticity >= 0 && *elasticity <= 1),
           "elastic averaging: elasticity must lie in [0, 1], got {}", elasticity.value_or(0));
   muster::validate(updaterState);
+  muster::validate(codec, "elastic averaging");
 }
 
 std::unique_ptr<Strategy> ElasticAveraging::make() const {
@@ -100,6 +104,7 @@ void ElasticAveraging::fields(Fields& f) {
   detail::optionalField(f, "elasticity", elasticity);
   f.field("centreFirst", centreFirst);
   f.field("updaterState", updaterState);
+  codecFields(f, codec);
   f.field("measureDistance", measureDistance);
 }
 

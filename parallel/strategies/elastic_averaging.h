@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "muster/parallel/strategies/codec.h"
 #include "muster/parallel/strategies/period.h"
 
 namespace muster {
@@ -36,7 +37,8 @@ struct ElasticAveraging {
   bool centreFirst = false;
   /// What an exchange does with the updater's state.
   UpdaterState updaterState = UpdaterState::Keep;
-  bool measureDistance = false;  ///< costs a pass over the replicas, and on GPUs waits for it
+  Codec codec = WholeReplicas{};  ///< how parameters are sent
+  bool measureDistance = false;   ///< costs a pass over the replicas, and on GPUs waits for it
 
   /// Every iteration the replicas move this far towards their mean.
   static ElasticAveraging sma(double elasticity = 0.1);

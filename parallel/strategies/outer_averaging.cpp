@@ -19,15 +19,17 @@ OuterStep stepOf(const OuterAveraging& options) {
 class OuterAveragingStrategy final : public Strategy {
  public:
   explicit OuterAveragingStrategy(const OuterAveraging& options)
-      : options_(options), step_(stepOf(options)), period_(options.frequency) {}
+      : options_(options), step_(stepOf(options)), period_(options.frequency), sending_(options.codec) {}
 
   std::string describe() const override {
-    return fmt::format("outer averaging {} ({})", options_.frequency.describe(), step_.describe());
+    return fmt::format("outer averaging {} ({}){}", options_.frequency.describe(), step_.describe(),
+                       muster::describe(options_.codec));
   }
   std::vector<StrategyBlock> blocks(int) const override {
     std::vector<StrategyBlock> blocks;
     step_.declare(blocks, /*meanInFlight=*/false);
     if (options_.measureStep) blocks.push_back({.name = std::string(kBefore), .saved = false});
+    sending_.declare(blocks);
     period_.declare(blocks);
     return blocks;
   }
@@ -51,7 +53,7 @@ class OuterAveragingStrategy final : public Strategy {
     const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
     const std::span<const Tensor> outer = parameters.mergedCopies;
     if (options_.measureStep) verbs.combine(verbs.own(kBefore), {{1, outer}}, all_);
-    OuterStep::takeMean(parameters.replicas, round.weights, all_, verbs);
+    step_.takeMean(sending_, round.weights, /*remember=*/1, all_, verbs);
     step_.apply(all_, verbs, scale_);
     step_.writeBack(0, all_, verbs);
     if (options_.measureStep)
@@ -69,6 +71,7 @@ class OuterAveragingStrategy final : public Strategy {
   const OuterAveraging options_;
   const OuterStep step_;
   PeriodState period_;
+  const CodedReplicas sending_;
   Fragment all_;
   double learningRate_ = 0, scale_ = 1;  // of the round in progress; written between rounds
   std::int64_t iteration_ = 0;           // likewise, before its first step
@@ -104,6 +107,7 @@ void OuterAveraging::validate() const {
   frequency.validate("outer averaging: frequency");
   stepOf(*this).validate("outer averaging");
   muster::validate(updaterState);
+  muster::validate(codec, "outer averaging");
 }
 
 std::unique_ptr<Strategy> OuterAveraging::make() const {
@@ -117,6 +121,7 @@ void OuterAveraging::fields(Fields& f) {
   f.field("nesterov", nesterov);
   f.field("followLearningRate", followLearningRate);
   f.field("updaterState", updaterState);
+  codecFields(f, codec);
   f.field("measureStep", measureStep);
 }
 

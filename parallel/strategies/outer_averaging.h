@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "muster/parallel/strategies/codec.h"
 #include "muster/parallel/strategies/period.h"
 
 namespace muster {
@@ -27,6 +28,7 @@ struct OuterAveraging {
   bool followLearningRate = false;
   /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Average;
+  Codec codec = WholeReplicas{};  ///< how parameters are sent
   /// Tells listeners "outer step" (MergeEvent::values): how far W moved, relative to W before. Costs two
   /// passes over W, and on GPUs waits.
   bool measureStep = false;

@@ -25,9 +25,11 @@ void OuterStep::declare(std::vector<StrategyBlock>& blocks, bool meanInFlight) c
   if (momentum > 0) blocks.push_back({.name = std::string(kMomentum)});
 }
 
-void OuterStep::takeMean(std::span<const Tensor> values, std::span<const double> weights,
-                         const Fragment& fragment, Verbs& verbs) {
-  verbs.mean(values, weights, verbs.own(kMean), fragment);
+void OuterStep::takeMean(const CodedReplicas& sending, std::span<const double> weights, double remember,
+                         const Fragment& fragment, Verbs& verbs) const {
+  const std::span<const Tensor> outer = verbs.block(BlockKind::Parameters).mergedCopies;
+  const auto sent = sending.send(weights, {{1, outer}, {ahead(), look(verbs)}}, remember, fragment, verbs);
+  verbs.mean(sent, weights, verbs.own(kMean), fragment);
 }
 
 void OuterStep::apply(const Fragment& fragment, Verbs& verbs, double scale) const {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "muster/parallel/strategies/strategy.h"
+#include "muster/parallel/strategies/codec.h"
 
 namespace muster {
 
@@ -27,9 +27,10 @@ struct OuterStep {
   /// Adds the blocks that it needs. @param meanInFlight  the mean is taken in one round and used in another.
   void declare(std::vector<StrategyBlock>& blocks, bool meanInFlight) const;
 
-  /// m becomes the weighted mean of these values.
-  static void takeMean(std::span<const Tensor> values, std::span<const double> weights,
-                       const Fragment& fragment, Verbs& verbs);
+  /// m becomes the weighted mean of what the workers send.
+  /// @param remember  as of CodedReplicas::send.
+  void takeMean(const CodedReplicas& sending, std::span<const double> weights, double remember,
+                const Fragment& fragment, Verbs& verbs) const;
   /// Takes the step. @param scale  multiplies the momentum, as when it follows the learning rate.
   void apply(const Fragment& fragment, Verbs& verbs, double scale = 1) const;
   /// The base is merged copy + ahead() * look(verbs).

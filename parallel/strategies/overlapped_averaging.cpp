@@ -28,17 +28,18 @@ std::string landingText(const OverlappedAveraging& options) {
 class OverlappedAveragingStrategy final : public Strategy {
  public:
   explicit OverlappedAveragingStrategy(const OverlappedAveraging& options)
-      : options_(options), outer_(outerOf(options)), period_(options.frequency) {}
+      : options_(options), outer_(outerOf(options)), period_(options.frequency), sending_(options.codec) {}
 
   std::string describe() const override {
-    return fmt::format("{} {}, delay {} ({}{})", kRule, options_.frequency.describe(), options_.delay,
-                       outer_.describe(), landingText(options_));
+    return fmt::format("{} {}, delay {} ({}{}){}", kRule, options_.frequency.describe(), options_.delay,
+                       outer_.describe(), landingText(options_), muster::describe(options_.codec));
   }
   std::vector<StrategyBlock> blocks(int) const override {
     std::vector<StrategyBlock> blocks;
     outer_.declare(blocks, /*meanInFlight=*/options_.delay > 0);
     if (options_.delay > 0 && !pulls())
       blocks.push_back({.name = std::string(kSent), .place = StrategyBlock::Place::Replica});
+    sending_.declare(blocks);
     period_.declare(blocks);
     return blocks;
   }
@@ -62,6 +63,7 @@ class OverlappedAveragingStrategy final : public Strategy {
   const OverlappedAveraging options_;
   const OuterStep outer_;
   PeriodState period_;
+  const CodedReplicas sending_;
   Fragment all_;
   bool inFlight_ = false;   // after the round in progress; written between rounds
   std::int64_t epoch_ = 0;  // of that round; likewise
@@ -82,7 +84,9 @@ RoundPlan OverlappedAveragingStrategy::plan(const TrainingProgress& progress) {
 
 void OverlappedAveragingStrategy::launch(int, const Round& round, Verbs& verbs) {
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-  OuterStep::takeMean(parameters.replicas, round.weights, all_, verbs);
+  // A landing in Delta's way takes from a replica all that was sent.
+  const double taken = pulls() ? std::get<Pull>(options_.landing).strength : 1;
+  outer_.takeMean(sending_, round.weights, taken, all_, verbs);
   if (!inFlight_ || round.last || pulls()) return;  // it lands at once, or what was sent does not matter
   if (std::holds_alternative<Eager>(options_.landing)) stepEagerly(verbs);
   verbs.combine(verbs.own(kSent), {{1, parameters.replicas}}, all_);
@@ -144,6 +148,7 @@ void OverlappedAveraging::validate() const {
             pull->strength);
   outerOf(*this).validate(kRule);
   muster::validate(updaterState);
+  muster::validate(codec, kRule);
 }
 
 std::unique_ptr<Strategy> OverlappedAveraging::make() const {
@@ -160,6 +165,7 @@ void OverlappedAveraging::fields(Fields& f) {
   f.field("momentum", momentum);
   f.field("nesterov", nesterov);
   f.field("updaterState", updaterState);
+  codecFields(f, codec);
 }
 
 std::vector<NamedStrategy> OverlappedAveraging::named(int) {

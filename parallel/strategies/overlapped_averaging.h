@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "muster/parallel/strategies/codec.h"
 #include "muster/parallel/strategies/period.h"
 
 namespace muster {
@@ -51,6 +52,7 @@ struct OverlappedAveraging {
   bool nesterov = false;  ///< the base is the look-ahead point
   /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Average;
+  Codec codec = WholeReplicas{};  ///< how parameters are sent
 
   /// Pull of 0.6, momentum 0.7, every 2 iterations with a delay of 1.
   static OverlappedAveraging overlapLocalSgd();

@@ -22,15 +22,17 @@ OuterStep outerOf(const StreamingOuter& options) {
 class StreamingOuterStrategy final : public Strategy {
  public:
   explicit StreamingOuterStrategy(const StreamingOuter& options)
-      : options_(options), outer_(outerOf(options)), period_(options.frequency) {}
+      : options_(options), outer_(outerOf(options)), period_(options.frequency), sending_(options.codec) {}
 
   std::string describe() const override {
-    return fmt::format("{}, each of {} fragments {}, delay {} ({}, mixing {})", kRule, options_.fragments,
-                       options_.frequency.describe(), options_.delay, outer_.describe(), options_.mixing);
+    return fmt::format("{}, each of {} fragments {}, delay {} ({}, mixing {}){}", kRule, options_.fragments,
+                       options_.frequency.describe(), options_.delay, outer_.describe(), options_.mixing,
+                       muster::describe(options_.codec));
   }
   std::vector<StrategyBlock> blocks(int) const override {
     std::vector<StrategyBlock> blocks;
     outer_.declare(blocks, /*meanInFlight=*/options_.delay > 0);
+    sending_.declare(blocks);
     period_.declare(blocks);
     return blocks;
   }
@@ -43,7 +45,7 @@ class StreamingOuterStrategy final : public Strategy {
   int fragments() const override { return options_.fragments; }
   RoundPlan plan(const TrainingProgress& progress) override;
   void launch(int fragment, const Round& round, Verbs& verbs) override {
-    OuterStep::takeMean(verbs.block(BlockKind::Parameters).replicas, round.weights, at(fragment), verbs);
+    outer_.takeMean(sending_, round.weights, 1 - options_.mixing, at(fragment), verbs);
   }
   void land(int fragment, const Round& round, Verbs& verbs) override {
     outer_.apply(at(fragment), verbs);
@@ -59,6 +61,7 @@ class StreamingOuterStrategy final : public Strategy {
   const StreamingOuter options_;
   const OuterStep outer_;
   PeriodState period_;
+  const CodedReplicas sending_;
   std::vector<Fragment> fragments_;
   // Of the round in progress; written between rounds.
   int turn_ = 0;           // the fragment that is launched or lands
@@ -125,6 +128,7 @@ void StreamingOuter::validate() const {
   require(mixing >= 0 && mixing <= 1, "{}: mixing must lie in [0, 1], got {}", kRule, mixing);
   outerOf(*this).validate(kRule);
   muster::validate(updaterState);
+  muster::validate(codec, kRule);
 }
 
 std::unique_ptr<Strategy> StreamingOuter::make() const {
@@ -142,6 +146,7 @@ void StreamingOuter::fields(Fields& f) {
   f.field("momentum", momentum);
   f.field("nesterov", nesterov);
   f.field("updaterState", updaterState);
+  codecFields(f, codec);
 }
 
 std::vector<NamedStrategy> StreamingOuter::named(int) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "muster/parallel/strategies/codec.h"
 #include "muster/parallel/strategies/period.h"
 
 namespace muster {
@@ -40,6 +41,7 @@ struct StreamingOuter {
   bool nesterov = false;  ///< the base is the look-ahead point
   /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Average;
+  Codec codec = WholeReplicas{};  ///< how parameters are sent
 
   /// Streaming DiLoCo: rate 0.7, Nesterov momentum 0.9, updater state kept, four fragments in 100 iterations
   /// with a delay of 5; its workers use AdamW.

@@ -109,6 +109,8 @@ inline std::vector<NamedRule> everyRule() {
       {"delayed Nesterov",
        AsynchronousOuter{
            .frequency = 2, .rate = 0.7, .momentum = 0.5, .nesterov = true, .staleness = 1, .grace = 0.5}},
+      {"int8 deltas", OuterAveraging{.frequency = 2, .codec = Int8Codec{}}},
+      {"late top-k", OverlappedAveraging{.frequency = 3, .codec = TopKCodec{.share = 0.1}}},
       {"two halves", TwoHalves{}},
   };
 }

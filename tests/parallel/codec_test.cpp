@@ -1,0 +1,182 @@
+// Codecs of every rule that has them.
+#include "muster/parallel/strategies/codec.h"
+
+#include <cmath>
+
+#include "muster/parallel/detail/internals.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+constexpr std::int64_t kWidth = 704;  // no padding; three chunks of 256, the last one short
+
+ToyModel toy(double learningRate = 0.125) {
+  return ToyModel({.size = kWidth, .training = {.updater = Sgd{.learningRate = learningRate}}});
+}
+
+template <typename T>
+ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0,
+                          const Listeners& listeners = {}) {
+  auto builder = ParallelWrapper::Builder(model);
+  builder.workers(workers).pinThreads(false).listeners(listeners);
+  builder.internals({.pretendedDevices = devices});
+  return builder.strategy(strategy).build();
+}
+
+template <typename T>
+std::vector<std::byte> train(T strategy, int workers = 3, int devices = 0, const Listeners& listeners = {}) {
+  auto model = toy();
+  ToyIterator data(randomBatches(5, 8 * workers + 1, 3, kWidth, /*ragged=*/true), kWidth);
+  wrapperOf(model, workers, strategy, devices, listeners).fit(data, 3);
+  return stateBits(model);
+}
+
+/// Calls check(options) for each rule with this codec.
+template <typename Check>
+void forEveryRule(const Codec& codec, Check check) {
+  check(Averaging{.frequency = 2, .codec = codec});
+  check(OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5, .nesterov = true, .codec = codec});
+  check(OverlappedAveraging{.frequency = 3, .delay = 1, .codec = codec});
+  check(OverlappedAveraging{
+      .frequency = 3, .delay = 2, .landing = OverlappedAveraging::Pull{}, .momentum = 0.5, .codec = codec});
+  check(StreamingOuter{.frequency = 3, .fragments = 1, .codec = codec});
+  check(ElasticAveraging{.frequency = 2, .codec = codec});
+}
+
+const std::vector<Codec> kLossy = {Bf16Codec{}, Int8Codec{}, E3M0Codec{}, TopKCodec{.share = 0.1}};
+
+std::vector<float> floatsOf(const Tensor& values) {
+  return {values.data<float>(), values.data<float>() + values.elements()};
+}
+
+}  // namespace
+
+TEST_CASE("all of the largest elements are as good as no codec, bit for bit") {
+  forEveryRule(WholeReplicas{}, [](auto options) {
+    auto coded = options;
+    coded.codec = TopKCodec{.share = 1};
+    CHECK(train(coded) == train(options));
+    CHECK(train(coded, 3, 3) == train(options, 3, 3));
+  });
+}
+
+TEST_CASE("moves that the codec can express are as good as no codec, bit for bit") {
+  // Batches of one row, and steps of rate 1 go there: worker 0 to a, worker 1 to b, then the mean.
+  const auto trained = [](Averaging options, float scale) {
+    auto model = toy(1);
+    std::vector<ToyBatch> batches(2);
+    for (std::int64_t i = 0; i < kWidth; ++i) {
+      const auto octave = static_cast<float>(1 << (i % 7));
+      batches[0].values.push_back(scale * octave);
+      batches[1].values.push_back(-scale * octave * (i % 7 == 6 ? 1 : 2));
+    }
+    ToyIterator data(batches, kWidth);
+    wrapperOf(model, 2, options).fit(data);
+    return model.parameters();
+  };
+  for (const float scale : {1.0f, 0.25f})
+    for (const Codec& codec : {Codec(Bf16Codec{}), Codec(E3M0Codec{})})
+      CHECK(trained({.codec = codec}, scale) == trained({}, scale));
+  CHECK(trained({.codec = Int8Codec{}}, 127.0f / 64) != trained({}, 127.0f / 64));
+}
+
+TEST_CASE("over a training, what was sent and the residual add up to all moves") {
+  // One worker on integers, batches of one row, steps of rate 1: each move is the batch less the merged copy.
+  // With rate 1 the merged copy is what was sent so far; with error feedback, it and the residual are the
+  // last batch.
+  for (const Codec& codec : {Codec(Bf16Codec{}), Codec(E3M0Codec{}), Codec(TopKCodec{.share = 0.01})}) {
+    auto model = toy(1);
+    std::vector<ToyBatch> batches(9);
+    for (std::size_t b = 0; b < batches.size(); ++b)
+      for (std::int64_t i = 0; i < kWidth; ++i)
+        batches[b].values.push_back(static_cast<float>((37 * i + 101 * static_cast<std::int64_t>(b)) % 4096));
+    ToyIterator data(batches, kWidth);
+    wrapperOf(model, 1, Averaging{.codec = codec}).fit(data);
+    std::vector<float> residual;
+    for (const auto& saved : model.strategyState())
+      if (saved.name == "coding residual") residual = floatsOf(saved.values);
+    REQUIRE(residual.size() == static_cast<std::size_t>(kWidth));
+    // sum of moves = sum_b (x_b - W_b-1), W_b - W_b-1 = sent_b, so sum of moves = sent + residual.
+    const auto merged = model.parameters();
+    CHECK(merged != batches.back().values);
+    // Replayed in whole numbers: the residual is what the moves add up to, less the merged copy.
+    bool good = true;
+    for (std::size_t i = 0; i < residual.size(); ++i) {
+      double moves = 0, before = 0;
+      for (const auto& step : model.control().steps()) {
+        before = static_cast<double>(step.before[i]);
+        moves +=
+            static_cast<double>(batches[static_cast<std::size_t>(step.stamp.sequence)].values[i]) - before;
+      }
+      good = good && static_cast<double>(merged[i]) + static_cast<double>(residual[i]) == moves;
+    }
+    CHECK(good);
+  }
+}
+
+TEST_CASE("a codec changes a training a little, and the same way every time") {
+  for (const Codec& codec : kLossy)
+    forEveryRule(codec, [](auto options) {
+      const auto coded = train(options);
+      auto wholeOptions = options;
+      wholeOptions.codec = WholeReplicas{};
+      CHECK(coded != train(wholeOptions));
+      CHECK(train(options) == coded);
+      CHECK(train(options, 3, 1) == coded);
+    });
+}
+
+TEST_CASE("a training with residuals is resumed from what the model holds") {
+  for (const Codec& codec : kLossy) {
+    const OuterAveraging options{
+        .frequency = 2, .rate = 0.7, .momentum = 0.8, .nesterov = true, .codec = codec};
+    ToyIterator data(randomBatches(5, 17, 4, kWidth), kWidth);
+    auto whole = toy(), first = toy(), second = toy();
+    wrapperOf(whole, 2, options).fit(data, 4);
+    wrapperOf(first, 2, options).fit(data, 2);
+    second.copyStateFrom(first);
+    wrapperOf(second, 2, options).fit(data, 2);
+    CHECK(stateBits(second) == stateBits(whole));
+  }
+}
+
+TEST_CASE("bytes are counted as over a network") {
+  struct Bytes final : Listener {
+    void onMerge(const MergeEvent& event) override { sent.push_back(event.bytes); }
+    std::vector<std::int64_t> sent;
+  };
+  const auto bytesOf = [](auto options, int workers) {
+    const auto bytes = std::make_shared<Bytes>();
+    auto model = toy();
+    ToyIterator data(randomBatches(5, 2 * workers, 1, kWidth), kWidth);
+    wrapperOf(model, workers, options, 0, {bytes}).fit(data);
+    return bytes->sent.front();
+  };
+  CHECK(bytesOf(Averaging{}, 2) == 4 * kWidth);
+  CHECK(bytesOf(Averaging{.codec = Bf16Codec{}}, 2) == 2 * kWidth);
+  CHECK(bytesOf(OuterAveraging{.codec = Int8Codec{}}, 2) == kWidth + 3 * 4);
+  CHECK(bytesOf(ElasticAveraging{.frequency = 1, .codec = E3M0Codec{}}, 2) == kWidth / 2 + 3);
+  CHECK(bytesOf(StreamingOuter{.frequency = 1, .fragments = 1, .delay = 0, .codec = TopKCodec{.share = 0.01}},
+                2) == 8 * 8);
+  CHECK(bytesOf(Averaging{.codec = Bf16Codec{}}, 1) == 0);
+}
+
+TEST_CASE("a codec says what it costs, and options out of range are refused by name") {
+  auto model = toy();
+  CHECK(wrapperOf(model, 2, Averaging{.frequency = 3, .codec = Int8Codec{}}).plan() ==
+        "2 workers on cpu (1 thread each, not pinned), outer averaging every 3 iterations (rate 1, momentum "
+        "0), "
+        "sent as int8 (which on one host costs time and saves nothing): 6 batches a round");
+  const auto refusal = [](auto options) { return thrown<InvalidArgument>([&] { options.validate(); }); };
+  CHECK(refusal(Averaging{.codec = TopKCodec{.share = 0}}) ==
+        "averaging: codec: share must lie in (0, 1], got 0");
+  CHECK(refusal(StreamingOuter{.codec = TopKCodec{.share = std::nan("")}}) ==
+        "streaming outer averaging: codec: share must lie in (0, 1], got nan");
+  CHECK(refusal(Averaging{.measureDivergence = true, .codec = Bf16Codec{}}) ==
+        "averaging: measureDivergence cannot be given with a codec");
+}
