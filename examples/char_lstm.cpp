@@ -93,12 +93,7 @@ int train(const example::CharLstmArguments& a) {
   network.init();
 
   auto wrapper =
-      ParallelWrapper::Builder(network)
-          .workers(a.workers)
-          .averagingFrequency(a.averagingFrequency)
-          .threadsPerWorker(a.threadsPerWorker)
-          .devices(a.device.devices)
-          .pinThreads(a.pinThreads)
+      a.builder(network)
           .listeners({std::make_shared<ProgressListener>(), std::make_shared<SampleListener>(sampler, a)})
           .build();
   if (!a.device.notice.empty()) fmt::print("{}\n", a.device.notice);

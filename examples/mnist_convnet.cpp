@@ -118,10 +118,12 @@ void introduce(const Options& options, const example::DataSets& data, const Mult
   if (epochs <= 0)
     return say(options, "nothing is left to train, as --epochs is {}: testing what the file holds\n",
                options.epochs);
-  if (!options.resume.empty() && !options.averageUpdaters && options.workers > 1)
+  const bool kept = wrapper.options().strategy.make()->updaterState() == UpdaterState::Keep;
+  if (!options.resume.empty() && kept && options.workers > 1)
     logWarning(
-        "with --average-updaters false each worker has a momentum of its own, of which the file holds the "
-        "mean: the result will not be that of a run never interrupted");
+        "with {} each worker has a momentum of its own, of which the file holds the mean: the result will "
+        "not be that of a run never interrupted",
+        options.strategy.empty() ? "--average-updaters false" : "updaterState=keep");
   say(options, "plan: {}; {} examples a batch, {} epoch{}\n", wrapper.plan(), options.batch, epochs,
       epochs == 1 ? "" : "s");
 }
@@ -154,7 +156,7 @@ bool saveTrained(MultiLayerNetwork& network, const Options& options, const examp
 
 /// Prints the results and writes the files asked for.
 void conclude(const example::Results& results, const Options& options, example::DataSets& data,
-              MultiLayerNetwork& network, const std::string& plan) {
+              MultiLayerNetwork& network, const ParallelWrapper& wrapper) {
   fmt::print("{}\n", example::describe(results));
   if (!results.interrupted)
     say(options, "saved: {}; {}\n", options.model.string(),
@@ -164,7 +166,7 @@ void conclude(const example::Results& results, const Options& options, example::
         example::writeReport(options.report, results.test, network, data,
                              results.interrupted ? interruption(network, options) : ""));
   if (options.json.empty()) return;
-  example::writeResults(results, options, data, plan, network.configuration());
+  example::writeResults(results, options, data, wrapper, network.configuration());
   say(options, "json: {}\n", options.json.string());
 }
 
@@ -184,17 +186,9 @@ int run(const Options& options) {
   const Start start = begin(network, options, recipe);
 
   const auto watchers = makeWatchers(options, data, recipe);
-  auto wrapper = ParallelWrapper::Builder(network)
-                     .workers(options.workers)
-                     .trainingMode(options.mode)
-                     .averagingFrequency(options.averagingFrequency)
-                     .averageUpdaters(options.averageUpdaters)
-                     .prefetchBuffer(options.prefetch)
-                     .devices(options.device.devices)
-                     .threadsPerWorker(options.threadsPerWorker)
-                     .pinThreads(options.pinThreads)
-                     .listeners(watchers.all)
-                     .build();
+  auto builder = options.builder(network);
+  if (options.strategy.empty()) builder.averageUpdaters(options.averageUpdaters);
+  auto wrapper = builder.prefetchBuffer(options.prefetch).listeners(watchers.all).build();
   introduce(options, data, network, start, wrapper);
 
   const Interrupt interrupt;
@@ -224,7 +218,7 @@ int run(const Options& options) {
             .secondsInAll = seconds.count(),
             .epochsFinished = network.epoch(),
             .interrupted = cutShort},
-           options, data, network, wrapper.plan());
+           options, data, network, wrapper);
   return interrupt.requested() ? kInterruptedExit : 0;
 }
 

@@ -171,13 +171,7 @@ int run(const Options& options) {
   const auto network = makeNetwork(options, data);
 
   const auto scores = std::make_shared<CollectScoresListener>();
-  auto wrapper = ParallelWrapper::Builder(*network)
-                     .workers(options.workers)
-                     .trainingMode(options.mode)
-                     .averagingFrequency(options.averagingFrequency)
-                     .devices(options.device.devices)
-                     .threadsPerWorker(options.threadsPerWorker)
-                     .pinThreads(options.pinThreads)
+  auto wrapper = options.builder(*network)
                      .listeners({scores, std::make_shared<ProgressListener>(ProgressOptions{
                                              .lastEpoch = network->epoch() + options.epochs})})
                      .build();

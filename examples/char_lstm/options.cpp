@@ -25,8 +25,8 @@ void checkCombinations(const CommandLine& line) {
           "give the text to learn with --text, or a saved model with --load; --help says more");
   if (!line.said("load")) return;
   line.refuse({"text", "model", "steps", "units", "layers", "embedding", "dropout", "epochs", "batch", "lr",
-               "clip-norm", "workers", "averaging-frequency", "threads-per-worker", "pin-threads", "device",
-               "sample-every"},
+               "clip-norm", "workers", "averaging-frequency", "strategy", "strategy-options",
+               "threads-per-worker", "pin-threads", "device", "sample-every"},
               "is for training, and --load trains nothing");
 }
 

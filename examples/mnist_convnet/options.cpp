@@ -51,6 +51,8 @@ void describeFiles(CommandLine& line, Options& o) {
 
 /// Options that would have no effect are refused rather than ignored.
 void checkCombinations(const Options& o, const CommandLine& line) {
+  if (!o.strategy.empty())
+    line.refuse({"average-updaters"}, "is no use with --strategy: updaterState=keep in --strategy-options");
   require(o.averageUpdaters || o.mode != muster::TrainingMode::SynchronousGradients,
           "--average-updaters false: with --mode synchronous the updaters' states are equal anyway");
   if (o.updater != "nesterovs")

@@ -19,16 +19,24 @@ std::int64_t peakMemoryBytes() {
   return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
-void putConfiguration(JsonWriter& json, const Options& options, const DataSets& data, const std::string& plan,
-                      const MultiLayerConfiguration& network) {
+void putStrategy(JsonWriter& json, const Options& options, AnyStrategy strategy) {
+  if (options.strategy.empty()) {
+    json.put("mode", nameOf(options.mode));
+    json.put("averagingFrequency", options.averagingFrequency);
+    json.put("averageUpdaters", options.averageUpdaters);
+  }
+  json.put("strategy", options.strategy.empty() ? nameOf(options.mode) : options.strategy);
+  json.group("strategyOptions", [&](JsonWriter& inside) { strategy.fields(inside); });
+}
+
+void putConfiguration(JsonWriter& json, const Options& options, const DataSets& data,
+                      const ParallelWrapper& wrapper, const MultiLayerConfiguration& network) {
   json.put("data", data.name);
   json.put("dataFrom", data.origin);
   json.put("trainingExamples", *data.train->examples());
   json.put("testExamples", *data.test->examples());
   json.put("workers", options.workers);
-  json.put("mode", nameOf(options.mode));
-  json.put("averagingFrequency", options.averagingFrequency);
-  json.put("averageUpdaters", options.averageUpdaters);
+  putStrategy(json, options, wrapper.options().strategy);
   json.put("batch", options.batch);
   json.put("epochs", options.epochs);
   json.put("threadsPerWorker", options.threadsPerWorker);
@@ -36,7 +44,7 @@ void putConfiguration(JsonWriter& json, const Options& options, const DataSets& 
   json.put("prefetch", options.prefetch);
   json.put("placement", data.placement == MemoryPlacement::Device ? "device" : "host");
   json.put("seed", options.seed);
-  json.put("plan", plan);
+  json.put("plan", wrapper.plan());
   json.put("model", options.model.string());
   json.put("resumedFrom", options.resume.string());
   json.putJson("network", network.toJson());
@@ -91,11 +99,11 @@ std::string describe(const Results& results) {
 }
 
 void writeResults(const Results& results, const Options& options, const DataSets& data,
-                  const std::string& plan, const MultiLayerConfiguration& network) {
+                  const ParallelWrapper& wrapper, const MultiLayerConfiguration& network) {
   JsonWriter json;
   json.put("program", "mnist_convnet");
   json.group("configuration",
-             [&](JsonWriter& inside) { putConfiguration(inside, options, data, plan, network); });
+             [&](JsonWriter& inside) { putConfiguration(inside, options, data, wrapper, network); });
   json.put("interrupted", results.interrupted);
   json.put("epochsFinished", results.epochsFinished);
   json.put("testAccuracy", results.test.accuracy());

@@ -30,6 +30,6 @@ std::string describe(const Results& results);
 /// Writes configuration and results as JSON, for scripts, to `options.json`.
 /// @throws muster::FileError; then the file is what it was before.
 void writeResults(const Results& results, const Options& options, const DataSets& data,
-                  const std::string& plan, const muster::MultiLayerConfiguration& network);
+                  const muster::ParallelWrapper& wrapper, const muster::MultiLayerConfiguration& network);
 
 }  // namespace example

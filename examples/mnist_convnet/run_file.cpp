@@ -45,15 +45,20 @@ Recipe recipeOf(const Options& options, const DataSets& data) {
   Recipe recipe{{"data", data.name},
                 {"examples", text(*data.train->examples())},
                 {"workers", text(options.workers)},
-                {"mode", std::string(nameOf(options.mode))},
-                {"averaging-frequency", text(options.averagingFrequency)},
-                {"average-updaters", text(options.averageUpdaters)},
                 {"batch", text(options.batch)},
                 {"updater", options.updater},
                 {"lr", text(options.learningRate)},
                 {"l2", text(options.l2)},
                 {"seed", text(options.seed)},
                 {"threads-per-worker", text(options.threadsPerWorker)}};
+  if (options.strategy.empty()) {
+    recipe["mode"] = nameOf(options.mode);
+    recipe["averaging-frequency"] = text(options.averagingFrequency);
+    recipe["average-updaters"] = text(options.averageUpdaters);
+  } else {
+    recipe["strategy"] = options.strategy;
+    recipe["strategy-options"] = options.strategyOptions;
+  }
   if (options.updater == Nesterovs::kType) recipe["momentum"] = text(options.momentum);
   return recipe;
 }

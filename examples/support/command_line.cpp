@@ -78,6 +78,11 @@ bool CommandLine::read(int argc, const char* const* argv) {
     return false;
   }
   po::notify(given_);
+  for (const auto& [option, text] : topics_)
+    if (given_.count(option) > 0 && given_[option].as<std::string>() == "help") {
+      fmt::print("{}", text());
+      return false;
+    }
   return true;
 }
 

@@ -80,6 +80,9 @@ class CommandLine {
   /// An option without a value.
   void flag(const char* name, bool& target, const char* help);
 
+  /// The value "help" of an option has `read` print a text of its own.
+  void topic(const char* option, std::function<std::string()> text) { topics_[option] = std::move(text); }
+
   /// Reads the arguments and fills the targets. @return false where help was asked for and has been printed.
   /// @throws muster::InvalidArgument with one sentence naming what is unknown, malformed or out of range.
   bool read(int argc, const char* const* argv);
@@ -121,6 +124,7 @@ class CommandLine {
   std::string_view introduction_;
   std::deque<boost::program_options::options_description> groups_;
   std::map<std::string, std::function<void(const std::string&)>> takes_;  // [option]
+  std::map<std::string, std::function<std::string()>> topics_;            // [option]
   boost::program_options::variables_map given_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "muster/parallel/strategies/named_strategy.h"
+
 namespace example {
 
 using muster::PlacementWish;
@@ -17,18 +19,43 @@ void WorkerOptions::describe(CommandLine& line, bool modes) {
            modes ? "iterations of each worker between averages; of averaging only"
                  : "iterations of each worker between averages",
            atLeast(1));
+  line.add(
+      "strategy", strategy, "NAME",
+      "how workers learn from each other, by name, instead of the options above: averaging, outer, diloco, "
+      "easgd, ...; help: a table of all with their options, defaults and sources");
+  line.add("strategy-options", strategyOptions, "LIST",
+           "of the strategy, as in rate=0.7,momentum=0.9,every=100");
+  line.topic("strategy", [this] { return muster::describeStrategies(workers); });
   line.add("threads-per-worker", threadsPerWorker, "N", "threads that one worker uses", between(1, 1024));
   line.add("pin-threads", pinThreads, "BOOL", "pin each worker to cores of its own");
   deviceOption.describe(line);
 }
 
 void WorkerOptions::take(const CommandLine& line) {
+  if (!strategy.empty()) {
+    line.refuse({"mode", "averaging-frequency"},
+                "is no use with --strategy, which says when and how workers are merged: every=N in "
+                "--strategy-options");
+    muster::strategyNamed(strategy, strategyOptions, workers);
+  } else {
+    line.refuse({"strategy-options"}, "needs --strategy");
+  }
   if (mode != TrainingMode::Averaging) {
     line.refuse({"averaging-frequency"},
                 "is of --mode averaging; in the other modes workers meet every iteration");
     averagingFrequency = 1;
   }
   device = deviceOption.choose();
+}
+
+muster::ParallelWrapper::Builder WorkerOptions::builder(muster::Model& model) const {
+  muster::ParallelWrapper::Builder builder(model);
+  builder.workers(workers).devices(device.devices).threadsPerWorker(threadsPerWorker).pinThreads(pinThreads);
+  if (strategy.empty())
+    builder.trainingMode(mode).averagingFrequency(averagingFrequency);
+  else
+    builder.strategy(muster::strategyNamed(strategy, strategyOptions, workers));
+  return builder;
 }
 
 void describePlacement(CommandLine& line, PlacementWish& wish) {

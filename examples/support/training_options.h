@@ -9,7 +9,7 @@
 #include "examples/support/data_sets.h"
 #include "examples/support/device_option.h"
 #include "muster/datasets/image_placement.h"
-#include "muster/parallel/training_mode.h"
+#include "muster/parallel/parallel_wrapper.h"
 
 namespace example {
 
@@ -18,6 +18,8 @@ struct WorkerOptions {
   int workers = 2;
   muster::TrainingMode mode = muster::TrainingMode::Averaging;
   std::int64_t averagingFrequency = 3;  ///< 1 in the other modes, which merge every iteration
+  std::string strategy = {};            ///< by name, instead of mode and frequency; "": these
+  std::string strategyOptions = {};     ///< as in "rate=0.7,every=100"
   int threadsPerWorker = 1;
   bool pinThreads = true;
   DeviceOption deviceOption = DeviceOption();
@@ -28,6 +30,8 @@ struct WorkerOptions {
   /// When they have been read. @throws muster::InvalidArgument naming an option without effect;
   /// muster::DeviceUnavailable.
   void take(const CommandLine& line);
+  /// Of a wrapper with these options. @param model  must outlive it.
+  muster::ParallelWrapper::Builder builder(muster::Model& model) const;
 };
 
 /// Adds `--placement`.

@@ -173,6 +173,8 @@ TEST_CASE("help explains every option, and what cannot be is refused with 2") {
                              "clip-norm",
                              "workers",
                              "averaging-frequency",
+                             "strategy",
+                             "strategy-options",
                              "threads-per-worker",
                              "pin-threads",
                              "device",

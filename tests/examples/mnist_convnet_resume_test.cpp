@@ -61,6 +61,27 @@ TEST_CASE("shared gradients resume to the same bits: adaptive thresholds are in 
   CHECK(readFile(convnet.directory / "resumed") == readFile(convnet.directory / "whole"));
 }
 
+TEST_CASE("a strategy by name resumes to the same bits, and not with other options") {
+  const Convnet convnet;
+  const auto train = [&](std::vector<std::string> more,
+                         const std::string& options = "every=3,rate=0.5,updaterState=average") {
+    more.insert(more.end(), {"--strategy", "diloco", "--strategy-options", options});
+    return convnet.runSmall(more);
+  };
+  REQUIRE(train({"--epochs", "3", "--model", "whole"}).exit == 0);
+  REQUIRE(train({"--epochs", "1", "--model", "first"}).exit == 0);
+  REQUIRE(train({"--epochs", "3", "--model", "resumed", "--resume", "first"}).exit == 0);
+  CHECK(readFile(convnet.directory / "resumed") == readFile(convnet.directory / "whole"));
+  const auto other = train({"--model", "new", "--resume", "first"}, "every=3");
+  CHECK(other.exit == 1);
+  CHECK(contains(other.err, "--strategy-options every=3,rate=0.5,updaterState=average (now every=3)"));
+  const auto kept = train({"--epochs", "1", "--model", "kept"}, "every=3");
+  REQUIRE(kept.exit == 0);
+  CHECK_FALSE(contains(kept.err, "momentum of its own"));
+  CHECK(contains(train({"--model", "new", "--resume", "kept"}, "every=3").err,
+                 "with updaterState=keep each worker has a momentum of its own"));
+}
+
 TEST_CASE("a file is not resumed with other options, or where it is from elsewhere") {
   const Convnet convnet;
   REQUIRE(convnet.runSmall({"--epochs", "1", "--model", "saved", "--workers", "1"}).exit == 0);

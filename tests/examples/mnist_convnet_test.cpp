@@ -6,6 +6,7 @@
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/generated_digits.h"
+#include "muster/parallel/strategies/named_strategy.h"
 #include "tests/examples/convnet.h"
 
 namespace muster {
@@ -161,6 +162,31 @@ TEST_CASE("the other modes train, too, and say what they do") {
   }
 }
 
+TEST_CASE("a strategy is chosen by name, with options of its own") {
+  const Convnet convnet;
+  const auto run = convnet.runSmall({"--strategy", "diloco", "--strategy-options", "every=2,rate=0.5",
+                                     "--epochs", "1", "--json", "run.json"});
+  CAPTURE(run.err);
+  CHECK(run.exit == 0);
+  CHECK(contains(run.out,
+                 "outer averaging every 2 iterations (rate 0.5, Nesterov momentum 0.9): 4 batches a round"));
+  const auto configuration =
+      json::parse(readFile(convnet.directory / "run.json")).at("configuration").as_object();
+  CHECK(configuration.at("strategy") == "diloco");
+  CHECK(configuration.at("strategyOptions").at("every") == 2);
+  CHECK(configuration.at("strategyOptions").at("momentum") == 0.9);
+  CHECK(configuration.at("strategyOptions").at("updaterState") == "keep");
+  CHECK_FALSE(configuration.contains("mode"));
+}
+
+TEST_CASE("--strategy help is a table of all strategies") {
+  const Convnet convnet;
+  const auto help = convnet.run({"--strategy", "help", "--workers", "4"});
+  CHECK(help.exit == 0);
+  CHECK(help.err.empty());
+  CHECK(help.out == describeStrategies(4));
+}
+
 TEST_CASE("help explains every option and ends well") {
   const Convnet convnet;
   const auto help = convnet.run({"--help"});
@@ -170,6 +196,8 @@ TEST_CASE("help explains every option and ends well") {
                              "mode",
                              "averaging-frequency",
                              "average-updaters",
+                             "strategy",
+                             "strategy-options",
                              "batch",
                              "epochs",
                              "updater",

@@ -186,6 +186,8 @@ TEST_CASE("help explains every option, and what cannot be is refused with 2") {
   for (const char* option : {"workers",
                              "mode",
                              "averaging-frequency",
+                             "strategy",
+                             "strategy-options",
                              "batch",
                              "learning-rate",
                              "epochs",
