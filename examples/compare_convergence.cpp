@@ -42,6 +42,7 @@ Setting settingOf(const Options& options, const example::DataSets& data) {
           .l2 = options.l2,
           .model = options.model,
           .width = options.width,
+          .cosine = options.learningRateSchedule == "cosine",
           .pinThreads = options.pinThreads};
 }
 
@@ -56,6 +57,7 @@ std::string processorName() {
 }
 
 std::string networkTitle(const Options& options) {
+  if (options.model == "mlp") return "a multilayer perceptron of 64 hidden units";
   if (options.model == "convnet") return "Deeplearning4j's acceptance test";
   return options.width == 64 ? "ResNet-18"
                              : fmt::format("ResNet-18 with {} channels in its first stage", options.width);
@@ -141,6 +143,9 @@ void printTables(const Comparison& comparison) {
   printNotes(summaryNotes(comparison, Detail::Brief));
   for (const auto& panel : comparison.grid.panels)
     fmt::print("\n{}", example::textTable(joinedBatchCells(panel, comparison)));
+  for (const auto& panel : comparison.grid.panels)
+    if (const auto cells = strategyCells(panel, comparison); !cells.empty())
+      fmt::print("\n{}", example::textTable(cells));
   fmt::print("{}", example::wrapped(joinedBatchNote(comparison), example::kLineLength));
   if (!comparison.link) return;
   fmt::print("\nprojected on a link of {}:\n\n{}\n", describe(*comparison.link),

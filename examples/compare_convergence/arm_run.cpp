@@ -6,6 +6,7 @@
 #include "muster/core/device/device.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/models/convnet.h"
+#include "muster/core/nn/models/mlp.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/datasets/image_set_iterator.h"
 #include "muster/parallel/parallel_wrapper.h"
@@ -18,9 +19,17 @@ using namespace muster;
 constexpr std::int64_t kTestBatch = 250;
 constexpr std::int64_t kWarmUpSteps = 5;
 
+Schedule learningRateOf(const Arm& arm, const Setting& setting) {
+  if (!setting.cosine) return arm.learningRate;
+  const auto batches = (setting.trainingExamples + arm.batch - 1) / arm.batch;
+  return CosineSchedule{.initial = arm.learningRate,
+                        .iterations = (batches + arm.workers - 1) / arm.workers * setting.epochs};
+}
+
 Updater updaterOf(const Arm& arm, const Setting& setting) {
   if (arm.updater == Nesterovs::kType)
-    return Nesterovs{.learningRate = arm.learningRate, .momentum = setting.momentum};
+    return Nesterovs{.learningRate = learningRateOf(arm, setting), .momentum = setting.momentum};
+  if (arm.updater == Sgd::kType) return Sgd{.learningRate = learningRateOf(arm, setting)};
   return Updater::named(arm.updater, arm.learningRate);
 }
 
@@ -38,14 +47,15 @@ std::int64_t frequencyOf(const Arm& arm, const Setting& setting) {
 }
 
 ParallelWrapper wrapperOf(const Arm& arm, const Setting& setting, Model& network, Listeners listeners) {
-  return ParallelWrapper::Builder(network)
-      .workers(static_cast<int>(arm.workers))
-      .trainingMode(trainingModeOf(arm.mode))
+  auto builder = ParallelWrapper::Builder(network);
+  builder.workers(static_cast<int>(arm.workers))
+      .pinThreads(setting.pinThreads)
+      .listeners(std::move(listeners));
+  if (arm.mode == Mode::Strategy) return builder.strategy(strategyOf(arm)).build();
+  return builder.trainingMode(trainingModeOf(arm.mode))
       .averagingFrequency(frequencyOf(arm, setting))
       .synchronousUntil(arm.synchronousUntil)
       .measureDivergence(measuresDistance(arm))
-      .pinThreads(setting.pinThreads)
-      .listeners(std::move(listeners))
       .build();
 }
 
@@ -78,6 +88,14 @@ std::unique_ptr<Network> initialised(Configuration configuration, const Arm& arm
   return network;
 }
 
+MultiLayerConfiguration flatMlp(std::int64_t classes, const Shape& image) {
+  auto configuration = mlp({64}, classes);
+  configuration.inputShape = image;
+  // Pixels are between 0 and 1: centred they are easier to learn from.
+  configuration.layers.insert(configuration.layers.begin(), {Flatten{}, LayerNorm{}});
+  return configuration;
+}
+
 }  // namespace
 
 std::unique_ptr<Network> networkOf(const Arm& arm, std::int64_t seed, const Setting& setting) {
@@ -85,6 +103,8 @@ std::unique_ptr<Network> networkOf(const Arm& arm, std::int64_t seed, const Sett
   const auto classes = setting.trainingImages->classes();
   if (setting.model == "convnet")
     return initialised<MultiLayerNetwork>(convnet(classes, image), arm, seed, setting);
+  if (setting.model == "mlp")
+    return initialised<MultiLayerNetwork>(flatMlp(classes, image), arm, seed, setting);
   auto configuration =
       resnet18(classes, image[0], {.imageSize = {image[1], image[2]}, .width = setting.width});
   return initialised<ComputationGraph>(std::move(configuration), arm, seed, setting);

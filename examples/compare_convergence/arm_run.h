@@ -23,6 +23,7 @@ struct Setting {
   double l2 = 5e-4;
   std::string model = "convnet";  ///< or resnet18
   std::int64_t width = 64;        ///< of resnet18
+  bool cosine = false;            ///< the learning rate falls to 0 along half a cosine
   bool pinThreads = true;
 
   std::int64_t samples() const { return trainingExamples * epochs; }

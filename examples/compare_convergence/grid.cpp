@@ -8,11 +8,14 @@
 
 #include "examples/compare_convergence/names.h"
 #include "muster/core/base/error.h"
+#include "muster/parallel/strategies/named_strategy.h"
 
 namespace convergence {
 namespace {
 
 using muster::require;
+
+constexpr std::string_view kHalf = "speeds=half";
 
 template <typename T>
 void requireSome(const std::vector<T>& list, std::string_view option) {
@@ -20,14 +23,15 @@ void requireSome(const std::vector<T>& list, std::string_view option) {
 }
 
 void requireArms(const GridLists& lists) {
-  requireSome(lists.modes, "mode");
+  if (lists.strategies.empty()) requireSome(lists.modes, "mode");
   requireSome(lists.workers, "workers");
   requireSome(lists.batches, "batch");
   requireSome(lists.updaters, "updater");
   requireSome(lists.scalings, "lr-scaling");
   requireSome(lists.seeds, "seeds");
-  if (std::ranges::find(lists.modes, Mode::Averaging) == lists.modes.end()) return;
-  requireSome(lists.frequencies, "frequency");
+  const bool averaging = std::ranges::find(lists.modes, Mode::Averaging) != lists.modes.end();
+  if (averaging || !lists.strategies.empty()) requireSome(lists.frequencies, "frequency");
+  if (!averaging) return;
   requireSome(lists.synchronousUntil, "post-local");
 }
 
@@ -61,6 +65,17 @@ std::vector<Arm> armsOf(const Panel& panel, const GridLists& lists) {
         arms.push_back(arm);
       }
   }
+  for (const auto& strategy : lists.strategies)
+    for (const auto frequency : lists.frequencies) {
+      Arm arm = whole;
+      arm.mode = Mode::Strategy;
+      arm.workers = panel.workers;
+      arm.batch = panel.batch;
+      arm.strategy = strategy;
+      arm.frequency = frequency;
+      strategyOf(arm);
+      arms.push_back(arm);
+    }
   return arms;
 }
 
@@ -80,6 +95,23 @@ void Arm::fields(muster::Fields& f) {
   f.field("updater", updater);
   f.field("learningRate", learningRate);
   f.field("synchronousUntil", synchronousUntil);
+  f.field("strategy", strategy);
+}
+
+muster::AnyStrategy strategyOf(const Arm& arm) {
+  const auto colon = std::min(arm.strategy.find(':'), arm.strategy.size());
+  std::string options = arm.strategy.substr(std::min(colon + 1, arm.strategy.size()));
+  std::ranges::replace(options, ':', ',');
+  if (const auto half = options.find(kHalf); half != std::string::npos) {
+    std::string speeds = "speeds=0.5";
+    for (std::int64_t w = 1; w < arm.workers; ++w) speeds += ",1";
+    options.replace(half, kHalf.size(), speeds);
+  }
+  options += fmt::format("{}every={}", options.empty() ? "" : ",", arm.frequency);
+  const auto strategy =
+      muster::strategyNamed(arm.strategy.substr(0, colon), options, static_cast<int>(arm.workers));
+  strategy.make()->blocks(static_cast<int>(arm.workers));  // refuses workers that it cannot merge
+  return strategy;
 }
 
 Grid expandGrid(const GridLists& lists) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/core/base/fields.h"
+#include "muster/parallel/strategies/any_strategy.h"
 
 namespace convergence {
 
@@ -17,7 +18,8 @@ enum class Mode {
   Single,  ///< one worker alone
   Averaging,
   Synchronous,
-  Shared
+  Shared,
+  Strategy  ///< one by name
 };
 
 /// What the learning rate is multiplied by where a step is taken for `n` times the examples.
@@ -45,6 +47,10 @@ struct Arm {
   double learningRate = 0.01;         ///< as the updater gets it, scaled
   std::int64_t synchronousUntil = 0;  ///< iterations that merge every time before `frequency` holds
 
+  /// Of Mode::Strategy: its name and options, as in `diloco:rate=0.5:momentum=0.8`; `frequency` is `every`.
+  /// "speeds=half" is of one worker at half speed, whatever their number.
+  std::string strategy = {};
+
   bool operator==(const Arm&) const = default;
   void fields(muster::Fields& f);
 };
@@ -64,6 +70,7 @@ struct GridLists {
   std::vector<Scaling> scalings;
   std::vector<std::int64_t> synchronousUntil;
   std::vector<std::int64_t> seeds;
+  std::vector<std::string> strategies = {};  ///< as `Arm::strategy`
 };
 
 /// Arms that are looked at together: the same workers, batch, updater and scaling, and one worker beside
@@ -87,6 +94,9 @@ struct Grid {
   std::size_t runs() const { return arms.size() * seeds.size(); }
 };
 
+/// The strategy of an arm of Mode::Strategy. @throws InvalidArgument naming what is wrong with it.
+muster::AnyStrategy strategyOf(const Arm& arm);
+
 /// Combines the lists. Each panel begins with one worker at the batch B and one at W B, the latter with the
 /// learning rate of the W workers. What would train the same twice is one arm: the frequency is of averaging
 /// only, and at frequency 1 averaging is synchronous from the beginning.
@@ -104,11 +114,12 @@ namespace muster {
 
 template <>
 struct EnumNames<convergence::Mode> {
-  static constexpr std::array<std::pair<convergence::Mode, std::string_view>, 4> kNames{
+  static constexpr std::array<std::pair<convergence::Mode, std::string_view>, 5> kNames{
       {{convergence::Mode::Single, "single"},
        {convergence::Mode::Averaging, "averaging"},
        {convergence::Mode::Synchronous, "synchronous"},
-       {convergence::Mode::Shared, "shared"}}};
+       {convergence::Mode::Shared, "shared"},
+       {convergence::Mode::Strategy, "strategy"}}};
 };
 
 template <>

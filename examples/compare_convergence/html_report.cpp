@@ -134,6 +134,8 @@ std::string htmlReport(const Comparison& comparison) {
                         comparison.runs.size(), comparison.grid.runs());
   html +=
       htmlTable(summaryCells(comparison, Detail::Full)) + htmlList(summaryNotes(comparison, Detail::Full));
+  for (const auto& panel : comparison.grid.panels)
+    if (const auto cells = strategyCells(panel, comparison); !cells.empty()) html += htmlTable(cells);
   for (const auto& panel : comparison.grid.panels) html += panelHtml(panel, comparison);
   html += element("h2", "How to read the plots") + htmlList(kPlotNotes) + linkHtml(comparison);
   html += element("h2", "Options");

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "examples/compare_convergence/names.h"
+#include "examples/compare_convergence/tables.h"
 #include "examples/support/number_text.h"
 
 namespace convergence {
@@ -88,6 +89,9 @@ std::string joinedBatchMarkdown(const Comparison& comparison) {
   std::string text = fmt::format("{} {} {}\n", comparison.data, comparison.training, comparison.testing);
   for (const auto& panel : comparison.grid.panels)
     text += fmt::format("\n{}", example::markdownTable(joinedBatchCells(panel, comparison)));
+  for (const auto& panel : comparison.grid.panels)
+    if (const auto cells = strategyCells(panel, comparison); !cells.empty())
+      text += fmt::format("\n{}", example::markdownTable(cells));
   return fmt::format("{}\n{}\n", text, joinedBatchNote(comparison));
 }
 

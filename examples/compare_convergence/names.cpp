@@ -29,6 +29,8 @@ std::string shortArmName(const Arm& arm) {
       return "synchronous";
     case Mode::Shared:
       return "shared gradients";
+    case Mode::Strategy:
+      return fmt::format("{} every {}", arm.strategy, arm.frequency);
     case Mode::Averaging:
       break;
   }
@@ -59,8 +61,10 @@ std::string panelName(const Panel& panel) {
 }
 
 std::string runFileName(const Arm& arm, std::int64_t seed) {
-  return fmt::format("{}-w{}-f{}-b{}-{}-lr{}-u{}-seed{}", muster::nameOf(arm.mode), arm.workers,
-                     arm.frequency, arm.batch, arm.updater, arm.learningRate, arm.synchronousUntil, seed);
+  std::string mode(arm.mode == Mode::Strategy ? arm.strategy : muster::nameOf(arm.mode));
+  std::ranges::replace(mode, ':', '-');
+  return fmt::format("{}-w{}-f{}-b{}-{}-lr{}-u{}-seed{}", mode, arm.workers, arm.frequency, arm.batch,
+                     arm.updater, arm.learningRate, arm.synchronousUntil, seed);
 }
 
 }  // namespace convergence

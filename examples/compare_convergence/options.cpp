@@ -8,6 +8,7 @@
 
 #include "examples/compare_convergence/lists.h"
 #include "examples/support/command_line.h"
+#include "muster/parallel/strategies/named_strategy.h"
 
 namespace convergence {
 namespace {
@@ -35,6 +36,8 @@ not trained again. Then --target and --link may be others, all else may not.
   readme    --workers 2,4 --frequency 1,3,10,30 --epochs 3 --data mnist
   resnet18  --model resnet18 --data mnist --updater sgd:0.1 --lr-scaling linear --l2 0 --mode averaging
             --frequency 1,4 --batch 32 --train-examples 12800 --test-examples 2000, tested at the end
+  rules     --data mixtures --model mlp --strategy (one of each kind) --workers 2,4,8 --frequency 10,30,100
+            --batch 16 --updater nesterovs:0.02 --epochs 2, tested at the end
 
 Every arm sees the same samples: --epochs passes over the images, in an order that depends on the seed only.
 The merged model is tested at the first merge at or after each multiple of --test-every samples; the time that
@@ -53,7 +56,19 @@ const std::map<std::string, std::vector<std::pair<const char*, const char*>>> kG
       {"batch", "32"},
       {"updater", "sgd:0.1"},
       {"lr-scaling", "linear"},
-      {"l2", "0"}}}};
+      {"l2", "0"}}},
+    {"rules",
+     {{"data", "mixtures"},
+      {"model", "mlp"},
+      {"mode", ""},
+      {"strategy",
+       "averaging,bmuf,slowmo,diloco,lookahead,easgd,sma,adasum,overlapped,streaming,gossip,asynchronous:"
+       "speeds=half,delayed-nesterov:speeds=half"},
+      {"workers", "2,4,8"},
+      {"frequency", "10,30,100"},
+      {"batch", "16"},
+      {"updater", "nesterovs:0.02"},
+      {"epochs", "2"}}}};
 
 void describeGrid(CommandLine& line, GridLists& lists) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
@@ -73,6 +88,11 @@ void describeGrid(CommandLine& line, GridLists& lists) {
        "averaging (of parameters), synchronous (gradients averaged every iteration) and shared (encoded "
        "gradients)",
        lists.modes, choices(Mode::Averaging, Mode::Synchronous, Mode::Shared));
+  list("strategy", "",
+       "strategies by name, with options after colons, as in diloco:rate=0.5:momentum=0.8, trained at each "
+       "frequency (every=); speeds=half: one worker at half speed; help: a table of all",
+       lists.strategies, [](const char* name, const std::string& text) { return parseWords(name, text); });
+  line.topic("strategy", [] { return muster::describeStrategies(2); });
   list("workers", "2", "workers of an arm, from 2", lists.workers, numbers(2, 1024));
   list("frequency", "1,10,30", "iterations of each worker between averages", lists.frequencies,
        numbers(1, kMost));
@@ -93,15 +113,23 @@ void describeGrid(CommandLine& line, GridLists& lists) {
 
 void describeTraining(CommandLine& line, Options& o) {
   line.group("Training");
-  line.add("model", o.model, "NAME", "convnet, that of Deeplearning4j's acceptance test, or resnet18",
-           [](const char*, const std::string& name) {
-             require(name == "convnet" || name == "resnet18", "--model must be convnet or resnet18, got {}",
-                     name);
-           });
+  line.add(
+      "model", o.model, "NAME",
+      "convnet, that of Deeplearning4j's acceptance test, resnet18, or mlp, one hidden layer of 64 units",
+      [](const char*, const std::string& name) {
+        require(name == "convnet" || name == "resnet18" || name == "mlp",
+                "--model must be convnet, resnet18 or mlp, got {}", name);
+      });
   line.add("width", o.width, "N",
            "channels of resnet18's first stage, where a narrower one than the paper's will do",
            example::between(1, 1024));
   line.add("epochs", o.epochs, "N", "passes over the data", example::between(1, 1'000'000));
+  line.add("lr-schedule", o.learningRateSchedule, "NAME",
+           "constant, or cosine: from the learning rate to 0 along half a cosine, of sgd and nesterovs",
+           [](const char*, const std::string& name) {
+             require(name == "constant" || name == "cosine",
+                     "--lr-schedule must be constant or cosine, got {}", name);
+           });
   line.add("test-every", o.testEvery, "N", "samples between tests (default: a tenth of an epoch)",
            example::atLeast(1));
   line.add("momentum", o.momentum, "X", "of nesterovs", example::belowOne);
@@ -133,11 +161,11 @@ void describeOutput(CommandLine& line, Options& o, double& targetPercent) {
 
 void takeGrid(const std::string& name, CommandLine& line, Options& o) {
   for (const auto& [option, text] : kGrids.at(name)) line.preset(option, text);
-  if (name != "resnet18") return;
-  // 200 updates of each of two workers: minutes a run, rather than hours.
-  if (!line.said("examples")) {
-    line.preset("train-examples", "12800");
-    line.preset("test-examples", "2000");
+  const bool rules = name == "rules" && o.data.name == "mixtures";
+  if (name != "resnet18" && !rules) return;
+  if (!line.said("examples")) {  // resnet18: 200 updates of each of two workers: minutes a run, not hours
+    line.preset("train-examples", rules ? "96000" : "12800");
+    line.preset("test-examples", rules ? "10000" : "2000");
   }
   line.preset("test-every", fmt::format("{}", *o.data.trainLimit() * o.epochs));
 }
@@ -145,8 +173,14 @@ void takeGrid(const std::string& name, CommandLine& line, Options& o) {
 /// Options that would have no effect are refused rather than ignored.
 void checkCombinations(const Options& o, const CommandLine& line) {
   o.data.check();
-  if (std::ranges::find(o.lists.modes, Mode::Averaging) == o.lists.modes.end())
-    line.refuse({"frequency", "post-local"}, "is of the mode averaging, which --mode does not name");
+  if (std::ranges::find(o.lists.modes, Mode::Averaging) == o.lists.modes.end()) {
+    line.refuse({"post-local"}, "is of the mode averaging, which --mode does not name");
+    if (o.lists.strategies.empty())
+      line.refuse({"frequency"}, "is of the mode averaging, which --mode does not name");
+  }
+  const auto scheduled = [](const UpdaterChoice& u) { return u.name == "sgd" || u.name == "nesterovs"; };
+  require(o.learningRateSchedule == "constant" || std::ranges::all_of(o.lists.updaters, scheduled),
+          "--lr-schedule cosine is of the updaters sgd and nesterovs, and --updater names another one");
   if (o.model != "resnet18")
     line.refuse({"width"}, fmt::format("is of the model resnet18, not of {}", o.model));
   if (std::ranges::find(o.lists.updaters, "nesterovs", &UpdaterChoice::name) == o.lists.updaters.end())
@@ -168,9 +202,9 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   double targetPercent = 97;
   CommandLine line(kIntroduction);
   line.group("The grid (lists, as in 1,3,10)");
-  line.add("grid", grid, "NAME", "small, readme or resnet18, as above",
+  line.add("grid", grid, "NAME", "small, readme, resnet18 or rules, as above",
            [](const char*, const std::string& name) {
-             require(kGrids.contains(name), "--grid must be small, readme or resnet18, got {}", name);
+             require(kGrids.contains(name), "--grid must be small, readme, resnet18 or rules, got {}", name);
            });
   describeGrid(line, o.lists);
   describeTraining(line, o);
@@ -186,24 +220,28 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
 Recipe recipeOf(const Options& o, const example::DataSets& data, std::int64_t testEvery) {
   const auto list = [](const auto& values) { return fmt::format("{}", fmt::join(values, ",")); };
   const auto text = [](const auto& value) { return fmt::format("{}", value); };
-  return {{"model", o.model},
-          {"width", text(o.width)},
-          {"mode", namesOf(o.lists.modes)},
-          {"workers", list(o.lists.workers)},
-          {"frequency", list(o.lists.frequencies)},
-          {"batch", list(o.lists.batches)},
-          {"updater", list(updaterTexts(o.lists.updaters))},
-          {"lr-scaling", namesOf(o.lists.scalings)},
-          {"post-local", list(o.lists.synchronousUntil)},
-          {"seeds", list(o.lists.seeds)},
-          {"epochs", text(o.epochs)},
-          {"test-every", text(testEvery)},
-          {"momentum", text(o.momentum)},
-          {"l2", text(o.l2)},
-          {"pin-threads", text(o.pinThreads)},
-          {"data", data.name},
-          {"examples", text(*data.train->examples())},
-          {"test-examples", text(*data.test->examples())}};
+  Recipe recipe{{"model", o.model},
+                {"width", text(o.width)},
+                {"mode", namesOf(o.lists.modes)},
+                {"workers", list(o.lists.workers)},
+                {"frequency", list(o.lists.frequencies)},
+                {"batch", list(o.lists.batches)},
+                {"updater", list(updaterTexts(o.lists.updaters))},
+                {"lr-scaling", namesOf(o.lists.scalings)},
+                {"post-local", list(o.lists.synchronousUntil)},
+                {"seeds", list(o.lists.seeds)},
+                {"epochs", text(o.epochs)},
+                {"test-every", text(testEvery)},
+                {"momentum", text(o.momentum)},
+                {"l2", text(o.l2)},
+                {"pin-threads", text(o.pinThreads)},
+                {"data", data.name},
+                {"examples", text(*data.train->examples())},
+                {"test-examples", text(*data.test->examples())}};
+  // Only where they say something: results files of before do not have them.
+  if (!o.lists.strategies.empty()) recipe.emplace_back("strategy", list(o.lists.strategies));
+  if (o.learningRateSchedule != "constant") recipe.emplace_back("lr-schedule", o.learningRateSchedule);
+  return recipe;
 }
 
 }  // namespace convergence

@@ -15,14 +15,15 @@ namespace convergence {
 /// What the command line can say.
 struct Options {
   GridLists lists;
-  std::string model = "convnet";  ///< or resnet18
+  std::string model = "convnet";  ///< resnet18 or mlp
   std::int64_t width = 64;        ///< of resnet18
   std::int64_t epochs = 1;
-  std::optional<std::int64_t> testEvery;  ///< samples; nothing: a tenth of an epoch
-  double momentum = 0.9;                  ///< of nesterovs
+  std::string learningRateSchedule = "constant";  ///< or cosine
+  std::optional<std::int64_t> testEvery;          ///< samples; nothing: a tenth of an epoch
+  double momentum = 0.9;                          ///< of nesterovs
   double l2 = 5e-4;
   bool pinThreads = true;
-  example::DataChoice data;
+  example::DataChoice data = {.names = example::kImagesAndMixtures};
 
   double target = 0.97;  ///< accuracy
   std::optional<Link> link;

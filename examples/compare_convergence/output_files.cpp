@@ -16,12 +16,12 @@ namespace convergence {
 namespace {
 
 constexpr const char* kArmColumns =
-    "arm,mode,workers,frequency,batch,updater,learning_rate,synchronous_until";
+    "arm,mode,workers,frequency,batch,updater,learning_rate,synchronous_until,strategy";
 
 std::string armFields(const Arm& arm, const Grid& grid) {
-  return fmt::format("{},{},{},{},{},{},{},{}", csvField(armName(arm, grid)), muster::nameOf(arm.mode),
+  return fmt::format("{},{},{},{},{},{},{},{},{}", csvField(armName(arm, grid)), muster::nameOf(arm.mode),
                      arm.workers, arm.frequency, arm.batch, arm.updater, arm.learningRate,
-                     arm.synchronousUntil);
+                     arm.synchronousUntil, csvField(arm.strategy));
 }
 
 std::string numberField(double number) {

@@ -67,12 +67,23 @@ std::string averagingColour(double place) {
   return fmt::format("hsl({:.0f} 75% {:.0f}%)", 200 + 120 * place, lightness);
 }
 
+/// Dashes by the strategy's place among those of the grid; the first has none.
+std::string dashesOf(const Arm& arm, const Grid& grid) {
+  std::vector<std::string> names;
+  for (const auto& other : grid.arms)
+    if (other.mode == Mode::Strategy && std::ranges::find(names, other.strategy) == names.end())
+      names.push_back(other.strategy);
+  const auto place = std::ranges::find(names, arm.strategy) - names.begin();
+  return place == 0 ? "" : fmt::format("{} {}", 1 + 2 * ((place - 1) % 4), 2 + 2 * ((place - 1) / 4));
+}
+
 }  // namespace
 
 std::vector<example::LineStyle> stylesOf(const Panel& panel, const Grid& grid) {
   std::vector<std::int64_t> frequencies;
   for (const auto index : panel.arms)
-    if (grid.arms[index].mode == Mode::Averaging) frequencies.push_back(grid.arms[index].frequency);
+    if (grid.arms[index].mode == Mode::Averaging || grid.arms[index].mode == Mode::Strategy)
+      frequencies.push_back(grid.arms[index].frequency);
   std::vector<example::LineStyle> styles;
   for (const auto index : panel.arms) {
     const Arm& arm = grid.arms[index];
@@ -86,6 +97,9 @@ std::vector<example::LineStyle> stylesOf(const Panel& panel, const Grid& grid) {
         break;
       case Mode::Shared:
         styles.push_back({"#1f9254", "4 3"});
+        break;
+      case Mode::Strategy:  // of one frequency the same colour, of one strategy the same dashes
+        styles.push_back({averagingColour(rank(arm.frequency, frequencies)), dashesOf(arm, grid)});
         break;
       case Mode::Averaging:
         styles.push_back(

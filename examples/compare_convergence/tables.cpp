@@ -7,6 +7,8 @@
 #include <set>
 #include <variant>
 
+#include "examples/compare_convergence/joined_batch.h"
+#include "examples/compare_convergence/names.h"
 #include "examples/support/number_text.h"
 #include "muster/core/base/byte_text.h"
 #include "muster/parallel/strategies/shared_gradients.h"
@@ -122,6 +124,36 @@ example::Cells summaryCells(const Comparison& comparison, Detail detail) {
     rows.front().insert(rows.front().end(),
                         {"lowest to highest, %", "sent by a worker", "distance of replicas"});
   for (const auto& arm : comparison.arms) rows.push_back(summaryRow(arm, comparison.grid, detail));
+  return rows;
+}
+
+example::Cells strategyCells(const Panel& panel, const Comparison& comparison) {
+  const Grid& grid = comparison.grid;
+  const auto seeds = grid.seeds.size();
+  std::vector<std::string> strategies;
+  std::vector<std::int64_t> frequencies;
+  const auto note = [](auto& list, const auto& value) {
+    if (std::ranges::find(list, value) == list.end()) list.push_back(value);
+  };
+  for (const auto index : panel.arms)
+    if (const Arm& arm = grid.arms[index]; arm.mode == Mode::Strategy) {
+      note(strategies, arm.strategy);
+      note(frequencies, arm.frequency);
+    }
+  if (strategies.empty()) return {};
+  example::Cells rows{{fmt::format("{} workers, accuracy in %", panel.workers)}};
+  for (const auto frequency : frequencies) rows.front().push_back(fmt::format("every {}", frequency));
+  const auto joined = joinedBatchArm(panel, grid);
+  rows.push_back({shortArmName(grid.arms[joined])});
+  rows.back().resize(frequencies.size() + 1, accuracyCell(comparison.arms[joined], seeds));
+  for (const auto& strategy : strategies) {
+    auto& row = rows.emplace_back(std::vector{strategy});
+    for (const auto frequency : frequencies)
+      for (const auto index : panel.arms)
+        if (const Arm& arm = grid.arms[index];
+            arm.mode == Mode::Strategy && arm.strategy == strategy && arm.frequency == frequency)
+          row.push_back(accuracyCell(comparison.arms[index], seeds));
+  }
   return rows;
 }
 

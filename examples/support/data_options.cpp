@@ -29,8 +29,8 @@ void DataChoice::describe(CommandLine& line) {
 }
 
 void DataChoice::check() const {
-  muster::require(directory.empty() || name != "generated",
-                  "--data-dir is no use with --data generated, which reads no files");
+  muster::require(directory.empty() || (name != "generated" && name != "mixtures"),
+                  "--data-dir is no use with --data {}, which reads no files", name);
 }
 
 }  // namespace example

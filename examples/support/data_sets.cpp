@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "examples/support/gaussian_mixtures.h"
 #include "muster/core/base/error.h"
 #include "muster/datasets/cache.h"
 #include "muster/datasets/cifar10.h"
@@ -68,6 +69,15 @@ DataSets generated(const Request& request) {
   DataSets data{.name = "generated", .title = "generated digits (not MNIST)", .origin = "this program"};
   data.train = std::make_unique<ImageSetIterator>(train.set(), request.batch, request.seed);
   data.test = std::make_unique<ImageSetIterator>(test.set(), request.batch);
+  return data;
+}
+
+DataSets mixtures(const Request& request) {
+  DataSets data{.name = "mixtures", .title = "Gaussian mixtures", .origin = "this program"};
+  const auto training = gaussianMixtures(kDrawingSeed, true, request.choice.trainLimit().value_or(96000));
+  const auto test = gaussianMixtures(kDrawingSeed, false, request.choice.testLimit().value_or(10000));
+  data.train = std::make_unique<ImageSetIterator>(training, request.batch, request.seed);
+  data.test = std::make_unique<ImageSetIterator>(test, request.batch);
   return data;
 }
 
@@ -139,6 +149,7 @@ DataSets loadData(const DataChoice& choice, std::int64_t batch, std::int64_t see
     throw FileError(choice.directory, "no such directory, given by --data-dir");
   const Request request{choice, batch, static_cast<std::uint64_t>(seed)};
   if (choice.name == "generated") return generated(request);
+  if (choice.name == "mixtures") return mixtures(request);
   if (choice.name == "fashion") return fashion(request);
   if (choice.name == "cifar10") return cifar10(request);
   if (choice.name == "mnist" || !choice.directory.empty()) return mnist(request);

@@ -6,6 +6,7 @@
 
 #include "examples/compare_convergence/options.h"
 #include "examples/compare_convergence/results_file.h"
+#include "examples/support/gaussian_mixtures.h"
 #include "tests/examples/program.h"
 #include "tests/support/temporary_directory.h"
 
@@ -223,9 +224,12 @@ TEST_CASE("options that cannot be are refused with 2 and a sentence, before anyt
       {{"--test-every", "0"}, "--test-every must be at least 1, got 0"},
       {{"--epochs", "0"}, "--epochs must be between 1 and 1000000, got 0"},
       {{"--link", "10,50us"}, "--link 10,50us: the bandwidth \"10\" needs a unit"},
-      {{"--grid", "huge"}, "--grid must be small, readme or resnet18, got huge"},
-      {{"--model", "vgg"}, "--model must be convnet or resnet18, got vgg"},
+      {{"--grid", "huge"}, "--grid must be small, readme, resnet18 or rules, got huge"},
+      {{"--model", "vgg"}, "--model must be convnet, resnet18 or mlp, got vgg"},
       {{"--width", "8"}, "--width is of the model resnet18, not of convnet"},
+      {{"--strategy", "dilocco"}, "there is no strategy \"dilocco\"; the nearest is diloco"},
+      {{"--lr-schedule", "cosine", "--updater", "adam"},
+       "--lr-schedule cosine is of the updaters sgd and nesterovs"},
       {{"--out", ""}, "--out"}};
   for (const auto& [arguments, problem] : cases) {
     CAPTURE(problem);
@@ -299,16 +303,76 @@ TEST_CASE("ResNet-18 is trained by that grid, gone on from, and told beside the 
   CHECK(contains(run(directory, wider).err, "holds another grid: --width 4 (now 8)"));
 }
 
+TEST_CASE("the grid of rules trains strategies by name, and lays them out by frequency") {
+  const TemporaryDirectory directory;
+  const auto outcome = run(directory, {"--grid",
+                                       "rules",
+                                       "--train-examples",
+                                       "640",
+                                       "--test-examples",
+                                       "100",
+                                       "--strategy",
+                                       "averaging,diloco:rate=0.5",
+                                       "--workers",
+                                       "2",
+                                       "--frequency",
+                                       "5,10",
+                                       "--seeds",
+                                       "1,2",
+                                       "--lr-schedule",
+                                       "cosine",
+                                       "--pin-threads",
+                                       "false",
+                                       "--out",
+                                       "out"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit == 0);
+  CHECK(contains(outcome.out, "6 arms, 2 seeds: 12 runs"));
+  CHECK(contains(outcome.out, "\n2 workers, accuracy in %  "));
+  CHECK(contains(outcome.out, "\ndiloco:rate=0.5  "));
+  const auto table = readFile(directory.path() / "out" / "table.md");
+  CHECK(contains(
+      table, "\n| 2 workers, accuracy in % | every 5 | every 10 |\n|---|---|---|\n| one worker, batch 32 |"));
+  const auto runs = runsOf(directory.path() / "out" / "results.jsonl");
+  REQUIRE(runs.size() == 12);
+  for (const auto& record : runs) {
+    CHECK(record.points.back().samples == 1280);
+    if (record.arm.mode != Mode::Strategy) continue;
+    CHECK(record.points.back().iterations == 40);
+    CHECK(record.points.back().rounds == 40 / record.arm.frequency);
+  }
+  CHECK(contains(readFile(directory.path() / "out" / "report.html"), "<td>diloco:rate=0.5</td>"));
+  const auto help = run(directory, {"--strategy", "help"});
+  CHECK(help.exit == 0);
+  CHECK(contains(help.out, "\ndiloco "));
+}
+
+TEST_CASE("Gaussian mixtures are the same examples for a seed, and other ones to test with") {
+  const auto one = example::gaussianMixtures(1, true, 200), again = example::gaussianMixtures(1, true, 100);
+  const auto test = example::gaussianMixtures(1, false, 100);
+  CHECK(one->size() == 200);
+  CHECK(one->classes() == 4);
+  std::array<int, 4> counts{};
+  for (std::int64_t i = 0; i < 100; ++i) {
+    CHECK(std::ranges::equal(one->image(i), again->image(i)));
+    CHECK(one->label(i) == again->label(i));
+    ++counts[static_cast<std::size_t>(one->label(i))];
+  }
+  CHECK(std::ranges::count(counts, 0) == 0);
+  CHECK_FALSE(std::ranges::equal(one->image(0), test->image(0)));
+}
+
 TEST_CASE("help explains every option and ends well") {
   const TemporaryDirectory directory;
   const auto help = run(directory, {"--help"});
   CHECK(help.exit == 0);
   CHECK(help.err.empty());
-  for (const char* option : {"model",      "width",      "train-examples", "test-examples", "grid",
-                             "mode",       "workers",    "frequency",      "batch",         "updater",
-                             "lr-scaling", "post-local", "seeds",          "epochs",        "test-every",
-                             "momentum",   "l2",         "pin-threads",    "data",          "data-dir",
-                             "examples",   "target",     "link",           "out",           "help"})
+  for (const char* option :
+       {"model",   "width",     "train-examples", "test-examples", "grid",       "mode",
+        "workers", "frequency", "batch",          "updater",       "lr-scaling", "post-local",
+        "seeds",   "epochs",    "test-every",     "momentum",      "l2",         "pin-threads",
+        "data",    "data-dir",  "examples",       "target",        "link",       "out",
+        "help",    "strategy",  "lr-schedule"})
     CHECK_MESSAGE(contains(help.out, "\n  --" + std::string(option) + " "), option);
 }
 

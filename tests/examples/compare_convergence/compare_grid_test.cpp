@@ -6,6 +6,7 @@
 #include "examples/compare_convergence/grid.h"
 #include "examples/compare_convergence/names.h"
 #include "muster/core/base/error.h"
+#include "muster/parallel/strategies.h"
 #include "tests/support/thrown.h"
 
 namespace convergence {
@@ -111,6 +112,39 @@ TEST_CASE("names and file names of a large grid are different") {
   }
   CHECK(names.size() == grid.arms.size());
   CHECK(files.size() == grid.runs());
+}
+
+TEST_CASE("strategies by name are arms at every frequency, which is their `every`") {
+  auto lists = smallLists();
+  lists.modes.clear();
+  lists.workers = {4};
+  lists.strategies = {"averaging", "diloco:rate=0.5:updaterState=reset"};
+  const Grid grid = expandGrid(lists);
+  CHECK(namesOf(grid) == std::vector<std::string>{"one worker, batch 32", "one worker, batch 128",
+                                                  "averaging every 1, 4 workers",
+                                                  "averaging every 10, 4 workers",
+                                                  "diloco:rate=0.5:updaterState=reset every 1, 4 workers",
+                                                  "diloco:rate=0.5:updaterState=reset every 10, 4 workers"});
+  const auto strategy = strategyOf(grid.arms.back());
+  const auto* outer = strategy.as<muster::OuterAveraging>();
+  REQUIRE(outer != nullptr);
+  CHECK(outer->frequency == 10);
+  CHECK(outer->rate == 0.5);
+  CHECK(outer->updaterState == muster::UpdaterState::Reset);
+  CHECK(runFileName(grid.arms.back(), 1) ==
+        "diloco-rate=0.5-updaterState=reset-w4-f10-b32-nesterovs-lr0.01-u0-seed1");
+  const auto slow =
+      strategyOf({.mode = Mode::Strategy, .workers = 3, .strategy = "asynchronous:speeds=half:rate=0.5"});
+  CHECK(slow.as<muster::AsynchronousOuter>()->speeds == std::vector<double>{0.5, 1, 1});
+  CHECK(slow.as<muster::AsynchronousOuter>()->rate == 0.5);
+  const auto refusal = [&](const char* name, std::int64_t workers = 4) {
+    lists.strategies = {name};
+    lists.workers = {workers};
+    return thrown<muster::InvalidArgument>([&] { expandGrid(lists); });
+  };
+  CHECK(refusal("dilocco").starts_with("there is no strategy \"dilocco\"; the nearest is diloco"));
+  CHECK(refusal("synchronous").starts_with("strategy synchronous: there is no option \"every\""));
+  CHECK(refusal("adasum", 3).starts_with("adasum: workers must be a power of two"));
 }
 
 TEST_CASE("an empty grid is refused, naming the list") {

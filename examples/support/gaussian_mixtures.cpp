@@ -1,0 +1,39 @@
+#include "examples/support/gaussian_mixtures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "muster/core/base/random.h"
+
+namespace example {
+namespace {
+
+constexpr std::int64_t kFeatures = 128, kClasses = 4, kClusters = 8;  // clusters of each class
+constexpr double kCentres = 0.35;                                     // their deviation, of the noise's
+constexpr double kMiddle = 127.5, kUnit = 36;                         // 3.3 deviations to either end
+
+}  // namespace
+
+std::shared_ptr<const muster::ImageSet> gaussianMixtures(std::uint64_t seed, bool train,
+                                                         std::int64_t examples) {
+  const muster::RandomStream centres(seed, "centres");
+  const muster::RandomStream clusters(seed, train ? "training clusters" : "test clusters");
+  const muster::RandomStream noise(seed, train ? "training noise" : "test noise");
+  std::vector<std::uint8_t> pixels, labels;
+  pixels.reserve(static_cast<std::size_t>(examples * kFeatures));
+  for (std::int64_t i = 0; i < examples; ++i) {
+    const auto cluster =
+        static_cast<std::int64_t>(clusters.below(static_cast<std::uint64_t>(i), kClasses * kClusters));
+    labels.push_back(static_cast<std::uint8_t>(cluster % kClasses));
+    for (std::int64_t f = 0; f < kFeatures; ++f) {
+      const double centre = centres.normal(static_cast<std::uint64_t>(cluster * kFeatures + f));
+      const double value = kCentres * centre + noise.normal(static_cast<std::uint64_t>(i * kFeatures + f));
+      pixels.push_back(static_cast<std::uint8_t>(std::clamp(std::lround(kMiddle + kUnit * value), 0L, 255L)));
+    }
+  }
+  return std::make_shared<muster::ImageSet>(std::move(pixels), muster::Shape{1, 8, kFeatures / 8},
+                                            std::move(labels), kClasses, "this program");
+}
+
+}  // namespace example
