@@ -49,6 +49,7 @@ class GossipStrategy final : public Strategy {
     mixing_ = Mixing(workers, 3 * workers);
     rounds_ = exchange.strategyBlock(kRounds).values;
     merged_.assign(workers, 0);
+    spreads_.assign(workers, {});
     neighbours_.reserve(workers);
     row_.reserve(workers);
   }
@@ -56,12 +57,21 @@ class GossipStrategy final : public Strategy {
     return {.iterations = period_.iterations(progress)};
   }
   bool stage(Exchange& exchange, Context& context) override {
-    return options_.frequency.constant() && exchange.stage(context);
+    return options_.frequency.constant() && !options_.measureDistance && exchange.stage(context);
   }
-  std::span<const MergeValue> values() const override { return period_.values(); }
+  std::span<const MergeValue> values() const override {
+    if (!options_.measureDistance) return period_.values();
+    values_.front() = period_.value();
+    values_.back().value = relativeDistance(spreads_);
+    return values_;
+  }
   void prepare(const Round& round) override;
   void land(int, const Round& round, Verbs& verbs) override {
     complete() ? verbs.mergeState(round.weights) : verbs.mixState(mixing_);
+    if (!options_.measureDistance) return;
+    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+    spreads_[static_cast<std::size_t>(verbs.participant())] = verbs.distance(
+        parameters.replicas, parameters.mergedCopies, Fragment::whole(parameters.mergedCopy().elements()));
   }
 
  private:
@@ -75,6 +85,8 @@ class GossipStrategy final : public Strategy {
   std::vector<double> merged_;  // [worker] weights in the mean
   std::vector<std::size_t> neighbours_;
   std::vector<MixingShare> row_;
+  std::vector<Spread> spreads_;  // [participant] of its shares
+  mutable std::array<MergeValue, 2> values_{{{}, {"distance to the mean", 0}}};
 };
 
 void GossipStrategy::prepare(const Round& round) {
@@ -134,6 +146,7 @@ void Gossip::fields(Fields& f) {
   frequency.fields(f);
   f.field("graph", graph);
   f.field("updaterState", updaterState);
+  f.field("measureDistance", measureDistance);
 }
 
 std::vector<NamedStrategy> Gossip::named(int) {

@@ -42,6 +42,9 @@ struct EnumNames<GossipGraph> {
 /// weights that begin anew in every round. While all n_j are equal they cancel, and the mean of the replicas
 /// is not changed by mixing. A replica whose neighbourhood has not trained stays as it is.
 ///
+/// Listeners get "period", and with `measureDistance` "distance to the mean" (MergeEvent::values): after
+/// mixing, sqrt(sum_w |x_w - m|^2 / workers) / |m|.
+///
 /// The user's model is the mean of the replicas, each counted alike. With the complete graph, or two workers,
 /// it has the bits of Averaging. One peer a round on the exponential graph reaches the exact mean after log2
 /// workers rounds without training, if the number of workers is a power of two. Sources: Lian et al. 2017
@@ -52,6 +55,7 @@ struct Gossip {
   Period frequency = 1;
   /// What mixing does with the updater's state; Average: it is mixed like the parameters.
   UpdaterState updaterState = UpdaterState::Average;
+  bool measureDistance = false;  ///< costs a pass over the replicas, and on GPUs waits for it
 
   /// @throws InvalidArgument naming the option out of range.
   void validate() const;

@@ -59,6 +59,17 @@ std::vector<std::byte> train(T strategy, int workers, int devices = 0, std::int6
   return stateBits(model);
 }
 
+/// The last of each merge's values.
+struct Values final : Listener {
+  explicit Values(std::vector<double>& into) : all(into) {}
+  void onMerge(const MergeEvent& event) override {
+    CHECK(event.values.front().name == "period");
+    CHECK(event.values.back().name == "distance to the mean");
+    all.push_back(event.values.back().value);
+  }
+  std::vector<double>& all;
+};
+
 /// Replicas that are mixed by the rule without a training between.
 struct Mixed {
   Mixed(GossipGraph graph, int workers, std::int64_t elements)
@@ -238,7 +249,17 @@ TEST_CASE("rounds worked out by hand: a ring of four, and a round that only two 
       return all;
     };
     auto data = ToyIterator::ofValues({6, 12, 18, 24, 0, 0, 0, 0});
-    wrapperOf(model, 4, Gossip{.graph = GossipGraph::Ring}, devices).fit(data);
+    // From 7, 6, 9 and 8 to their mean: sqrt((1/4 + 9/4 + 9/4 + 1/4) / 4) / 7.5. The next round halves them,
+    // and mixing leaves a third of what differs from the mean: on a ring of four all other eigenvalues are
+    // 1/3 or -1/3.
+    std::vector<double> distances;
+    const auto listener = std::make_shared<Values>(distances);
+    auto builder = ParallelWrapper::Builder(model);
+    builder.workers(4).pinThreads(false).internals({.pretendedDevices = devices}).listeners({listener});
+    builder.strategy(Gossip{.graph = GossipGraph::Ring, .measureDistance = true}).build().fit(data);
+    REQUIRE(distances.size() == 2);
+    CHECK(distances[0] == doctest::Approx(std::sqrt(1.25) / 7.5).epsilon(1e-6));
+    CHECK(distances[1] == doctest::Approx(distances[0] / 3).epsilon(1e-5));
     CHECK(before(1) == std::vector<float>{7, 6, 9, 8});
     CHECK(model.parameters()[0] == 3.75f);  // the mean of 7, 6, 9 and 8, halved
     // Replicas 3 and 6; the two idle ones do not count, but are mixed: 4.5, 4.5, 6, 3.
