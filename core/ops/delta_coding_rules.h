@@ -1,11 +1,12 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 #include "muster/core/ops/detail/host_device.h"
 
-// What `codeDelta` does with one element. Each rule is written once, for every backend.
+// What `codeDelta` and `codeLowRank` do with one element. Each rule is written once, for every backend.
 
 namespace muster::coding {
 
@@ -102,5 +103,28 @@ struct Threshold {
     mask |= digitMask(digit) << digitShift(digit);
   }
 };
+
+/// An element of Q; at first all are 0, and these fixed numbers in [-1, 1) take their place.
+MUSTER_HOST_DEVICE double started(double q, std::int64_t column, std::int64_t k) {
+  if (q != 0) return q;
+  std::uint64_t z = (static_cast<std::uint64_t>(column) * 64 + static_cast<std::uint64_t>(k) + 1) *
+                    0x9e3779b97f4a7c15u;  // SplitMix64
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return static_cast<double>((z ^ z >> 31) >> 11) * 0x1p-52 - 1;
+}
+
+/// 1 / the length of a column; 0 if only rounding was left of it. Both arguments are squares.
+MUSTER_HOST_DEVICE double inverseLength(double before, double after) {
+  return after > before * 1e-10 ? 1 / sqrt(after) : 0;
+}
+
+/// An element of P Q^T.
+template <typename T>
+MUSTER_HOST_DEVICE double product(const T* p, const T* q, std::int64_t rank) {
+  double sum = 0;
+  for (std::int64_t k = 0; k < rank; ++k) sum += static_cast<double>(p[k]) * static_cast<double>(q[k]);
+  return sum;
+}
 
 }  // namespace muster::coding

@@ -10,7 +10,8 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kCoded = "coded replicas", kResidual = "coding residual";
+constexpr std::string_view kCoded = "coded replicas", kResidual = "coding residual", kFactors = "factors",
+                           kMeans = "mean factors";
 
 /// How so many elements are encoded.
 struct CodingOf {
@@ -24,6 +25,10 @@ struct CodingOf {
     const double count = std::ceil(topK.share * static_cast<double>(elements));
     return {.codec = DeltaCodec::TopK, .largest = std::min(elements, static_cast<std::int64_t>(count))};
   }
+  /// What is no matrix.
+  DeltaCoding operator()(const PowerSgdCodec&) const {
+    return {.codec = DeltaCodec::TopK, .largest = elements};
+  }
 };
 
 }  // namespace
@@ -32,6 +37,9 @@ void validate(const Codec& codec, std::string_view rule) {
   if (const auto* topK = std::get_if<TopKCodec>(&codec))
     require(topK->share > 0 && topK->share <= 1, "{}: codec: share must lie in (0, 1], got {}", rule,
             topK->share);
+  if (const auto* power = std::get_if<PowerSgdCodec>(&codec))
+    require(power->rank >= 1 && power->rank <= LowRankMatrix::kMostRank,
+            "{}: codec: rank must be between 1 and {}, got {}", rule, LowRankMatrix::kMostRank, power->rank);
 }
 
 std::string describe(const Codec& codec) {
@@ -41,6 +49,9 @@ std::string describe(const Codec& codec) {
     std::string operator()(const Int8Codec&) const { return "int8"; }
     std::string operator()(const E3M0Codec&) const { return "E3M0"; }
     std::string operator()(const TopKCodec& topK) const { return fmt::format("the largest {}", topK.share); }
+    std::string operator()(const PowerSgdCodec& power) const {
+      return fmt::format("matrices of rank {}", power.rank);
+    }
   };
   const auto name = std::visit(Name(), codec);
   if (name.empty()) return name;
@@ -48,9 +59,10 @@ std::string describe(const Codec& codec) {
 }
 
 void codecFields(Fields& fields, Codec& codec) {
-  detail::variantField(fields, "codec", codec, {"whole", "bf16", "int8", "e3m0", "top-k"},
+  detail::variantField(fields, "codec", codec, {"whole", "bf16", "int8", "e3m0", "top-k", "power-sgd"},
                        [](Fields& inside, auto& chosen) {
                          if constexpr (requires { chosen.share; }) inside.field("share", chosen.share);
+                         if constexpr (requires { chosen.rank; }) inside.field("rank", chosen.rank);
                        });
 }
 
@@ -58,6 +70,42 @@ void CodedReplicas::declare(std::vector<StrategyBlock>& blocks) const {
   if (whole()) return;
   blocks.push_back({.name = std::string(kCoded), .place = StrategyBlock::Place::Replica, .saved = false});
   blocks.push_back({.name = std::string(kResidual), .place = StrategyBlock::Place::Replica});
+  if (!std::holds_alternative<PowerSgdCodec>(codec_)) return;
+  blocks.push_back({.name = std::string(kFactors), .place = StrategyBlock::Place::Replica, .saved = false});
+  blocks.push_back({.name = std::string(kMeans)});
+}
+
+void CodedReplicas::begin(const Exchange& exchange, std::span<const Fragment> fragments) {
+  matrices_.clear();
+  if (const auto* power = std::get_if<PowerSgdCodec>(&codec_))
+    for (const Fragment& fragment : fragments)
+      matrices_.push_back(
+          matricesOf(exchange.block(BlockKind::Parameters).segments.get(), fragment, power->rank));
+}
+
+CodedReplicas::Matrices CodedReplicas::matricesOf(const SegmentTable* segments, const Fragment& fragment,
+                                                  std::int64_t rank) const {
+  Matrices all{.fragment = &fragment, .matrices = {}, .left = {}, .right = {}, .others = {}};
+  for (const Slice slice : fragment.slices) {
+    std::int64_t done = slice.begin;  // what is before is matrices or others
+    for (const Segment& segment : segments ? std::span(segments->segments) : std::span<const Segment>()) {
+      const std::int64_t elements = segment.shape.elements();
+      if (segment.offset < slice.begin || segment.offset + elements > slice.end || segment.shape.rank() < 2)
+        continue;
+      const LowRankMatrix matrix{.offset = segment.offset,
+                                 .rows = segment.shape[0],
+                                 .columns = elements / std::max<std::int64_t>(1, segment.shape[0]),
+                                 .rank = rank};
+      if (elements == 0 || rank * (matrix.rows + matrix.columns) >= elements) continue;
+      if (done < segment.offset) all.others.slices.push_back({done, segment.offset});
+      done = segment.offset + elements;
+      all.matrices.push_back(matrix);
+      all.left.slices.push_back({matrix.offset, matrix.right()});
+      all.right.slices.push_back({matrix.right(), matrix.end()});
+    }
+    if (done < slice.end) all.others.slices.push_back({done, slice.end});
+  }
+  return all;
 }
 
 std::span<const Tensor> CodedReplicas::send(std::span<const double> weights,
@@ -65,8 +113,21 @@ std::span<const Tensor> CodedReplicas::send(std::span<const double> weights,
                                             const Fragment& fragment, Verbs& verbs) const {
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
   if (whole()) return parameters.replicas;
-  const auto coded = verbs.own(kCoded), residual = verbs.own(kResidual);
+  const auto coded = verbs.own(kCoded);
   verbs.combine(coded, base, fragment);
+  const auto matrices = std::ranges::find(matrices_, &fragment, &Matrices::fragment);
+  const std::int64_t bytes = matrices == matrices_.end() ? sendSlices(weights, remember, fragment, verbs)
+                                                         : sendMatrices(weights, remember, *matrices, verbs);
+  const auto own = static_cast<std::size_t>(verbs.participant());
+  if (verbs.participants() > 1 && weights[own] > 0)  // the mean of `coded` will count whole replicas
+    verbs.countBytes(bytes - fragment.elements() * static_cast<std::int64_t>(sizeOf(coded[own].dtype())));
+  return coded;
+}
+
+std::int64_t CodedReplicas::sendSlices(std::span<const double> weights, double remember,
+                                       const Fragment& fragment, Verbs& verbs) const {
+  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+  const auto coded = verbs.own(kCoded), residual = verbs.own(kResidual);
   verbs.eachReplica(parameters.mergedCopy().elements(), [&](const Share& share) {
     for (const std::size_t w : share.workers) {
       if (weights[w] == 0) continue;
@@ -78,12 +139,36 @@ std::span<const Tensor> CodedReplicas::send(std::span<const double> weights,
       }
     }
   });
-  const auto own = static_cast<std::size_t>(verbs.participant());
-  if (verbs.participants() > 1 && weights[own] > 0)
-    for (const Slice slice : fragment.slices)  // `mean` will count the whole replica
-      verbs.countBytes(codedBytes(std::visit(CodingOf{slice.length()}, codec_), slice.length()) -
-                       slice.length() * static_cast<std::int64_t>(sizeOf(coded[own].dtype())));
-  return coded;
+  std::int64_t bytes = 0;
+  for (const Slice slice : fragment.slices)
+    bytes += codedBytes(std::visit(CodingOf{slice.length()}, codec_), slice.length());
+  return bytes;
+}
+
+/// The means of the factors count their own bytes.
+std::int64_t CodedReplicas::sendMatrices(std::span<const double> weights, double remember,
+                                         const Matrices& matrices, Verbs& verbs) const {
+  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+  const std::span<const Tensor> replicas = parameters.replicas;
+  const auto coded = verbs.own(kCoded), residual = verbs.own(kResidual);
+  const auto factors = verbs.own(kFactors), means = verbs.own(kMeans);
+  sendSlices(weights, remember, matrices.others, verbs);
+  const auto forEach = [&](auto use) {
+    verbs.eachReplica(parameters.mergedCopy().elements(), [&](const Share& share) {
+      for (const std::size_t w : share.workers)
+        if (weights[w] > 0)
+          for (const LowRankMatrix& matrix : matrices.matrices) use(matrix, w, share.context);
+    });
+  };
+  forEach([&](const LowRankMatrix& matrix, std::size_t w, Context& context) {
+    projectDelta(matrix, replicas[w], coded[w], residual[w], means[w], factors[w], context);
+  });
+  verbs.mean(factors, weights, means, matrices.left);
+  forEach([&](const LowRankMatrix& matrix, std::size_t w, Context& context) {
+    codeLowRank(matrix, remember, replicas[w], coded[w], residual[w], means[w], factors[w], context);
+  });
+  verbs.mean(factors, weights, means, matrices.right);
+  return matrices.others.elements() * static_cast<std::int64_t>(sizeOf(coded.front().dtype()));
 }
 
 }  // namespace muster

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "muster/core/ops/low_rank.h"
 #include "muster/parallel/strategies/strategy.h"
 
 namespace muster {
@@ -34,6 +37,14 @@ struct TopKCodec {
   bool operator==(const TopKCodec&) const = default;
 };
 
+/// The move of each matrix, [outputs, the rest], as a product P Q^T of two narrow ones: the workers average P
+/// from the last Q, then Q from that P. Matrices whose factors would not be shorter, and vectors, are sent as
+/// they are. Source: Vogels, Karimireddy & Jaggi 2019.
+struct PowerSgdCodec {
+  std::int64_t rank = 2;  ///< 1 to 32
+  bool operator==(const PowerSgdCodec&) const = default;
+};
+
 /// What of the parameters a worker sends to a merge. It sends its replica's move from the base that all
 /// workers know, which is the merged copy or the look-ahead point; the codec says how. What the codec leaves
 /// out is kept in a residual beside each replica and added to the next move (error feedback), but for the
@@ -43,7 +54,7 @@ struct TopKCodec {
 /// On one host nothing travels: a codec costs time and memory there and saves nothing. It has the effect on
 /// the training, and on MergeEvent::bytes, that it would have over a network. See `codeDelta` for the
 /// arithmetic and the sources.
-using Codec = std::variant<WholeReplicas, Bf16Codec, Int8Codec, E3M0Codec, TopKCodec>;
+using Codec = std::variant<WholeReplicas, Bf16Codec, Int8Codec, E3M0Codec, TopKCodec, PowerSgdCodec>;
 
 /// @param rule  begins the message. @throws InvalidArgument naming the option out of range.
 void validate(const Codec& codec, std::string_view rule);
@@ -60,16 +71,34 @@ class CodedReplicas {
   bool whole() const { return codec_.index() == 0; }
   /// Adds the blocks that it needs.
   void declare(std::vector<StrategyBlock>& blocks) const;
+  /// @param fragments  that will be sent; they outlive the object.
+  void begin(const Exchange& exchange, std::span<const Fragment> fragments);
   /// @return [worker] what the others get of each replica's parameters, for Verbs::mean: the replicas
   ///         themselves, or until the next call a block of values that were encoded and decoded. Of a worker
   ///         of weight 0 nothing is sent.
   /// @param base  operands whose sum the workers know.
   /// @param remember  part of a replica's move that the merge takes from it, in [0, 1].
+  /// @param fragment  one of those of `begin`.
   std::span<const Tensor> send(std::span<const double> weights, std::initializer_list<Operand> base,
                                double remember, const Fragment& fragment, Verbs& verbs) const;
 
  private:
+  /// What of a fragment is sent as matrices, and what as it is.
+  struct Matrices {
+    const Fragment* fragment;
+    std::vector<LowRankMatrix> matrices;
+    Fragment left, right;  // their factors
+    Fragment others;
+  };
+  Matrices matricesOf(const SegmentTable* segments, const Fragment& fragment, std::int64_t rank) const;
+  /// Encodes slices one by one. @return bytes that a worker sends.
+  std::int64_t sendSlices(std::span<const double> weights, double remember, const Fragment& fragment,
+                          Verbs& verbs) const;
+  std::int64_t sendMatrices(std::span<const double> weights, double remember, const Matrices& matrices,
+                            Verbs& verbs) const;
+
   const Codec codec_;
+  std::vector<Matrices> matrices_;  // [fragment] with PowerSgdCodec
 };
 
 }  // namespace muster

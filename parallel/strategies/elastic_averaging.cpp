@@ -37,6 +37,7 @@ class ElasticAveragingStrategy final : public Strategy {
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
+    sending_.begin(exchange, std::span(&all_, 1));
     elasticity_ = options_.elasticity.value_or(options_.centreRate / exchange.participants());
     spreads_.assign(static_cast<std::size_t>(exchange.participants()), {});
   }
@@ -71,7 +72,7 @@ class ElasticAveragingStrategy final : public Strategy {
 
   const ElasticAveraging options_;
   PeriodState period_;
-  const CodedReplicas sending_;
+  CodedReplicas sending_;
   Fragment all_;
   double elasticity_ = 0;
   std::vector<Spread> spreads_;  // [participant] of its shares

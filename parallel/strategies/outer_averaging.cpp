@@ -37,6 +37,7 @@ class OuterAveragingStrategy final : public Strategy {
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
+    sending_.begin(exchange, std::span(&all_, 1));
     spreads_.assign(static_cast<std::size_t>(exchange.participants()), {});
   }
   void start(Verbs& verbs) override { step_.writeBack(0, all_, verbs); }
@@ -71,7 +72,7 @@ class OuterAveragingStrategy final : public Strategy {
   const OuterAveraging options_;
   const OuterStep step_;
   PeriodState period_;
-  const CodedReplicas sending_;
+  CodedReplicas sending_;
   Fragment all_;
   double learningRate_ = 0, scale_ = 1;  // of the round in progress; written between rounds
   std::int64_t iteration_ = 0;           // likewise, before its first step

@@ -47,6 +47,7 @@ class OverlappedAveragingStrategy final : public Strategy {
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
+    sending_.begin(exchange, std::span(&all_, 1));
   }
   void start(Verbs& verbs) override {
     if (outer_.ahead() > 0) outer_.writeBack(0, all_, verbs);
@@ -63,7 +64,7 @@ class OverlappedAveragingStrategy final : public Strategy {
   const OverlappedAveraging options_;
   const OuterStep outer_;
   PeriodState period_;
-  const CodedReplicas sending_;
+  CodedReplicas sending_;
   Fragment all_;
   bool inFlight_ = false;   // after the round in progress; written between rounds
   std::int64_t epoch_ = 0;  // of that round; likewise

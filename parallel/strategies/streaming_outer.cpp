@@ -61,7 +61,7 @@ class StreamingOuterStrategy final : public Strategy {
   const StreamingOuter options_;
   const OuterStep outer_;
   PeriodState period_;
-  const CodedReplicas sending_;
+  CodedReplicas sending_;
   std::vector<Fragment> fragments_;
   // Of the round in progress; written between rounds.
   int turn_ = 0;           // the fragment that is launched or lands
@@ -75,13 +75,14 @@ void StreamingOuterStrategy::begin(const Exchange& exchange) {
   const SharedBlock& parameters = exchange.block(BlockKind::Parameters);
   if (options_.fragments == 1) {
     fragments_ = {Fragment::whole(parameters.mergedCopy().elements())};
-    return;
+    return sending_.begin(exchange, fragments_);
   }
   const auto tensors = parameters.segments ? parameters.segments->segments.size() : 1;
   require(tensors >= static_cast<std::size_t>(options_.fragments),
           "{}: the model has {} tensors, which {} fragments cannot be made of", kRule, tensors,
           options_.fragments);
   fragments_ = fragmentsOf(*parameters.segments, options_.fragments);
+  sending_.begin(exchange, fragments_);
 }
 
 RoundPlan StreamingOuterStrategy::plan(const TrainingProgress& progress) {

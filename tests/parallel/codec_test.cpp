@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "muster/parallel/detail/internals.h"
+#include "tests/support/reference_model.h"
+#include "tests/support/small_examples.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
@@ -62,6 +64,8 @@ TEST_CASE("all of the largest elements are as good as no codec, bit for bit") {
     coded.codec = TopKCodec{.share = 1};
     CHECK(train(coded) == train(options));
     CHECK(train(coded, 3, 3) == train(options, 3, 3));
+    coded.codec = PowerSgdCodec{};  // a vector is sent as it is
+    CHECK(train(coded) == train(options));
   });
 }
 
@@ -145,6 +149,46 @@ TEST_CASE("a training with residuals is resumed from what the model holds") {
   }
 }
 
+TEST_CASE(
+    "matrices are sent as products: with all of the rank as good as no codec, with less the same every "
+    "time") {
+  struct Bytes final : Listener {
+    void onMerge(const MergeEvent& event) override { sent = event.bytes; }
+    std::int64_t sent = 0;
+  };
+  const auto bytes = std::make_shared<Bytes>();
+  const auto trained = [&](const Codec& codec, std::vector<int> calls = {3}, int devices = 0) {
+    SmallExamples data(31);
+    auto model =
+        std::make_unique<MultiLayerNetwork>(networkOf({.training = {.updater = Sgd{.learningRate = 0.25}}}));
+    model->init();
+    const OuterAveraging options{
+        .frequency = 2, .rate = 0.7, .momentum = 0.5, .nesterov = true, .codec = codec};
+    for (const int epochs : calls) {
+      auto next = std::make_unique<MultiLayerNetwork>(
+          networkOf({.training = {.updater = Sgd{.learningRate = 0.25}}}));
+      next->init();
+      next->copyStateFrom(*model);
+      wrapperOf(*next, 3, options, devices, {bytes}).fit(data, epochs);
+      model = std::move(next);
+    }
+    return stateBits(*model);
+  };
+  const auto whole = trained(WholeReplicas{});
+  CHECK(bytes->sent == 4 * 96);
+  CHECK(trained(PowerSgdCodec{.rank = 32}) == whole);
+  CHECK(bytes->sent == 4 * 96);
+  for (const std::int64_t rank : {1, 2}) {
+    const auto coded = trained(PowerSgdCodec{.rank = rank});
+    // Of [5, 6] and [4, 5] the factors, biases and padding as they are.
+    CHECK(bytes->sent == 4 * (rank * (5 + 6 + 4 + 5) + 96 - 5 * 6 - 4 * 5));
+    CHECK(coded != whole);
+    CHECK(trained(PowerSgdCodec{.rank = rank}) == coded);
+    CHECK(trained(PowerSgdCodec{.rank = rank}, {3}, 1) == coded);
+    CHECK(trained(PowerSgdCodec{.rank = rank}, {1, 2}) == coded);  // resumed from what the model holds
+  }
+}
+
 TEST_CASE("bytes are counted as over a network") {
   struct Bytes final : Listener {
     void onMerge(const MergeEvent& event) override { sent.push_back(event.bytes); }
@@ -177,6 +221,8 @@ TEST_CASE("a codec says what it costs, and options out of range are refused by n
         "averaging: codec: share must lie in (0, 1], got 0");
   CHECK(refusal(StreamingOuter{.codec = TopKCodec{.share = std::nan("")}}) ==
         "streaming outer averaging: codec: share must lie in (0, 1], got nan");
+  CHECK(refusal(ElasticAveraging{.codec = PowerSgdCodec{.rank = 33}}) ==
+        "elastic averaging: codec: rank must be between 1 and 32, got 33");
   CHECK(refusal(Averaging{.measureDivergence = true, .codec = Bf16Codec{}}) ==
         "averaging: measureDivergence cannot be given with a codec");
 }

@@ -6,6 +6,7 @@
 #include "tests/parallel/reference.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/reference_model.h"
+#include "tests/support/small_examples.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
@@ -42,30 +43,6 @@ std::vector<std::byte> train(T strategy, int workers = 3, int devices = 0) {
   wrapperOf(model, workers, strategy, devices).fit(data, 3);
   return stateBits(model);
 }
-
-/// Batches of a network with several tensors.
-class Examples : public DataSetIterator {
- public:
-  explicit Examples(int batches) : batches_(batches) {}
-  void reset(std::int64_t) override { next_ = 0; }
-  bool next(Batch& batch) override {
-    if (next_ == batches_) return false;
-    const std::int64_t n = 1 + next_ % 3;
-    batch.features.resize(1);
-    batch.labels.resize(1);
-    batch.features[0].value = Tensor::empty({n, 6});
-    batch.labels[0].value = Tensor::zeros({n, 4});
-    for (std::int64_t i = 0; i < 6 * n; ++i)
-      batch.features[0].value.data<float>()[i] = static_cast<float>((37 * next_ + 11 * i) % 64) / 32 - 1;
-    for (std::int64_t i = 0; i < n; ++i) batch.labels[0].value.data<float>()[4 * i + (next_ + i) % 4] = 1;
-    ++next_;
-    return true;
-  }
-
- private:
-  const int batches_;
-  std::int64_t next_ = 0;
-};
 
 ReferenceModel network() {
   return ReferenceModel({.training = {.updater = Sgd{.learningRate = 0.25}}});
@@ -139,7 +116,7 @@ TEST_CASE("each parameter is merged once in a period, one fragment after the oth
       auto model = network();
       const SegmentTable table = *model.block(BlockKind::Parameters).segments;
       const std::int64_t period = 3 * fragments, batches = 2 * (2 * period + 1);  // two periods and a step
-      Examples data(static_cast<int>(batches));
+      SmallExamples data(static_cast<int>(batches));
       const auto merges = std::make_shared<Merges>();
       wrapperOf(model, 2, StreamingOuter{.frequency = period, .fragments = fragments, .delay = delay}, 0,
                 merges)
@@ -186,7 +163,7 @@ TEST_CASE("the same bits on one or several devices, watched, and when workers ar
                                .nesterov = true};
   const auto trained = [&](int devices, bool listen, std::int64_t prefetch) {
     auto model = network();
-    Examples data(37);
+    SmallExamples data(37);
     auto builder = ParallelWrapper::Builder(model);
     builder.workers(3).pinThreads(false).prefetchBuffer(prefetch).internals({.pretendedDevices = devices});
     if (listen) builder.listeners({std::make_shared<Merges>()});
@@ -202,7 +179,7 @@ TEST_CASE("the same bits on one or several devices, watched, and when workers ar
 
 TEST_CASE("a training without mixing is resumed after an epoch from what the model holds") {
   const StreamingOuter options{.frequency = 6, .fragments = 2, .mixing = 0, .rate = 0.7, .momentum = 0.8};
-  Examples data(31);
+  SmallExamples data(31);
   auto whole = network(), first = network(), second = network();
   wrapperOf(whole, 2, options).fit(data, 4);
   wrapperOf(first, 2, options).fit(data, 2);
