@@ -51,6 +51,15 @@ std::int64_t iterationsInRound(const ParallelOptions& options) {
       .iterations;
 }
 
+/// A model whose updater cannot update its parameters fails here rather than in its first step.
+void requireUpdater(Model& model) {
+  for (const auto& block : model.blocks())
+    if (block.kind == BlockKind::Parameters) {
+      model.updaterState();
+      return;
+    }
+}
+
 }  // namespace
 
 struct ParallelWrapper::Impl final : Trainer {
@@ -108,6 +117,7 @@ ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
       placements_(place(options_)),
       replicas_(model, placements_.workers, options_.threadsPerWorker, *strategy_, internalsOf(options_)),
       watch_(watchedThreads(), internalsOf(options_).stallPatience) {
+  requireUpdater(model);
   for (std::int64_t i = 0; i < options_.prefetchBuffer + options_.workers; ++i)
     batches_.push_back(std::make_unique<Batch>());
 }
@@ -127,7 +137,7 @@ std::string ParallelWrapper::Impl::plan() const {
 }
 
 Model& ParallelWrapper::Impl::model() {
-  if (fit_ && fit_->atRoundEnd()) fit_->fillModel();
+  if (fit_ && fit_->atRoundEnd()) fit_->lendModel();
   return model_;
 }
 

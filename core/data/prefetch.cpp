@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/core/base/queue.h"
+#include "muster/core/data/next_batch.h"
 
 namespace muster {
 
@@ -101,7 +102,7 @@ class PrefetchingIterator::Reader {
   /// inner.next; keeps the batch if it throws, because batches are recycled.
   bool fill(Batch& batch) {
     try {
-      return inner_.next(batch);
+      return nextBatch(inner_, batch);
     } catch (...) {
       used_.push(std::move(batch));
       throw;

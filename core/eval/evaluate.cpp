@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/next_batch.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/network.h"
 
@@ -25,7 +26,7 @@ Evaluation evaluate(Model& model, DataSetIterator& data) {
   Batch batch;
   BatchStamp stamp;
   data.reset(0);
-  for (; data.next(batch); ++stamp.sequence) {
+  for (; nextBatch(data, batch); ++stamp.sequence) {
     batch.stamp = stamp;
     evaluateBatch(model, batch, evaluation);
     stamp.firstExample += batch.examples();

@@ -5,8 +5,7 @@
 namespace muster {
 
 /// Finds out before the training, rather than after it, that a file cannot be written: makes a temporary file
-/// beside it, as AtomicFile does, writes a page, and removes it. Also removes those that killed processes
-/// left of this file. An empty path is none.
+/// beside it, as AtomicFile does, writes a page, and removes it. An empty path is none.
 /// @throws muster::FileError naming the path and the cause.
 void checkOutputFile(const std::filesystem::path& file);
 

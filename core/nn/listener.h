@@ -33,8 +33,8 @@ struct WorkerTimes {
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  /// The user's model. In a merged listener's call it holds the merged state; elsewhere that of the last
-  /// merge for which a listener asked.
+  /// The user's model: in a merged listener's call the merged state, elsewhere the last one asked for. To be
+  /// looked at: a ParallelWrapper trains its replicas, so what a listener changes here before onFitEnd is lost.
   virtual Model& model() = 0;
   virtual int workers() const = 0;
   /// Evaluates `model()` on a data set that the training does not read at the same time; a ParallelWrapper

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/next_batch.h"
 #include "muster/core/nn/model.h"
 
 namespace muster {
@@ -90,7 +91,7 @@ class Fit final : public Trainer {
 
   bool nextBatch() {
     const auto begin = Clock::now();
-    const bool any = data_.next(batch_);
+    const bool any = muster::nextBatch(data_, batch_);
     times_.waitingForData += Clock::now() - begin;
     return any;
   }

@@ -47,6 +47,10 @@ void TrainingOptions::validate() const {
 
 Optimizer::Optimizer(TrainingOptions options, const StateBlock& parameters) : options_(std::move(options)) {
   options_.validate();
+  require(parameters.values.dtype() == DType::Float32,
+          "updater {}: parameters must be float32, got {}; a model with others implements update() and "
+          "updaterState()",
+          options_.updater.type(), toString(parameters.values.dtype()));
   for (const auto& name : options_.updater.stateNames())
     state_.push_back(StateBlock::zeros(name, BlockKind::UpdaterState, MergeRule::Average, parameters.segments,
                                        DType::Float32, parameters.values.device()));

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "muster/core/base/error.h"
-#include "muster/core/data/data_set_iterator.h"
+#include "muster/core/data/next_batch.h"
 #include "muster/parallel/runtime/activity.h"
 
 namespace muster {
@@ -32,7 +32,7 @@ class WatchedIterator {
   /// @throws InvalidArgument for a batch without examples.
   bool next(Batch& batch) {
     activity_.set(Activity::Kind::InIterator, batch_);
-    if (!data_.next(batch)) return false;
+    if (!nextBatch(data_, batch)) return false;
     require(batch.examples() > 0, "the batch has no examples");
     ++batch_;
     return true;

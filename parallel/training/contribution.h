@@ -8,6 +8,7 @@ namespace muster {
 struct Contribution {
   double scoreSum = 0;         ///< of its steps since the last merge of its own, each times its weight
   double weight = 0;           ///< their loss normaliser
+  double plainScoreSum = 0;    ///< of those steps, without weights
   std::int64_t batches = 0;    ///< likewise
   std::int64_t examples = 0;   ///< likewise
   std::int64_t iteration = 0;  ///< after the last of them: iterations finished

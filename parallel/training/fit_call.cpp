@@ -127,6 +127,11 @@ bool FitCall::endRound(std::int64_t lastEpoch) {
   return true;
 }
 
+void FitCall::lendModel() {
+  lent_ = true;
+  fillModel();
+}
+
 void FitCall::fillModel() {
   const auto rounds = run_.rounds.committedRounds();
   if (filledRounds_ == rounds) return;
@@ -144,6 +149,7 @@ void FitCall::fillModel() {
 /// A lost device takes what was merged last with it, and is then mostly the reason for the failure.
 void FitCall::fillAtEnd() {
   try {
+    if (lent_) filledRounds_ = 0;
     fillModel();
   } catch (...) {
     const auto cause = std::current_exception();

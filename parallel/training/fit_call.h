@@ -39,8 +39,9 @@ class FitCall {
 
   /// Whether all workers wait at the end of a round, for the listeners.
   bool atRoundEnd() const { return atRoundEnd_; }
-  /// At the end of a round: the user's model takes what was merged last.
-  void fillModel();
+  /// At the end of a round: the user's model takes what was merged last, for a listener. What the listener
+  /// changes there is not trained: the model takes what was merged last again when the training ends.
+  void lendModel();
   /// At the end of a round: each worker calls `task(worker)` on its thread, which must not throw, and this
   /// thread calls `meanwhile`. @return false if the training has failed meanwhile: neither was called.
   template <typename Meanwhile>
@@ -56,6 +57,7 @@ class FitCall {
   void coordinate(std::int64_t epochs);
   /// @return whether another round follows.
   bool endRound(std::int64_t lastEpoch);
+  void fillModel();
   void fillAtEnd();
   Listeners listenersOf(ListenerScope scope) const;
 
@@ -85,6 +87,7 @@ class FitCall {
   const FitSetting setting_;
   FitRun run_;
   bool atRoundEnd_ = false;
+  bool lent_ = false;              // the user's model, to a listener
   std::int64_t filledRounds_ = 0;  // rounds that the user's model reflects
 };
 

@@ -108,8 +108,29 @@ std::vector<Tensor> ReplicaSet::sharedValues() {
   return values;
 }
 
+void ReplicaSet::requireSameBlocks() {
+  const auto requireSame = [](const Tensor& now, const Tensor& before, const std::string& whose,
+                              std::string_view block) {
+    require(now.raw() == before.raw(),
+            "the block {} of {} is in other memory than before: blocks() must always give the same "
+            "memory, as what is trained in other memory is lost",
+            block, whose);
+  };
+  const auto values = sharedValues(), again = sharedValues();
+  const auto blocks = exchange_->blocks();
+  for (std::size_t b = 0; b < blocks.size(); ++b)
+    requireSame(again[b], values[b], "the model", blocks[b].name);
+  for (auto* thread : threads_) {
+    const auto state = sharedState(thread->replica());
+    for (std::size_t b = 0; b < blocks.size(); ++b)
+      requireSame(state[b]->values, blocks[b].replicas[static_cast<std::size_t>(thread->index())],
+                  fmt::format("the replica of {}", thread->name()), blocks[b].name);
+  }
+}
+
 bool ReplicaSet::load() {
   exchange_->wait();  // for what a failed fit has left in progress
+  requireSameBlocks();
   model_.context().synchronize();
   const bool unchanged = filled_ && isUnchanged();
   if (trained_ && unchanged) {

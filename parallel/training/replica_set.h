@@ -41,6 +41,7 @@ class ReplicaSet {
   /// Before a training: replicas, merged copies and the strategy's blocks take the state of the user's model.
   /// If the model is as the last training left it, they stay as they are, and the training goes on.
   /// @return whether they took it.
+  /// @throws InvalidArgument for a model or a replica whose blocks are in other memory than before.
   bool load();
   /// Has the strategy move the replicas from there. @throws what it does.
   void start(Strategy& strategy);
@@ -60,6 +61,7 @@ class ReplicaSet {
   std::vector<Tensor> sharedValues();
   /// Where the merged value of each block is, in the exchange's order; empty if no such state exists.
   std::vector<Tensor> mergedValues() const;
+  void requireSameBlocks();
   /// Whether the user's model holds what `fill` has left there.
   bool isUnchanged();
   void loadReplicas();

@@ -20,12 +20,13 @@ RoundResult RoundResult::next(std::int64_t epochOfNext) const {
 void RoundResult::add(std::span<const Contribution> contributions, std::span<const Arrival> landing,
                       std::span<double> weights) {
   const auto merged = [&](std::size_t w) { return landing.empty() || landing[w].arrives; };
-  double scoreSum = 0;
+  double scoreSum = 0, plainScoreSum = 0;
   std::int64_t batches = 0;
   for (std::size_t w = 0; w < contributions.size(); ++w) {
     if (!merged(w)) continue;
     const Contribution& c = contributions[w];
     scoreSum += c.scoreSum;
+    plainScoreSum += c.plainScoreSum;
     weight += c.weight;
     batches += c.batches;
     examples += c.examples;
@@ -38,7 +39,7 @@ void RoundResult::add(std::span<const Contribution> contributions, std::span<con
     weights[w] = !merged(w) ? 0 : weight > 0 ? c.weight : static_cast<double>(c.batches);
   }
   trained = batches > 0;
-  if (trained) score = weight > 0 ? scoreSum / weight : 0;
+  if (trained) score = weight > 0 ? scoreSum / weight : plainScoreSum / static_cast<double>(batches);
   batchesInEpoch += batches;
   examplesInEpoch += examples;
   scoreSumInEpoch += scoreSum;

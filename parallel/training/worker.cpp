@@ -187,6 +187,7 @@ void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
   times_.own.examples += currentExamples_;
   contribution_.scoreSum += score.score * score.weight;
   contribution_.weight += score.weight;
+  contribution_.plainScoreSum += score.score;
   contribution_.examples += currentExamples_;
   ++contribution_.batches;
   contribution_.iteration = step.stamp.iteration + 1;

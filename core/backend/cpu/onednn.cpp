@@ -3,6 +3,7 @@
 #include <oneapi/dnnl/dnnl_debug.h>
 
 #include <filesystem>
+#include <string_view>
 
 #include "muster/core/base/error.h"
 
@@ -11,7 +12,9 @@ namespace muster::cpu {
 void check(dnnl_status_t status, const char* call, std::source_location where) {
   if (status == dnnl_success) [[likely]]
     return;
-  const auto text = fmt::format("oneDNN: {} failed with {} at {}:{}", call, dnnl_status2str(status),
+  const std::string_view source = call;  // its arguments say nothing to a user
+  const auto text = fmt::format("oneDNN: {} failed with {} at {}:{}", source.substr(0, source.find('(')),
+                                dnnl_status2str(status),
                                 std::filesystem::path(where.file_name()).filename().string(), where.line());
   if (status == dnnl_out_of_memory) throw OutOfMemory(text);
   throw DeviceFailure(text);

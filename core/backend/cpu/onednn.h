@@ -11,7 +11,7 @@
 
 namespace muster::cpu {
 
-/// @throws DeviceFailure (OutOfMemory) with call text and location unless `status` is success.
+/// @throws DeviceFailure (OutOfMemory) with the called function and location unless `status` is success.
 void check(dnnl_status_t status, const char* call, std::source_location where);
 
 /// Every call that runs oneDNN goes through here: marked as the vendor's, and checked.

@@ -1,0 +1,202 @@
+// What is said of iterators, models and listeners, where one of them does otherwise.
+
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "muster/core/base/error.h"
+#include "muster/core/data/next_batch.h"
+#include "tests/support/allocations.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+/// Batches of two examples; every other one has a mask, which the next one may leave where it is.
+class MaskingIterator final : public DataSetIterator {
+ public:
+  explicit MaskingIterator(bool drops) : drops_(drops) {}
+  void reset(std::int64_t) override { next_ = 0; }
+  bool next(Batch& batch) override {
+    if (next_ == 6) return false;
+    Tensor x = Batch::ensureOnly(batch.features, "features", {2, 1});
+    x.data<float>()[0] = static_cast<float>(next_ * next_);
+    x.data<float>()[1] = static_cast<float>(3 - next_);
+    if (next_ % 2 == 0) {
+      Tensor& mask = Batch::ensureOnly(batch.masks, "weights", {2});
+      mask.data<float>()[0] = 1;
+      mask.data<float>()[1] = 0;
+    } else if (drops_) {
+      batch.masks.clear();
+    }
+    ++next_;
+    return true;
+  }
+
+ private:
+  bool drops_;
+  int next_ = 0;
+};
+
+TEST_CASE("masks of an earlier batch are gone where an iterator leaves them") {
+  const auto parameterAfter = [](bool drops, int workers) {
+    MaskingIterator data(drops);
+    ToyModel model;
+    if (workers == 0) {
+      model.fit(data, 2);
+    } else {
+      auto wrapper = toyWrapper(model, workers).prefetchBuffer(0).build();
+      wrapper.fit(data, 2);
+    }
+    return model.parameters().front();
+  };
+  for (const int workers : {0, 1, 2}) {
+    CAPTURE(workers);
+    CHECK(parameterAfter(false, workers) == parameterAfter(true, workers));
+  }
+}
+
+TEST_CASE("an iterator that gives a mask with every batch fills the same memory again") {
+  ToyIterator data(std::vector<ToyBatch>(4, ToyBatch{.values = {1, 2}, .mask = {0, 1}}));
+  Batch batch;
+  data.reset(0);
+  REQUIRE(nextBatch(data, batch));
+  const auto before = allocations();
+  while (nextBatch(data, batch)) CHECK(batch.masks.front().value.data<float>()[1] == 1);
+  CHECK(allocations() == before);
+}
+
+TEST_CASE("a round whose examples are all masked has the score that model.fit gives it: the penalty") {
+  const auto make = [] {
+    auto model =
+        std::make_unique<ToyModel>(ToyOptions{.training = {.updater = Sgd{.learningRate = 0.5}, .l2 = 0.25}});
+    model->setParameters({3});
+    return model;
+  };
+  const std::vector<ToyBatch> batches(4, ToyBatch{.values = {1, 2}, .mask = {0, 0}});
+  const auto alone = make();
+  ToyIterator data(batches);
+  alone->fit(data);
+  REQUIRE(alone->score() > 0);
+  const auto merged = make();
+  ToyIterator same(batches);
+  auto wrapper = toyWrapper(*merged, 1).build();
+  wrapper.fit(same);
+  CHECK(merged->score() == alone->score());
+
+  // Two workers of two iterations: both have taken the same steps, so their mean is that of two steps.
+  std::vector<double> penalties;
+  const auto listening = make();
+  listening->setListeners(
+      {std::make_shared<RecordingListener>(ListenerScope::Merged, [&](const RecordedCall& call, Trainer&) {
+        if (call.event == "merge") penalties.push_back(call.score);
+      })});
+  ToyIterator again(batches);
+  listening->fit(again);
+  const auto two = make();
+  ToyIterator dealt(batches);
+  auto pair = toyWrapper(*two, 2, 2).build();
+  pair.fit(dealt);
+  REQUIRE(penalties.size() == 4);
+  CHECK(two->score() == doctest::Approx((penalties[0] + penalties[1]) / 2).epsilon(1e-6));
+}
+
+class Editor final : public Listener {
+ public:
+  void onMerge(const MergeEvent& event) override { edit(event.trainer); }
+  void onEpochEnd(const EpochEvent& event) override { edit(event.trainer); }
+
+ private:
+  static void edit(Trainer& trainer) { dynamic_cast<ToyModel&>(trainer.model()).setParameters({1000}); }
+};
+
+TEST_CASE("what a listener changes in the trainer's model is not trained, wherever the epoch ends") {
+  for (const std::size_t batches : {4, 5, 6})
+    for (const std::int64_t frequency : {1, 2}) {
+      CAPTURE(batches);
+      CAPTURE(frequency);
+      const std::vector<float> values{1, 2, 3, 4, 5, 6};
+      const auto fitted = [&](const Listeners& listeners) {
+        ToyModel model;
+        auto data =
+            ToyIterator::ofValues({values.begin(), values.begin() + static_cast<std::ptrdiff_t>(batches)});
+        auto wrapper = toyWrapper(model, 2, frequency).listeners(listeners).build();
+        wrapper.fit(data, 2);
+        wrapper.fit(data, 1);
+        return model.allBits();
+      };
+      CHECK(fitted({std::make_shared<Editor>()}) == fitted({}));
+    }
+}
+
+/// A model of the user's own with one parameter, which it never changes.
+class OneParameter : public Model {
+ public:
+  explicit OneParameter(DType dtype = DType::Float32, Context* context = nullptr)
+      : Model({}, context), dtype_(dtype), blocks_(makeBlocks()) {}
+
+  std::unique_ptr<Model> replicate(Context& context) const override {
+    auto replica = std::make_unique<OneParameter>(dtype_, &context);
+    replica->changing = replicasChange;
+    return replica;
+  }
+  StepTicket gradient(const Batch& batch) override {
+    return StepTicket({.score = 1, .weight = static_cast<double>(batch.examples())});
+  }
+  std::span<StateBlock> blocks() override {
+    if (changing)
+      for (auto& block : blocks_) block.values = cloneTensor(block.values);
+    return blocks_;
+  }
+
+  bool changing = false;        // blocks() gives other memory at each call
+  bool replicasChange = false;  // theirs does
+
+ private:
+  std::vector<StateBlock> makeBlocks() const {
+    auto table = std::make_shared<SegmentTable>();
+    table->add({.name = "p", .shape = {1}});
+    return {StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table, dtype_),
+            StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table, dtype_)};
+  }
+
+  DType dtype_;
+  std::vector<StateBlock> blocks_;
+};
+
+/// One that updates itself.
+class OwnUpdate final : public OneParameter {
+ public:
+  using OneParameter::OneParameter;
+  double update(const BatchStamp&) override { return 0; }
+  std::span<StateBlock> updaterState() override { return {}; }
+};
+
+TEST_CASE("blocks that are in other memory at each call are refused before the training") {
+  for (const bool replicas : {false, true}) {
+    OneParameter model;
+    auto wrapper = toyWrapper(model, 2).build();
+    auto data = ToyIterator::ofValues({1, 2});
+    (replicas ? model.replicasChange : model.changing) = true;
+    const auto refusal = thrown<InvalidArgument>([&] { wrapper.fit(data); });
+    CHECK(refusal.starts_with(std::string("the block parameters of ") +
+                              (replicas ? "the replica of worker 0" : "the model")));
+    CHECK(refusal.find("in other memory than before: blocks() must always give the same memory") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("a float64 model without an update of its own is refused when the wrapper is built") {
+  OneParameter model(DType::Float64);
+  CHECK(thrown<InvalidArgument>([&] { toyWrapper(model, 2).build(); })
+            .ends_with("parameters must be float32, got float64; a model with others implements update() and "
+                       "updaterState()"));
+  OwnUpdate own(DType::Float64);
+  CHECK_NOTHROW(toyWrapper(own, 2).build());
+}
+
+}  // namespace
