@@ -14,6 +14,7 @@ namespace muster {
 namespace {
 
 constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
+constexpr double kMostSpeed = 1e6;
 
 constexpr std::string_view kMomentum = "outer momentum", kArrived = "arrived since the outer step",
                            kTaken = "taken", kMean = "mean", kMeanTaken = "mean of what was taken";
@@ -233,7 +234,9 @@ void AsynchronousOuter::validate() const {
   require(arrivalsPerStep >= 0, "asynchronous outer: arrivalsPerStep cannot be negative, got {}",
           arrivalsPerStep);
   for (const double speed : speeds)
-    require(std::isfinite(speed) && speed > 0, "asynchronous outer: speeds must be above 0, got {}", speed);
+    require(speed >= 1 / kMostSpeed && speed <= kMostSpeed,
+            "asynchronous outer: speeds must be between {} and {}, got {}", 1 / kMostSpeed, kMostSpeed,
+            speed);
   require(staleness.value_or(0) >= 0, "asynchronous outer: staleness cannot be negative, got {}",
           staleness.value_or(0));
   require(grace >= 0, "asynchronous outer: grace must be at least 0, got {}", grace);

@@ -40,8 +40,8 @@ struct AsynchronousOuter {
   bool nesterov = false;  ///< workers go on from the look-ahead point W + momentum D
   /// N: between 1 and the number of workers. 0: the number of workers.
   std::int64_t arrivalsPerStep = 0;
-  /// Of each worker, iterations in a unit of time, above 0; only their ratios count, but for `grace`. Empty:
-  /// all 1.
+  /// Of each worker, iterations in a unit of time, 1e-6 to 1e6; only their ratios count, but for `grace`.
+  /// Empty: all 1.
   std::vector<double> speeds = {};
   /// A slower worker has fewer iterations between arrivals, floor(frequency * speed / fastest speed) and at
   /// least 1, so that all arrive at about the same time. Source: Liu et al. 2024 (dynamic local updates).

@@ -1,6 +1,7 @@
 #include "muster/parallel/training/arrival_order.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace muster {
@@ -18,44 +19,47 @@ void ArrivalOrder::restart() {
 }
 
 int ArrivalOrder::deal() {
-  int worker = kLanded;
-  while (worker == kLanded) worker = advance();
-  return worker;
-}
-
-void ArrivalOrder::land() {
-  std::ranges::fill(dealt_, 0);
-  for (int worker = advance(); worker != kLanded; worker = advance())
-    ++dealt_[static_cast<std::size_t>(worker)];
-}
-
-int ArrivalOrder::advance() {
   for (;;) {
-    const int next = nextRunning();
-    const auto at = static_cast<std::size_t>(next);
-    const double due = std::max(now_, opened_ + plan_.grace);
-    if (mayLand() && (next < 0 || due <= clock(members_[at], at))) {
-      if (next >= 0) now_ = due;
-      landNow();
-      return kLanded;
-    }
-    Member& member = members_[at];  // if no worker runs, the slowest one may land
-    now_ = clock(member, at);
-    if (member.done < plan_.iterations[at]) {
-      ++member.done;
+    const int next = nextRunning([&](std::size_t w) { return members_[w].done; });
+    const auto w = static_cast<std::size_t>(next);
+    const double time = next < 0 ? now_ : clock(w, members_[w].done);
+    if (landsBefore(next, time)) continue;
+    now_ = time;  // if no worker runs, the slowest one may land
+    if (members_[w].done < plan_.iterations[w]) {
+      ++members_[w].done;
       return next;
     }
-    arrive(member);
+    arrive(members_[w]);
   }
 }
 
-int ArrivalOrder::nextRunning() const {
+void ArrivalOrder::land() {
+  for (;;) {
+    const int next = nextRunning([&](std::size_t w) { return plan_.iterations[w]; });
+    const auto w = static_cast<std::size_t>(next);
+    const double time = next < 0 ? now_ : clock(w, plan_.iterations[w]);
+    if (landsBefore(next, time)) return;
+    now_ = time;
+    arrive(members_[w]);
+  }
+}
+
+bool ArrivalOrder::landsBefore(int next, double time) {
+  if (!mayLand()) return false;
+  const double due = std::max(now_, opened_ + plan_.grace);
+  if (next >= 0 && due > time) return false;
+  if (next >= 0) now_ = due;
+  landNow();
+  return true;
+}
+
+template <typename Done>
+int ArrivalOrder::nextRunning(Done done) const {
   int next = -1;
   std::pair<double, bool> earliest;
   for (std::size_t w = 0; w < members_.size(); ++w) {
-    const Member& member = members_[w];
-    if (!member.running) continue;
-    const std::pair event(clock(member, w), member.done < plan_.iterations[w]);  // arrivals first
+    if (!members_[w].running) continue;
+    const std::pair event(clock(w, done(w)), done(w) < plan_.iterations[w]);  // arrivals first
     if (next >= 0 && event >= earliest) continue;
     next = static_cast<int>(w);
     earliest = event;
@@ -63,8 +67,18 @@ int ArrivalOrder::nextRunning() const {
   return next;
 }
 
-double ArrivalOrder::clock(const Member& member, std::size_t worker) const {
-  return member.begun + static_cast<double>(member.done) / plan_.speeds[worker];
+double ArrivalOrder::clock(std::size_t worker, std::int64_t done) const {
+  return members_[worker].begun + static_cast<double>(done) / plan_.speeds[worker];
+}
+
+std::int64_t ArrivalOrder::begunIterations(std::size_t worker) const {
+  const std::int64_t all = plan_.iterations[worker];
+  if (!members_[worker].running) return all;
+  const double about = std::ceil((now_ - members_[worker].begun) * plan_.speeds[worker]);
+  auto count = static_cast<std::int64_t>(std::clamp(about, 0.0, static_cast<double>(all)));
+  while (count > 0 && clock(worker, count - 1) >= now_) --count;  // `about` was rounded
+  while (count < all && clock(worker, count) < now_) ++count;
+  return count;
 }
 
 bool ArrivalOrder::mayLand() const {
@@ -83,6 +97,8 @@ void ArrivalOrder::arrive(Member& member) {
 void ArrivalOrder::landNow() {
   for (std::size_t w = 0; w < members_.size(); ++w) {
     Member& member = members_[w];
+    const std::int64_t begun = begunIterations(w);
+    dealt_[w] = begun - std::exchange(member.done, begun);
     arrivals_[w] = {.arrives = std::exchange(member.pending, false),
                     .goesOn = !member.running && mayGoOn(member)};
     if (!arrivals_[w].goesOn) continue;

@@ -14,6 +14,9 @@ namespace muster {
 /// has done them; events are ordered by (time, arrivals before batches, worker). Those who have arrived land
 /// together: the grace after the first one, but not before one of them may go on, and at once if no worker is
 /// running.
+///
+/// One object either deals or lands. To land it goes from arrival to arrival, however many iterations lie
+/// between them.
 class ArrivalOrder {
  public:
   explicit ArrivalOrder(ArrivalPlan plan);
@@ -39,15 +42,17 @@ class ArrivalOrder {
     bool running = true;
     bool pending = false;      // it has arrived and not landed
     double begun = 0;          // when it went on
-    std::int64_t done = 0;     // iterations since then
+    std::int64_t done = 0;     // iterations since then: dealt, or told by `dealt`
     std::int64_t arrived = 0;  // times
   };
-  static constexpr int kLanded = -1;
-
-  /// The next event. @return the worker that was dealt a batch, or kLanded.
-  int advance();
-  int nextRunning() const;
-  double clock(const Member& member, std::size_t worker) const;
+  /// The running worker whose next event comes first, -1 if none runs. @param done  its iterations then
+  template <typename Done>
+  int nextRunning(Done done) const;
+  /// Lands who has arrived, if that comes before the next event, at `time`. @return whether it did.
+  bool landsBefore(int next, double time);
+  double clock(std::size_t worker, std::int64_t done) const;
+  /// Iterations of a worker that begin before `now_`.
+  std::int64_t begunIterations(std::size_t worker) const;
   bool mayGoOn(const Member& member) const { return member.arrived - slowest_ <= plan_.staleness; }
   bool mayLand() const;
   void arrive(Member& member);

@@ -99,6 +99,11 @@ TEST_CASE("a worker that has landed may still have to wait for the slowest") {
         Landings{"0.25: 1 1 1 +0 >0", "1.00: 1 0 0 +0 +1 >1", "2.00: 0 1 0 >0 +1 >1 +2 >2"});
 }
 
+TEST_CASE("a landing is found at once, however many iterations lie before it") {
+  CHECK(landings(planOf({2, 1}, std::int64_t{1} << 40), 1) ==
+        Landings{"549755813888.00: 1099511627776 549755813888 +0 >0"});
+}
+
 TEST_CASE("every epoch is dealt alike") {
   const auto plan = planOf({0.58, 0.75, 1.51, 3.33}, 3, 0.2, 2);
   ArrivalOrder order(plan);

@@ -398,7 +398,7 @@ TEST_CASE("options out of range are refused by name") {
   CHECK(refusal({.rate = 0}) == rule + "rate must be above 0, got 0");
   CHECK(refusal({.momentum = 1}) == rule + "momentum must lie in [0, 1), got 1");
   CHECK(refusal({.arrivalsPerStep = -1}) == rule + "arrivalsPerStep cannot be negative, got -1");
-  CHECK(refusal({.speeds = {1, 0}}) == rule + "speeds must be above 0, got 0");
+  CHECK(refusal({.speeds = {1, 0}}) == rule + "speeds must be between 1e-06 and 1000000, got 0");
   CHECK(refusal({.staleness = -1}) == rule + "staleness cannot be negative, got -1");
   CHECK(refusal({.grace = std::nan("")}) == rule + "grace must be at least 0, got nan");
   CHECK(refusal({.updaterState = UpdaterState::Average}) ==
