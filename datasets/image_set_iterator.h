@@ -27,6 +27,7 @@ class ImageSetIterator : public DataSetIterator {
 
   void reset(std::int64_t epoch) override { order_.reset(epoch); }
   bool next(Batch& batch) override;
+  std::int64_t skip(std::int64_t batches) override { return order_.skip(batches, batch_); }
   std::optional<std::int64_t> examples() const override { return order_.count(); }
   std::optional<std::int64_t> batchSize() const override { return batch_; }
 

@@ -20,6 +20,7 @@
 #include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
+#include "muster/core/io/model_file.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/listeners/performance_listener.h"
 #include "muster/core/listeners/progress_listener.h"
@@ -47,6 +48,12 @@ MultiLayerConfiguration configurationOf(const Options& options) {
   return configuration;
 }
 
+/// Keeps what a checkpoint needs beside the model.
+struct LastState final : Listener {
+  void onFitEnd(Trainer& trainer) override { state = trainer.trainingState(); }
+  TrainingState state;
+};
+
 /// What watches the training. Times are taken first, so that what the others do between epochs is not
 /// counted.
 struct Watchers {
@@ -54,7 +61,8 @@ struct Watchers {
       std::make_shared<PerformanceListener>(PerformanceOptions{.tableAtEnd = false});
   std::shared_ptr<CollectScoresListener> scores = std::make_shared<CollectScoresListener>();
   std::shared_ptr<EvaluationListener> tests;
-  Listeners all{performance, scores};
+  std::shared_ptr<LastState> last = std::make_shared<LastState>();
+  Listeners all{performance, scores, last};
 };
 
 Watchers makeWatchers(const Options& options, example::DataSets& data, const example::Recipe& recipe) {
@@ -67,14 +75,16 @@ Watchers makeWatchers(const Options& options, example::DataSets& data, const exa
                           .sink = options.quiet ? LineSink([](std::string_view) {}) : LineSink()});
     watchers.all.push_back(watchers.tests);
   }
-  if (!options.checkpointDirectory.empty())
-    watchers.all.push_back(std::make_shared<CheckpointListener>(
-        CheckpointOptions{.directory = options.checkpointDirectory,
-                          .everyEpochs = options.checkpointEvery,
-                          .keepLast = options.keep,
-                          .save = [recipe](Model& model, const std::filesystem::path& path) {
-                            example::saveRun(dynamic_cast<MultiLayerNetwork&>(model), path, recipe, false);
-                          }}));
+  if (options.checkpointDirectory.empty()) return watchers;
+  const auto minutes = std::chrono::duration<double, std::ratio<60>>(options.checkpointMinutes);
+  watchers.all.push_back(std::make_shared<CheckpointListener>(
+      CheckpointOptions{.directory = options.checkpointDirectory,
+                        .everyEpochs = options.checkpointEvery,
+                        .everyIterations = options.checkpointIterations,
+                        .every = std::chrono::duration_cast<std::chrono::nanoseconds>(minutes),
+                        .keepLast = options.keep,
+                        .resumed = options.resume == options.checkpointDirectory,
+                        .notes = example::notesOf(recipe)}));
   return watchers;
 }
 
@@ -82,27 +92,30 @@ Watchers makeWatchers(const Options& options, example::DataSets& data, const exa
 struct Start {
   std::int64_t epoch = 0;
   std::int64_t iteration = 0;
-  bool withinEpoch = false;
+  std::int64_t batches = 0;  // of the epoch that was interrupted
+  std::filesystem::path file = {};
 };
 
-Start begin(MultiLayerNetwork& network, const Options& options, const example::Recipe& recipe) {
-  if (options.resume.empty()) return {};
-  const bool withinEpoch = example::resumeRun(network, options.resume, recipe);
-  return {network.epoch(), network.iteration(), withinEpoch};
+Start begin(MultiLayerNetwork& network, const std::filesystem::path& file, const example::Recipe& recipe) {
+  if (file.empty()) return {};
+  example::resumeRun(network, file, recipe);
+  return {network.epoch(), network.iteration(), example::batchesTrained(network), file};
 }
 
-/// What can be found out before the data are read, which may take long.
-void checkBeforehand(const Options& options) {
+/// What can be found out before the data are read, which may take long. @return the file to resume from, or
+/// "".
+std::filesystem::path checkBeforehand(const Options& options) {
+  const auto resumed = example::fileToResume(options);
   example::Paths paths;
   options.data.addTo(paths);
-  paths.reads("--resume", options.resume, /*replacedBy=*/"--model");
+  paths.reads("--resume", resumed, /*replacedBy=*/"--model");
   paths.writes("--model", options.model);
   paths.writes("--json", options.json);
   paths.writesInto("--report", options.report, example::kReportFiles);
   paths.writesInto("--checkpoint-dir", options.checkpointDirectory);
   paths.check();
-  if (!options.resume.empty()) example::checkRun(options.resume);
   example::requireUsable(options.device);
+  return resumed;
 }
 
 /// Says what is going to be done.
@@ -110,20 +123,15 @@ void introduce(const Options& options, const example::DataSets& data, const Mult
                const Start& start, const ParallelWrapper& wrapper) {
   say(options, "data: {}, {} images to train with and {} to test with, from {}\n\n{}", data.title,
       *data.train->examples(), *data.test->examples(), data.origin, network.summary());
-  if (!options.resume.empty())
-    say(options, "resuming: {}, with {} epochs finished{}\n", options.resume.string(), start.epoch,
-        start.withinEpoch ? "; the next one was interrupted and begins again, with the parameters it had"
-                          : "");
+  if (!start.file.empty())
+    say(options, "resuming: {}, with {} epochs finished{}\n", start.file.string(), start.epoch,
+        start.batches > 0 ? fmt::format(", and {} batches of the next", start.batches) : "");
+  else if (!options.resume.empty())
+    say(options, "nothing to resume in {}: the training begins\n", options.resume.string());
   const auto epochs = options.epochs - start.epoch;
   if (epochs <= 0)
     return say(options, "nothing is left to train, as --epochs is {}: testing what the file holds\n",
                options.epochs);
-  const bool kept = wrapper.options().strategy.make()->updaterState() == UpdaterState::Keep;
-  if (!options.resume.empty() && kept && options.workers > 1)
-    logWarning(
-        "with {} each worker has a momentum of its own, of which the file holds the mean: the result will "
-        "not be that of a run never interrupted",
-        options.strategy.empty() ? "--average-updaters false" : "updaterState=keep");
   say(options, "plan: {}; {} examples a batch, {} epoch{}\n", wrapper.plan(), options.batch, epochs,
       epochs == 1 ? "" : "s");
 }
@@ -141,12 +149,10 @@ bool saveTrained(MultiLayerNetwork& network, const Options& options, const examp
     fmt::print("interrupted before the first step: nothing was saved\n");
     return false;
   }
-  const auto& epochs = watchers.scores->epochs();
-  const auto lastEpochEnd = epochs.empty() ? start.iteration : epochs.back().iteration;
-  const bool withinEpoch = trained ? network.iteration() != lastEpochEnd : start.withinEpoch;
   example::requireFiniteOutputs(network, test);
+  network.trainingState() = watchers.last->state;  // so that the file is a checkpoint, too
   example::writeHereOrElsewhere(options.model, [&](const std::filesystem::path& path) {
-    example::saveRun(network, path, recipe, withinEpoch);
+    saveModel(network, path, example::notesOf(recipe));
   });
   if (network.epoch() < options.epochs)
     fmt::print("{}; saved: {}, and --resume goes on from there\n", interruption(network, options),
@@ -172,7 +178,7 @@ void conclude(const example::Results& results, const Options& options, example::
 
 int run(const Options& options) {
   const auto started = std::chrono::steady_clock::now();
-  checkBeforehand(options);
+  const auto resumed = checkBeforehand(options);
   exitOnInterrupt();  // there is nothing to save yet
 
   auto data = example::loadData(options.data, options.batch, options.seed);
@@ -183,7 +189,7 @@ int run(const Options& options) {
   const auto recipe = example::recipeOf(options, data);
   MultiLayerNetwork network(configurationOf(options));
   network.init();
-  const Start start = begin(network, options, recipe);
+  const Start start = begin(network, resumed, recipe);
 
   const auto watchers = makeWatchers(options, data, recipe);
   auto builder = options.builder(network);

@@ -12,7 +12,7 @@
 #include "muster/parallel/evaluation/evaluation_run.h"
 #include "muster/parallel/runtime/owner.h"
 #include "muster/parallel/runtime/stall_watch.h"
-#include "muster/parallel/runtime/watched_iterator.h"
+#include "muster/parallel/training/first_batch.h"
 #include "muster/parallel/training/fit_call.h"
 
 namespace muster {
@@ -51,15 +51,6 @@ std::int64_t iterationsInRound(const ParallelOptions& options) {
       .iterations;
 }
 
-/// A model whose updater cannot update its parameters fails here rather than in its first step.
-void requireUpdater(Model& model) {
-  for (const auto& block : model.blocks())
-    if (block.kind == BlockKind::Parameters) {
-      model.updaterState();
-      return;
-    }
-}
-
 }  // namespace
 
 struct ParallelWrapper::Impl final : Trainer {
@@ -71,6 +62,7 @@ struct ParallelWrapper::Impl final : Trainer {
   void stopFit() override { stop_ = true; }
   std::vector<WorkerTimes> workerTimes() const override { return replicas_.times(); }
   Evaluation evaluate(DataSetIterator& data) override;
+  TrainingState trainingState() override;
   const DataSetIterator* trainingData() const override { return fit_ ? data_ : nullptr; }
 
   void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);
@@ -85,8 +77,7 @@ struct ParallelWrapper::Impl final : Trainer {
   /// While it lives, the wrapper is at work for the thread that made it.
   class Call;
 
-  bool prepareModel(DataSetIterator& data, std::int64_t epoch, Batch& first);
-  bool prepareReplicas(DataSetIterator& data, Batch& first);
+  bool prepareReplicas(DataSetIterator& data, const Resumption& resumed, Batch& first);
   bool inListener() const;
   Evaluation evaluateOnWorkers(DataSetIterator& data);
   std::vector<StallWatch::Subject> watchedThreads() const;
@@ -141,6 +132,12 @@ Model& ParallelWrapper::Impl::model() {
   return model_;
 }
 
+TrainingState ParallelWrapper::Impl::trainingState() {
+  require(fit_ != nullptr && inListener(),
+          "trainingState: only listeners may ask, on the thread that called fit()");
+  return fit_->trainingState(*data_);
+}
+
 class ParallelWrapper::Impl::Call {
  public:
   /// `running_` has just been set.
@@ -166,8 +163,11 @@ void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs, cons
   const std::stop_callback stopWhenAsked(stop, [this] { stop_ = true; });
   const StallWatch::Shift shift(watch_, "fit()");
   for (const auto& worker : replicas_.workers()) worker->resetTimes();
+  Resumption resumed;
+  if (epochs > 0) resumed = resumptionOf(model_, data, *strategy_, options_.workers);
   Batch first;
-  const bool read = epochs > 0 && prepareReplicas(data, first);
+  const bool read = epochs > 0 && prepareReplicas(data, resumed, first);
+  if (resumed.any) model_.setScore(resumed.position.score);
   FitCall fit({.trainer = *this,
                .model = model_,
                .replicas = replicas_,
@@ -178,7 +178,8 @@ void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs, cons
                .stop = stop_,
                .caller = caller_,
                .reading = reading_,
-               .patience = placements_.coresToSpare ? kPatience : std::chrono::nanoseconds(0)});
+               .patience = placements_.coresToSpare ? kPatience : std::chrono::nanoseconds(0),
+               .resumed = resumed});
   fit_ = &fit;
   data_ = &data;
   struct NoFit {
@@ -188,37 +189,21 @@ void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs, cons
   fit.run(data, epochs, read ? &first : nullptr);
 }
 
-/// @return false if there is no batch to prepare it for.
-bool ParallelWrapper::Impl::prepareModel(DataSetIterator& data, std::int64_t epoch, Batch& first) {
-  WatchedIterator reading(data, caller_);
-  std::string where;
-  try {
-    reading.reset(epoch);
-    if (!reading.next(first)) return false;
-    where = "the model could not be prepared for its first batch";
-    model_.prepare(first);
-    return true;
-  } catch (...) {
-    const auto cause = std::current_exception();
-    throw TrainingError(
-        fmt::format("{}: {}", where.empty() ? reading.failure() : where, muster::describe(cause)), -1, cause);
-  }
-}
-
-/// @return whether `first` is the first batch of the first epoch, read to prepare the model.
-bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, Batch& first) {
+/// @return whether `first` is the first batch of the first epoch that is not trained, read to prepare the
+/// model.
+bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, const Resumption& resumed, Batch& first) {
   bool any = false;
   if (!replicas_.made()) {
-    any = prepareModel(data, model_.epoch(), first);
+    any = prepareModel(model_, data, caller_, model_.epoch(), resumed.position, first);
     require(any || !model_.blocks().empty(), "fit: the data set has no batches");
     caller_.set(Activity::Kind::WaitingForWorkers);
     replicas_.make();
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
-  const bool loaded = replicas_.load();
+  const bool loaded = replicas_.load(resumed);
   if (loaded) replicas_.setTrained(false);  // until the strategy has taken the model, too
   strategy_->begin(replicas_.exchange());
-  if (loaded) replicas_.start(*strategy_);
+  if (loaded && !resumed.rounds) replicas_.start(*strategy_);
   replicas_.setTrained(true);
   return any;
 }
@@ -250,7 +235,7 @@ Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data) {
   model_.block(BlockKind::Parameters);  // throws if the model is not initialised
   if (!replicas_.made()) {
     Batch first;
-    require(prepareModel(data, 0, first), "evaluate: the data set has no batches");
+    require(prepareModel(model_, data, caller_, 0, {}, first), "evaluate: the data set has no batches");
     caller_.set(Activity::Kind::WaitingForWorkers);
     replicas_.make();
   }

@@ -59,6 +59,12 @@ class ParallelWrapper {
   /// user's model, whose iteration and epoch counters go on from where they were. A last, partial round is
   /// merged, too.
   ///
+  /// After a checkpoint was loaded into the model (see CheckpointListener), training goes on where it was
+  /// made. If that was within an epoch, the rest of that epoch is the first of the `epochs`, so that
+  /// `fit(data, wanted - model.epoch())` ends with the bits of a run that was not interrupted: with the same
+  /// rule, workers and data, whatever the prefetch buffer, pinning and listeners. With another rule or number
+  /// of workers each starts from the merged copy, and a log line says so.
+  ///
   /// With `averageUpdaters(false)` each worker keeps its updater's state over `fit()` calls, and the user's
   /// model gets the mean of these states, weighted by the examples each worker trained in this call. No merge
   /// includes them: after a failure the user's model has the updater's state that a listener saw last in this

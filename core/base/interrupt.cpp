@@ -38,6 +38,10 @@ void exitOnInterrupt() {
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  struct sigaction hangUp {};
+  // `nohup` has it ignored, and wants the program to go on.
+  if (::sigaction(SIGHUP, nullptr, &hangUp) == 0 && hangUp.sa_handler != SIG_IGN)
+    ::sigaction(SIGHUP, &action, nullptr);
 }
 
 Interrupt::Interrupt(std::string_view notice) {

@@ -9,10 +9,11 @@ namespace muster {
 
 inline constexpr int kInterruptedExit = 130;  // 128 + SIGINT, as shells count
 
-/// From now on Ctrl-C (SIGINT) and SIGTERM end the program at once with 130, as long as no Interrupt lives.
+/// From now on Ctrl-C (SIGINT), SIGTERM and, unless it is ignored, SIGHUP end the program at once with 130,
+/// as long as no Interrupt lives.
 void exitOnInterrupt();
 
-/// While it lives, the first SIGINT or SIGTERM requests a stop and prints a notice on standard error; the
+/// While it lives, the first of these signals requests a stop and prints a notice on standard error; the
 /// second ends the program at once with 130. One at a time.
 class Interrupt {
  public:

@@ -1,5 +1,6 @@
 #include "muster/core/data/data_loader.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "muster/core/base/error.h"
@@ -73,6 +74,10 @@ bool DataLoader::next(Batch& batch) {
     putExample(dataset_.get(index), row, rows, index, batch);
   }
   return rows > 0;
+}
+
+std::int64_t DataLoader::skip(std::int64_t batches) {
+  return order_.skip(dropLast_ ? std::min(batches, order_.remaining() / batch_) : batches, batch_);
 }
 
 std::optional<std::int64_t> DataLoader::examples() const {

@@ -45,6 +45,8 @@ class DataLoader : public DataSetIterator {
   /// @throws InvalidArgument naming the index of an example whose shape or type differs from its batch's;
   ///         whatever `get` throws. That batch is lost, and the next call continues after it.
   bool next(Batch& batch) override;
+  /// Reads none of the examples.
+  std::int64_t skip(std::int64_t batches) override;
   /// Without the examples that `dropLast` leaves out.
   std::optional<std::int64_t> examples() const override;
   std::optional<std::int64_t> batchSize() const override { return batch_; }

@@ -22,6 +22,17 @@ class DataSetIterator {
   /// @return false at the end of the epoch; `batch` is unchanged then.
   virtual bool next(Batch& batch) = 0;
 
+  /// Skips the next batches of the epoch, for a training that is resumed in the middle of one. The default
+  /// reads them by `next`; override it to skip without reading.
+  /// @param batches  how many; if the epoch ends before, fewer are skipped.
+  /// @return the number of examples in them.
+  virtual std::int64_t skip(std::int64_t batches) {
+    Batch skipped;
+    std::int64_t count = 0;
+    for (; batches > 0 && next(skipped); --batches) count += skipped.examples();
+    return count;
+  }
+
   /// Examples in an epoch, if known.
   virtual std::optional<std::int64_t> examples() const { return std::nullopt; }
   /// Examples in a full batch, if known.

@@ -38,4 +38,10 @@ std::span<const std::int64_t> EpochOrder::take(std::int64_t most) {
   return std::span<const std::int64_t>(order_).subspan(begin, static_cast<std::size_t>(taken));
 }
 
+std::int64_t EpochOrder::skip(std::int64_t batches, std::int64_t batch) {
+  const std::int64_t left = (remaining() + batch - 1) / batch;
+  // Clamped first: a number from a file may be anything.
+  return static_cast<std::int64_t>(take(batch * std::clamp<std::int64_t>(batches, 0, left)).size());
+}
+
 }  // namespace muster

@@ -22,6 +22,9 @@ class EpochOrder {
 
   /// The next examples, at most `most`; empty at the end. Valid until `reset`.
   std::span<const std::int64_t> take(std::int64_t most);
+  /// Skips batches of `batch` examples each, at least 1, of which the last may be smaller.
+  /// @return the number of examples in them, fewer at the end.
+  std::int64_t skip(std::int64_t batches, std::int64_t batch);
 
   std::int64_t count() const { return static_cast<std::int64_t>(order_.size()); }
   std::int64_t remaining() const { return count() - position_; }

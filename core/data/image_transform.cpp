@@ -99,6 +99,12 @@ void TransformingIterator::beginEpoch(std::int64_t epoch) {
     streams_.emplace_back(seed_, fmt::format("transform {} {}", i, transforms_[i].type()), epoch);
 }
 
+std::int64_t TransformingIterator::skip(std::int64_t batches) {
+  const std::int64_t examples = inner_.skip(batches);
+  position_ += static_cast<std::uint64_t>(examples);
+  return examples;
+}
+
 bool TransformingIterator::next(Batch& batch) {
   if (!inner_.next(batch)) return false;
   const auto first = position_;

@@ -115,6 +115,7 @@ class TransformingIterator : public DataSetIterator {
   /// @throws InvalidArgument for features of another rank; that batch is lost, and the next call continues
   ///         after it.
   bool next(Batch& batch) override;
+  std::int64_t skip(std::int64_t batches) override;
   std::optional<std::int64_t> examples() const override { return inner_.examples(); }
   std::optional<std::int64_t> batchSize() const override { return inner_.batchSize(); }
 

@@ -33,11 +33,23 @@ class PrefetchingIterator::Reader {
 
   void begin(std::optional<std::int64_t> epoch) {
     finish();
-    abandoned_ = false;
-    error_ = nullptr;
-    open_ = true;
-    fresh_ = false;
-    requests_.push(epoch);
+    epoch_ = epoch;
+    taken_ = 0;
+    request(epoch);
+  }
+
+  /// Whether `skip` can, which must know where the reading began.
+  bool skips() const { return fresh_ || epoch_; }
+  std::int64_t skip(std::int64_t batches) {
+    finish();  // the thread waits for a request from now on, so inner_ may be used here
+    if (epoch_) {
+      inner_.reset(*epoch_);
+      inner_.skip(taken_);
+    }
+    const std::int64_t examples = inner_.skip(batches);
+    taken_ += batches;
+    request(std::nullopt);
+    return examples;
   }
 
   bool next(Batch& batch) {
@@ -48,6 +60,7 @@ class PrefetchingIterator::Reader {
         std::swap(message->labels, batch.labels);
         std::swap(message->masks, batch.masks);
         used_.push(std::move(*message));
+        ++taken_;
         return true;
       }
     if (error_) std::rethrow_exception(error_);
@@ -59,6 +72,14 @@ class PrefetchingIterator::Reader {
     std::optional<Batch> batch;  // empty in a closing message
     std::exception_ptr error;
   };
+
+  void request(std::optional<std::int64_t> epoch) {
+    abandoned_ = false;
+    error_ = nullptr;
+    open_ = true;
+    fresh_ = false;
+    requests_.push(epoch);
+  }
 
   /// The next batch of this pass; empty at its end.
   std::optional<Batch> take() {
@@ -118,6 +139,8 @@ class PrefetchingIterator::Reader {
   bool fresh_ = true;                   // nothing was requested yet; caller's thread only
   bool open_ = false;                   // a closing message will still come; caller's thread only
   std::exception_ptr error_;            // of the last finished pass; caller's thread only
+  std::optional<std::int64_t> epoch_;   // begun by the last `reset`; caller's thread only
+  std::int64_t taken_ = 0;              // batches since then; caller's thread only
   std::jthread thread_;                 // last member: joined before the queues are destroyed
 };
 
@@ -131,6 +154,11 @@ PrefetchingIterator::~PrefetchingIterator() = default;
 
 void PrefetchingIterator::reset(std::int64_t epoch) {
   reader_ ? reader_->begin(epoch) : inner_.reset(epoch);
+}
+
+std::int64_t PrefetchingIterator::skip(std::int64_t batches) {
+  if (!reader_) return inner_.skip(batches);
+  return reader_->skips() ? reader_->skip(batches) : DataSetIterator::skip(batches);
 }
 
 bool PrefetchingIterator::next(Batch& batch) {

@@ -28,6 +28,9 @@ class PrefetchingIterator : public DataSetIterator {
   /// exception of `inner` is thrown after the batches read before it, and by every call until `reset`.
   bool next(Batch& batch) override;
 
+  /// Cancels the reading in progress, waits for a call of `inner` in progress, and has `inner` skip.
+  std::int64_t skip(std::int64_t batches) override;
+
   std::optional<std::int64_t> examples() const override { return examples_; }
   std::optional<std::int64_t> batchSize() const override { return batchSize_; }
 

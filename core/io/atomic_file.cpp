@@ -1,12 +1,15 @@
 #include "muster/core/io/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "muster/core/base/error.h"
 
@@ -37,7 +40,51 @@ int syncDirectory(const std::filesystem::path& directory) {
   return result;
 }
 
+/// Locks a temporary file that was just made. @return false if another process has removed it meanwhile. A
+/// file system without locks (then nothing is removed, either) is as good.
+bool holdsLock(int descriptor) {
+  struct stat status {};
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  return ::fstat(descriptor, &status) != 0 || status.st_nlink > 0;
+}
+
+/// Whether a name ends as those of temporary files do: ".<process>.<number>.tmp".
+bool endsAsTemporary(std::string_view name) {
+  constexpr std::string_view kEnd = ".tmp";
+  if (!name.ends_with(kEnd)) return false;
+  name.remove_suffix(kEnd.size());
+  for (int part = 0; part < 2; ++part) {
+    const auto digits = name.size() - (name.find_last_not_of("0123456789") + 1);
+    if (digits == 0 || digits == name.size()) return false;
+    name.remove_suffix(digits);
+    if (!name.ends_with('.')) return false;
+    name.remove_suffix(1);
+  }
+  return true;
+}
+
+void removeIfUnlocked(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return;
+  struct stat status {};
+  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+      ::flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+    ::unlink(path.c_str());
+  ::close(descriptor);
+}
+
 }  // namespace
+
+void removeAbandonedTemporaries(const std::filesystem::path& directory, std::string_view prefix) {
+  std::error_code error;
+  const std::string begin = fmt::format(".{}", prefix);
+  std::vector<std::filesystem::path> found;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error))
+    if (const auto name = entry->path().filename().string(); name.starts_with(begin) && endsAsTemporary(name))
+      found.push_back(entry->path());
+  for (const auto& path : found) removeIfUnlocked(path);
+}
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), target_(followLinks(path_)) {
   struct stat existing {};
@@ -59,16 +106,19 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::openTemporary() {
+  removeAbandonedTemporaries(directoryOf(target_), target_.filename().string());
   for (int i = 0; i < kNamesToTry; ++i) {
     const auto name =
         fmt::format(".{}.{}.{}.tmp", target_.filename().string().substr(0, kLongestStem), ::getpid(), i);
     auto candidate = directoryOf(target_) / name;
     descriptor_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kModeOfNewFiles);
-    if (descriptor_ >= 0) {
+    if (descriptor_ >= 0 && holdsLock(descriptor_)) {
       temporary_ = std::move(candidate);
       return;
     }
-    if (errno != EEXIST) break;
+    if (descriptor_ < 0 && errno != EEXIST) break;
+    if (descriptor_ >= 0)
+      ::close(std::exchange(descriptor_, -1));  // taken for abandoned just now, and removed
   }
   fail("cannot be written", errno);
 }
@@ -84,9 +134,10 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 
 void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0) fail("could not be written", errno);
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail("could not be written", errno);
+  // Renamed while it is locked: as long as it has its temporary name, no other process removes it.
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("could not be replaced", errno);
   temporary_.clear();
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail("could not be written", errno);
   if (const int error = syncDirectory(directoryOf(target_)))
     fail("was written, but its directory could not be brought to the disk", error);
 }

@@ -11,6 +11,9 @@ namespace muster {
 /// replaces the target in one step when it is complete and on the disk. Until then, and after any failure,
 /// the target is unchanged and the temporary file is removed. A symbolic link is followed.
 ///
+/// The temporary file of a process that was killed stays. It is not locked any more, by which the next one
+/// that writes the same target finds and removes it.
+///
 /// Every member that fails throws FileError naming path and cause; then the object can only be destroyed. One
 /// thread at a time.
 class AtomicFile {
@@ -37,6 +40,10 @@ class AtomicFile {
   std::filesystem::path temporary_;
   int descriptor_ = -1;
 };
+
+/// Removes temporary files of AtomicFile that their processes have left in a directory: those of targets
+/// whose names begin with `prefix`. Files still being written stay. Ignores what cannot be removed.
+void removeAbandonedTemporaries(const std::filesystem::path& directory, std::string_view prefix);
 
 /// Replaces the file at `path` by `contents`, completely or not at all. @throws FileError.
 void writeFileAtomically(const std::filesystem::path& path, std::string_view contents);

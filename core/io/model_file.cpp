@@ -1,9 +1,15 @@
 #include "muster/core/io/model_file.h"
 
+#include <zlib.h>
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <map>
 #include <set>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/utf8.h"
+#include "muster/core/io/detail/json_value.h"
 #include "muster/core/io/detail/network_json.h"
 #include "muster/core/io/detail/network_parts.h"
 #include "muster/core/io/safetensors.h"
@@ -18,6 +24,7 @@ constexpr const char* kFormat = "format";
 constexpr const char* kConfiguration = "configuration";
 constexpr const char* kVersion = "muster.version";
 constexpr std::string_view kCounters = "counters.";
+constexpr const char* kChecksums = "muster.crc32";
 
 /// The name in a file of a segment of a model's state.
 std::string fileName(const StateBlock& block, const Segment& segment) {
@@ -35,6 +42,8 @@ std::string fileName(const StateBlock& block, const Segment& segment) {
 constexpr std::string_view kStrategy = "updater.strategy.";
 /// What listeners keep with the model: likewise.
 constexpr std::string_view kListener = "updater.listener.";
+/// TrainingState: likewise.
+constexpr std::string_view kTraining = "updater.training.";
 
 /// Calls `visit(name, values)` for each tensor of a network that is stored in a file.
 template <typename Visit>
@@ -43,6 +52,37 @@ void visitState(Network& network, const Visit& visit) {
     if (block->kind == BlockKind::Gradients) continue;
     for (const auto& segment : block->segments->segments)
       visit(fileName(*block, segment), block->segment(segment));
+  }
+}
+
+std::string checksumOf(const Tensor& values) {
+  return fmt::format("{:08x}", ::crc32_z(0, static_cast<const Bytef*>(values.raw()), values.bytes()));
+}
+
+/// Each tensor's CRC-32, as JSON, by name.
+std::string checksumsOf(const Safetensors& file) {
+  std::map<std::string_view, std::string> byName;
+  for (const auto& [name, values] : file.tensors) byName[name] = checksumOf(values);
+  boost::json::object all;
+  for (const auto& [name, checksum] : byName) all[name] = checksum;
+  return boost::json::serialize(all);
+}
+
+/// Files of earlier versions have no checksums.
+void requireChecksums(const Safetensors& file, const std::filesystem::path& path) {
+  const auto found = file.metadata.find(kChecksums);
+  if (found == file.metadata.end()) return;
+  boost::json::value parsed;
+  try {
+    parsed = detail::parseJson(found->second);
+  } catch (const InvalidArgument& error) {
+    throw FileError(path, fmt::format("its checksums are {}", error.what()));
+  }
+  const auto* const all = parsed.if_object();
+  for (const auto& [name, values] : file.tensors) {
+    const auto* const expected = all ? all->if_contains(name) : nullptr;
+    if (expected == nullptr || !expected->is_string() || expected->get_string() != checksumOf(values))
+      throw FileError(path, fmt::format("tensor \"{}\" is damaged: its checksum is another", name));
   }
 }
 
@@ -104,13 +144,14 @@ void requireSameTensors(Network& network, const Safetensors& file, const std::fi
   });
   for (const auto& entry : file.tensors)
     if (!expected.contains(entry.name) && !entry.name.starts_with(kStrategy) &&
-        !entry.name.starts_with(kListener))
+        !entry.name.starts_with(kListener) && !entry.name.starts_with(kTraining))
       throw FileError(path, fmt::format("tensor \"{}\" is none of the network's", entry.name));
 }
 
 void fill(Network& network, const Safetensors& file, const std::filesystem::path& path) {
   requireSameTensors(network, file, path);
   requireCounters(file, path);
+  requireChecksums(file, path);
   network.context().synchronize();
   std::set<std::string, std::less<>> known;
   visitState(network, [&](const std::string& name, Tensor mine) {
@@ -125,6 +166,7 @@ void fill(Network& network, const Safetensors& file, const std::filesystem::path
   };
   take(kStrategy, network.strategyState());
   take(kListener, network.listenerState());
+  take(kTraining, network.trainingState());
 }
 
 /// Different layers may have equal tensors, so their options must be equal too.
@@ -162,30 +204,47 @@ void Network::save(const std::filesystem::path& path) {
   saveModel(*this, path);
 }
 
-void saveModel(Network& network, const std::filesystem::path& path, const ModelNotes& notes) {
+ModelSnapshot::ModelSnapshot(Network& network, const TrainingState& training, const ModelNotes& notes) {
   require(network.initialized(), "network: save() before init()");
   network.context().synchronize();
-  Safetensors file;
   visitState(network, [&](std::string name, const Tensor& values) {
-    file.add(std::move(name), values.device().isCpu() ? values : copyTo(values, Device::cpu()));
+    contents.add(std::move(name),
+                 values.device().isCpu() ? cloneTensor(values) : copyTo(values, Device::cpu()));
   });
-  for (const auto& [name, values] : network.strategyState()) file.add(std::string(kStrategy) + name, values);
+  for (const auto& [name, values] : network.strategyState())
+    contents.add(std::string(kStrategy) + name, cloneTensor(values));
   for (const auto& [name, values] : network.listenerState())
-    file.add(std::string(kListener) + name, values.device().isCpu() ? values : copyTo(values, Device::cpu()));
-  file.metadata = {{kFormat, "pt"}, {kVersion, MUSTER_VERSION}, {kConfiguration, network.toJson()}};
+    contents.add(std::string(kListener) + name,
+                 values.device().isCpu() ? cloneTensor(values) : copyTo(values, Device::cpu()));
+  for (const auto& [name, values] : training) contents.add(std::string(kTraining) + name, values);
+  contents.metadata = {{kFormat, "pt"}, {kVersion, MUSTER_VERSION}, {kConfiguration, network.toJson()}};
   for (const auto& [name, text] : notes) {
     require(isUtf8(name),
             "model file: the name of a note is not UTF-8, which the file could not be read with");
     require(isUtf8(text), "model file: the note \"{}\" is not UTF-8, which the file could not be read with",
             name);
-    require(file.metadata.emplace(name, text).second, "model file: a note cannot be named \"{}\"", name);
+    require(name != kChecksums && contents.metadata.emplace(name, text).second,
+            "model file: a note cannot be named \"{}\"", name);
   }
+}
+
+void ModelSnapshot::write(const std::filesystem::path& path) const {
+  Safetensors file = contents;  // of handles
+  file.metadata[kChecksums] = checksumsOf(file);
   writeSafetensors(path, file);
+}
+
+void saveModel(Network& network, const std::filesystem::path& path, const ModelNotes& notes) {
+  ModelSnapshot(network, network.trainingState(), notes).write(path);
+}
+
+void checkModelFile(const std::filesystem::path& path) {
+  requireChecksums(readSafetensors(path), path);
 }
 
 ModelNotes readModelNotes(const std::filesystem::path& path) {
   ModelNotes notes = readSafetensors(path).metadata;
-  for (const char* ours : {kFormat, kVersion, kConfiguration}) notes.erase(ours);
+  for (const char* ours : {kFormat, kVersion, kConfiguration, kChecksums}) notes.erase(ours);
   return notes;
 }
 

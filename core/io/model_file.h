@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "muster/core/io/safetensors.h"
 #include "muster/core/nn/network.h"
 
 namespace muster {
@@ -11,13 +12,29 @@ namespace muster {
 /// A program's own data in a model file: texts by name.
 using ModelNotes = std::map<std::string, std::string>;
 
-/// Writes configuration and state, as `Network::save`, and notes; completely or not at all.
+/// What a model file holds, copied: it may be written later, and by another thread.
+struct ModelSnapshot {
+  Safetensors contents;
+
+  /// @param training  what makes the file a checkpoint; empty: it is the model alone.
+  /// @throws InvalidArgument as saveModel.
+  ModelSnapshot(Network& network, const TrainingState& training, const ModelNotes& notes = {});
+  /// Completely or not at all, with a checksum of every tensor. @throws FileError.
+  void write(const std::filesystem::path& path) const;
+};
+
+/// Writes configuration and state, with Model::trainingState(), as `Network::save`, and notes; completely or
+/// not at all, with a checksum of every tensor.
 /// @throws InvalidArgument before `init()`, or for a note whose name the format uses ("format",
 ///         "configuration", "muster.version") or that is not UTF-8; FileError if the file cannot be written.
 void saveModel(Network& network, const std::filesystem::path& path, const ModelNotes& notes = {});
 
 /// The notes in a model file; reads the whole file. @throws FileError.
 ModelNotes readModelNotes(const std::filesystem::path& path);
+
+/// Reads a model file whole. @throws FileError for one that is cut off or damaged, naming the tensor whose
+///         checksum is not that of its values.
+void checkModelFile(const std::filesystem::path& path);
 
 /// Reads the state of a saved network into one of the same architecture: parameters, statistics, the
 /// updater's state and the counters, bit for bit, so that training continues exactly. Other parts of the

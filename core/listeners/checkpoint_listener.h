@@ -1,47 +1,87 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <future>
+#include <optional>
 #include <string>
 
+#include "muster/core/io/checkpoint_files.h"
+#include "muster/core/io/model_file.h"
+#include "muster/core/listeners/every.h"
 #include "muster/core/nn/listener.h"
 
 namespace muster {
 
+/// When and where. 0 turns an interval off; at least one is on.
 struct CheckpointOptions {
   std::filesystem::path directory;  ///< created if it does not exist
   std::int64_t everyEpochs = 1;
-  std::int64_t keepLast = 0;  ///< 0: all
+  std::int64_t everyIterations = 0;   ///< at the next merge
+  std::chrono::nanoseconds every{0};  ///< likewise, by the clock
+  std::int64_t keepLast = 0;          ///< 0: all
   std::string baseName = "checkpoint";
-  /// Writes a model. Empty: `Network::save`; other models need their own function.
+  /// The directory has checkpoints of this training, which is resumed: they count as this listener's own.
+  bool resumed = false;
+  ModelNotes notes = {};  ///< in each file
+  /// Writes a model that is not a Network, on the thread that called `fit()`.
   std::function<void(Model&, const std::filesystem::path&)> save = {};
+  /// The clock; empty: the steady clock.
+  std::function<std::chrono::steady_clock::time_point()> now = {};
 };
 
-/// Saves the merged model every N epochs as `<directory>/<baseName>-epoch-0003.safetensors` (the number of
-/// epochs that the model has finished), and keeps the last K. Deletes only files that it has written itself,
-/// after a newer one is complete.
+/// Saves checkpoints: model files with all that the training needs to go on with the same bits (see
+/// TrainingState), at the ends of epochs as `<directory>/<baseName>-epoch-0003.safetensors` (the number of
+/// epochs that the model has finished), and after merges within an epoch as
+/// `<baseName>-epoch-0003-iteration-00001234.safetensors`; also where a training is stopped. Keeps the last
+/// K. Deletes only files that it has written itself, after a newer one is complete.
+///
+/// The training waits until the state is copied; another thread writes the copy. A checkpoint within an epoch
+/// that is due while the last one is still being written, or where the training cannot be resumed
+/// (Trainer::trainingState is empty), waits for the next merge. `onFitEnd` waits for the
+/// file.
 class CheckpointListener final : public Listener {
  public:
-  /// @throws InvalidArgument for everyEpochs < 1, keepLast < 0, or a baseName that is empty or contains a
+  using Clock = std::chrono::steady_clock;
+
+  /// @throws InvalidArgument for negative numbers, no interval, or a baseName that is empty or contains a
   ///         slash.
   explicit CheckpointListener(CheckpointOptions options);
 
+  // Each throws FileError if a file could not be written, also the last one.
+
+  /// Removes what a killed process has left of files that it was writing.
   /// @throws FileError if the directory cannot be created; InvalidArgument for a model that it cannot save.
   void onFitStart(const FitEvent& event) override;
-  /// @throws FileError if the file cannot be written.
+  void onMerge(const MergeEvent& event) override;
   void onEpochEnd(const EpochEvent& event) override;
+  void onFitEnd(Trainer& trainer) override;
 
-  /// The files kept, oldest first.
+  /// Whether a file is being written.
+  bool busy() const;
+  /// The files kept, oldest first; complete after `fit()`.
   const std::deque<std::filesystem::path>& files() const { return files_; }
 
  private:
-  void saveTo(Model& model, const std::filesystem::path& path) const;
+  Clock::time_point now() const { return options_.now ? options_.now() : Clock::now(); }
+  void save(Trainer& trainer, const CheckpointPlace& place);
+  void finishWriting();
+  /// The file is complete: removes those that are too many.
+  void keep();
   void forgetOldest();
 
   CheckpointOptions options_;
+  Every iterations_;
+  Clock::time_point last_;
+  bool due_ = false;
+  bool trainedSince_ = false;  // the end of an epoch, and no checkpoint since
+  std::optional<CheckpointPlace> saved_;
   std::deque<std::filesystem::path> files_;
+  std::filesystem::path inWork_;
+  std::future<void> written_;  // last: it waits for the thread
 };
 
 }  // namespace muster

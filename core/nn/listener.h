@@ -10,6 +10,7 @@
 
 #include "muster/core/data/batch.h"
 #include "muster/core/device/device.h"
+#include "muster/core/nn/training_state.h"
 
 namespace muster {
 
@@ -34,7 +35,8 @@ class Trainer {
  public:
   virtual ~Trainer() = default;
   /// The user's model: in a merged listener's call the merged state, elsewhere the last one asked for. To be
-  /// looked at: a ParallelWrapper trains its replicas, so what a listener changes here before onFitEnd is lost.
+  /// looked at: a ParallelWrapper trains its replicas, so what a listener changes here before onFitEnd is
+  /// lost.
   virtual Model& model() = 0;
   virtual int workers() const = 0;
   /// Evaluates `model()` on a data set that the training does not read at the same time; a ParallelWrapper
@@ -49,6 +51,10 @@ class Trainer {
   virtual void stopFit() = 0;
   /// Time and work of each worker since `fit()` began, [worker].
   virtual std::vector<WorkerTimes> workerTimes() const = 0;
+  /// What a checkpoint needs beside `model()`, as of the last merge: a copy. For merged listeners in onMerge,
+  /// onEpochEnd and onFitEnd; looking changes nothing. It is empty after a failure, and with asynchronous
+  /// arrivals within an epoch: the next `fit()` begins the epoch anew.
+  virtual TrainingState trainingState() { return {}; }
 };
 
 /// `fit()` begins.

@@ -12,6 +12,7 @@
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/step_ticket.h"
+#include "muster/core/nn/training_state.h"
 #include "muster/core/optim/optimizer.h"
 
 namespace muster {
@@ -22,12 +23,6 @@ struct ForwardPass {
   bool replaceStatistics = false;  ///< in training: running statistics become those of the input alone
   std::int64_t call = 0;           ///< number of the pass: each draws different random numbers
   std::int64_t firstExample = 0;   ///< position of the input's first example in the whole batch
-};
-
-/// Values under a name, on the CPU.
-struct NamedValues {
-  std::string name;
-  Tensor values;
 };
 
 /// The interface through which `parallel/` uses a network. A user's model implements `replicate`, `gradient`
@@ -105,6 +100,10 @@ class Model {
   /// is saved, loaded and copied with the model; `init` clears it.
   std::vector<NamedValues>& listenerState() { return listenerState_; }
 
+  /// What a checkpoint holds beside all this: see TrainingState. Filled by loading one. The next `fit`, of
+  /// the model or of a wrapper, goes on from there, and clears it once it has trained; `init` clears it, too.
+  TrainingState& trainingState() { return trainingState_; }
+
   const TrainingOptions& trainingOptions() const { return options_; }
   /// Created at the first call. @throws InvalidArgument while the model has no parameters.
   Optimizer& optimizer();
@@ -115,7 +114,8 @@ class Model {
   std::int64_t epoch() const;
   void setCounters(std::int64_t iteration, std::int64_t epoch);
 
-  /// Trains on the calling thread: for each epoch resets the iterator and takes a step for each batch.
+  /// Trains on the calling thread: for each epoch resets the iterator and takes a step for each batch. After
+  /// a checkpoint was loaded, it goes on there; the rest of an epoch is the first of the `epochs`.
   /// @throws InvalidArgument for epochs < 0; NonFiniteScore naming the batch; whatever the iterator or a
   ///         listener throws.
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
@@ -136,6 +136,7 @@ class Model {
   StateBlock counters_;
   std::vector<NamedValues> strategyState_;
   std::vector<NamedValues> listenerState_;
+  TrainingState trainingState_;
   Listeners listeners_;
   std::atomic<bool> stopRequested_{false};
   double lastScore_ = 0;

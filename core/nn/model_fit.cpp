@@ -1,3 +1,4 @@
+#include <array>
 #include <chrono>
 #include <optional>
 
@@ -33,15 +34,25 @@ class Fit final : public Trainer {
   const DataSetIterator* trainingData() const override { return &data_; }
   void stopFit() override { stop_ = true; }
   std::vector<WorkerTimes> workerTimes() const override { return {times_}; }
+  TrainingState trainingState() override {
+    if (failed_) return {};
+    return begun_ ? positionState(model_, data_, position_) : model_.trainingState();
+  }
 
   void run(std::int64_t epochs) {
     const FitEvent start{*this, model_.epoch(), epochs, data_.batchesPerEpoch()};
+    if (epochs > 0)
+      if (const auto resumed = resumePosition(model_, data_)) {
+        position_ = *resumed;
+        model_.setScore(position_.score);
+      }
     std::exception_ptr failure;  // the first failure
     try {
       tell([&](Listener& l) { l.onFitStart(start); });
       for (std::int64_t e = 0; e < epochs && !stop_; ++e) runEpoch(model_.epoch());
     } catch (...) {
       failure = std::current_exception();
+      failed_ = true;
     }
     for (const auto& listener : listeners_) try {  // all are notified, whatever the others throw
         listener->onFitEnd(*this);
@@ -61,10 +72,15 @@ class Fit final : public Trainer {
     EpochEvent event{*this, epoch, model_.iteration(), 0, 0};
     tell([&](Listener& l) { l.onEpochStart(event); });
     data_.reset(epoch);
-    BatchStamp stamp{.epoch = epoch, .iteration = model_.iteration()};
-    scoreSum_ = weightSum_ = 0;
+    BatchStamp stamp{.sequence = position_.nextBatch, .epoch = epoch, .iteration = model_.iteration()};
+    stamp.firstExample = skipTrained(data_, position_);
     std::optional<Step> before;  // its score is read while the next step runs
     while (!stop_ && nextBatch()) {
+      if (position_.isTrained(stamp.sequence)) {
+        ++stamp.sequence;
+        stamp.firstExample += batch_.examples();
+        continue;
+      }
       batch_.stamp = stamp;
       const Step now = begin();
       ++stamp.sequence;
@@ -84,8 +100,9 @@ class Fit final : public Trainer {
     if (stop_) return;  // an epoch that was cut short is not finished
     model_.setCounters(stamp.iteration, epoch + 1);
     event.iteration = stamp.iteration;
-    event.score = weightSum_ > 0 ? scoreSum_ / weightSum_ : 0;
+    event.score = position_.weight > 0 ? position_.scoreSum / position_.weight : 0;
     event.examples = stamp.firstExample;
+    moveTo({.score = model_.score()});
     tell([&](Listener& l) { l.onEpochEnd(event); });
   }
 
@@ -121,10 +138,22 @@ class Fit final : public Trainer {
     times_.computing += Clock::now() - begin;
     ++times_.batches;
     times_.examples += step.examples;
-    scoreSum_ += score.score * score.weight;
-    weightSum_ += score.weight;
+    const std::array<std::int64_t, 1> one{1};
+    EpochPosition trained = position_.after(one);
+    trained.examples += step.examples;
+    trained.scoreSum += score.score * score.weight;
+    trained.weight += score.weight;
+    trained.score = score.score;
+    moveTo(std::move(trained));
     model_.setScore(score.score);
     tellStep(step, score);
+  }
+
+  /// The training is here now, and no longer where it was resumed.
+  void moveTo(EpochPosition position) {
+    position_ = std::move(position);
+    begun_ = true;
+    model_.trainingState().clear();
   }
 
   void tellStep(const Step& step, const StepScore& score) {
@@ -146,7 +175,9 @@ class Fit final : public Trainer {
   std::atomic<bool>& stop_;
   Batch batch_;
   bool prepared_ = false;
-  double scoreSum_ = 0, weightSum_ = 0;  // over the epoch's steps
+  EpochPosition position_;  // of the last step that was finished
+  bool begun_ = false;      // a step was finished, or an epoch
+  bool failed_ = false;
   WorkerTimes times_;
 };
 

@@ -45,6 +45,7 @@ void Network::init() {
   for (auto& state : optimizer().state()) setZero(state.values, context());
   strategyState().clear();
   listenerState().clear();
+  trainingState().clear();
   setCounters(0, 0);
 }
 

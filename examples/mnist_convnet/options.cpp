@@ -36,11 +36,16 @@ void describeFiles(CommandLine& line, Options& o) {
   line.group("Files and output");
   line.add("model", o.model, "FILE", "the trained network, in the safetensors format", fileName);
   line.add(
-      "resume", o.resume, "FILE",
-      "go on from a file of this program, up to --epochs; the result is that of a run never interrupted. A "
-      "file saved by Ctrl-C within an epoch begins that epoch again, with the parameters it has");
-  line.add("checkpoint-dir", o.checkpointDirectory, "DIR", "save the network there as it trains");
+      "resume", o.resume, "PATH",
+      "go on from a file of this program, up to --epochs. From a checkpoint the result is that of a run "
+      "never "
+      "interrupted, bit for bit. Of a directory the newest file that is whole is taken; without one, the "
+      "training begins anew, so that the same command line starts and restarts it");
+  line.add("checkpoint-dir", o.checkpointDirectory, "DIR", "save checkpoints there as it trains");
   line.add("checkpoint-every", o.checkpointEvery, "N", "epochs between checkpoints", atLeast(1));
+  line.add("checkpoint-iterations", o.checkpointIterations, "N",
+           "iterations between checkpoints within an epoch; 0: none there", atLeast(0));
+  line.add("checkpoint-minutes", o.checkpointMinutes, "X", "the same, by the clock", notNegative);
   line.add("keep", o.keep, "N", "keep only the last N checkpoints; 0: all", atLeast(0));
   line.add("test-every", o.testEvery, "N", "test every N epochs, too; 0: at the end only", atLeast(0));
   line.add("report", o.report, "DIR",
@@ -57,7 +62,9 @@ void checkCombinations(const Options& o, const CommandLine& line) {
           "--average-updaters false: with --mode synchronous the updaters' states are equal anyway");
   if (o.updater != "nesterovs")
     line.refuse({"momentum"}, fmt::format("is of the updater nesterovs, not of {}", o.updater));
-  if (!line.said("checkpoint-dir")) line.refuse({"checkpoint-every", "keep"}, "needs --checkpoint-dir");
+  if (!line.said("checkpoint-dir"))
+    line.refuse({"checkpoint-every", "checkpoint-iterations", "checkpoint-minutes", "keep"},
+                "needs --checkpoint-dir");
   o.data.check();
 }
 

@@ -26,7 +26,9 @@ struct Options : WorkerOptions {
 
   std::filesystem::path model = "mnist-convnet.safetensors";
   std::filesystem::path resume, checkpointDirectory, report, json;  ///< empty: not
-  std::int64_t checkpointEvery = 1;
+  std::int64_t checkpointEvery = 1;                                 ///< epochs
+  std::int64_t checkpointIterations = 0;                            ///< 0: none within epochs
+  double checkpointMinutes = 0;                                     ///< likewise
   std::int64_t keep = 0;
   std::int64_t testEvery = 0;
   bool quiet = false;

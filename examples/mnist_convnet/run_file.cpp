@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/io/checkpoint_files.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/multi_layer_network.h"
 
@@ -15,13 +16,12 @@ namespace {
 using namespace muster;
 
 const std::string kPrefix = "mnist_convnet.";
-const std::string kWithinEpoch = kPrefix + "saved-within-epoch";
+const std::string kMark = kPrefix + "seed";  // in each file
 
 /// @throws FileError for a file from elsewhere.
-ModelNotes notesOf(const std::filesystem::path& path) {
+ModelNotes notesIn(const std::filesystem::path& path) {
   ModelNotes notes = readModelNotes(path);
-  if (!notes.contains(kWithinEpoch))
-    throw FileError(path, "cannot be resumed: it was not saved by this program");
+  if (!notes.contains(kMark)) throw FileError(path, "cannot be resumed: it was not saved by this program");
   return notes;
 }
 
@@ -63,25 +63,32 @@ Recipe recipeOf(const Options& options, const DataSets& data) {
   return recipe;
 }
 
-void saveRun(MultiLayerNetwork& network, const std::filesystem::path& path, const Recipe& recipe,
-             bool withinEpoch) {
-  ModelNotes notes{{kWithinEpoch, withinEpoch ? "true" : "false"}};
+ModelNotes notesOf(const Recipe& recipe) {
+  ModelNotes notes;
   for (const auto& [option, value] : recipe) notes[kPrefix + option] = value;
-  saveModel(network, path, notes);
+  return notes;
 }
 
-void checkRun(const std::filesystem::path& path) {
-  notesOf(path);
+std::filesystem::path fileToResume(const Options& options) {
+  const auto& path = options.resume;
+  if (path.empty()) return path;
+  const bool directory = path == options.checkpointDirectory || std::filesystem::is_directory(path);
+  const auto file = directory ? newestCheckpoint(path).value_or("") : path;
+  if (!file.empty()) notesIn(file);
+  return file;
 }
 
-bool resumeRun(MultiLayerNetwork& network, const std::filesystem::path& path, const Recipe& recipe) {
-  const ModelNotes notes = notesOf(path);
-  const auto differing = differences(notes, recipe);
+void resumeRun(MultiLayerNetwork& network, const std::filesystem::path& file, const Recipe& recipe) {
+  const auto differing = differences(notesIn(file), recipe);
   if (!differing.empty())
-    throw FileError(path, fmt::format("cannot be resumed with these options: it was trained with {}",
+    throw FileError(file, fmt::format("cannot be resumed with these options: it was trained with {}",
                                       fmt::join(differing, ", ")));
-  loadState(network, path);
-  return notes.at(kWithinEpoch) == "true";
+  loadState(network, file);
+}
+
+std::int64_t batchesTrained(MultiLayerNetwork& network) {
+  const auto position = positionIn(network.trainingState());
+  return position ? position->nextBatch + static_cast<std::int64_t>(position->trainedLater.size()) : 0;
 }
 
 }  // namespace example

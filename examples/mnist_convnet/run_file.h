@@ -6,6 +6,7 @@
 
 #include "examples/mnist_convnet/options.h"
 #include "examples/support/data_sets.h"
+#include "muster/core/io/model_file.h"
 #include "muster/core/nn/multi_layer_network.h"
 
 namespace example {
@@ -15,18 +16,19 @@ using Recipe = std::map<std::string, std::string>;
 
 Recipe recipeOf(const Options& options, const DataSets& data);
 
-/// Saves the network with its recipe.
-/// @param withinEpoch  it was interrupted there.
-/// @throws muster::FileError; then the file is what it was before.
-void saveRun(muster::MultiLayerNetwork& network, const std::filesystem::path& path, const Recipe& recipe,
-             bool withinEpoch);
+/// The recipe as it is kept in a file.
+muster::ModelNotes notesOf(const Recipe& recipe);
 
-/// @throws muster::FileError for a file that `saveRun` has not written.
-void checkRun(const std::filesystem::path& path);
+/// The file that `--resume` means: of a directory, or of `--checkpoint-dir` also if that is not made yet, the
+/// newest file that is whole. @return "" if there is none.
+/// @throws muster::FileError for a file that this program has not written.
+std::filesystem::path fileToResume(const Options& options);
 
-/// Takes over state and counters of a network saved by `saveRun`, to train on as if it had never stopped.
-/// @return whether it was saved within an epoch: that epoch will begin again.
+/// Takes over a network of such a file, to train on as if it had never stopped.
 /// @throws muster::FileError naming the options that differ, or what is wrong with the file.
-bool resumeRun(muster::MultiLayerNetwork& network, const std::filesystem::path& path, const Recipe& recipe);
+void resumeRun(muster::MultiLayerNetwork& network, const std::filesystem::path& file, const Recipe& recipe);
+
+/// Batches of the epoch in progress that are trained.
+std::int64_t batchesTrained(muster::MultiLayerNetwork& network);
 
 }  // namespace example

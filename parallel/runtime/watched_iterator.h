@@ -5,6 +5,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/data/next_batch.h"
+#include "muster/core/nn/training_state.h"
 #include "muster/parallel/runtime/activity.h"
 
 namespace muster {
@@ -15,18 +16,23 @@ class WatchedIterator {
  public:
   WatchedIterator(DataSetIterator& data, Activity& activity) : data_(data), activity_(activity) {}
 
-  void reset(std::int64_t epoch) {
+  /// @param begun  what is skipped of the epoch. @return the examples in it.
+  /// @throws InvalidArgument as skipTrained.
+  std::int64_t reset(std::int64_t epoch, const EpochPosition& begun = {}) {
     activity_.set(Activity::Kind::InIterator);
     epoch_ = epoch;
     batch_ = -1;
     data_.reset(epoch);
     batch_ = 0;
+    const std::int64_t skipped = skipTrained(data_, begun);
+    batch_ = begun.nextBatch;
+    return skipped;
   }
 
-  /// The iterator was reset to this epoch, and its first batch was read, through another object.
-  void resumeAfterFirst(std::int64_t epoch) {
+  /// The iterator was reset to this epoch, and `batches` were read or skipped, through another object.
+  void resumeAfter(std::int64_t epoch, std::int64_t batches) {
     epoch_ = epoch;
-    batch_ = 1;
+    batch_ = batches;
   }
 
   /// @throws InvalidArgument for a batch without examples.

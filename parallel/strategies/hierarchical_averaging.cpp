@@ -28,10 +28,9 @@ class HierarchicalAveragingStrategy final : public Strategy {
   }
   RoundPlan plan(const TrainingProgress&) override {
     const std::int64_t done = numbers_.empty() ? 0 : iterations();
-    iterations_ = kMostIterations;
-    for (const auto& level : options_.levels)
-      iterations_ = std::min(iterations_, level.period - done % level.period);
-    return {.iterations = iterations_};
+    std::int64_t next = kMostIterations;
+    for (const auto& level : options_.levels) next = std::min(next, level.period - done % level.period);
+    return {.iterations = next};
   }
   bool stage(Exchange& exchange, Context& context) override { return exchange.stage(context); }
   void prepare(const Round& round) override;
@@ -62,7 +61,6 @@ class HierarchicalAveragingStrategy final : public Strategy {
   std::vector<std::size_t> groups_;  // [level] workers in a group
   // Written between rounds:
   std::vector<Tensor> numbers_;  // [worker] what it has trained [level], then `iterations`
-  std::int64_t iterations_ = 0;  // of the round in progress
   std::vector<double> weights_;  // [worker] in the merge of a level
   Mixing mixing_;
   std::vector<MixingShare> row_;
@@ -118,7 +116,7 @@ std::size_t HierarchicalAveragingStrategy::levelAt(std::int64_t iterations) cons
 }
 
 void HierarchicalAveragingStrategy::prepare(const Round& round) {
-  const std::int64_t done = iterations() + iterations_;
+  const std::int64_t done = iterations() + round.planned;
   const std::size_t top = levels() - 1, level = round.last ? top : levelAt(done);
   for (std::size_t w = 0; w < weights_.size(); ++w) {
     for (std::size_t l = 0; l <= top; ++l) trained(l, w) += round.weights[w];

@@ -10,7 +10,10 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kBefore = "outer parameters before the step";
+constexpr std::string_view kBefore = "outer parameters before the step", kRate = "followed learning rate";
+/// In that block, of the round in progress: the iteration before its first step, the learning rate then, and
+/// what the momentum is multiplied by.
+enum { kIteration, kLearningRate, kScale, kNumbers };
 
 OuterStep stepOf(const OuterAveraging& options) {
   return {.rate = options.rate, .momentum = options.momentum, .nesterov = options.nesterov};
@@ -30,24 +33,23 @@ class OuterAveragingStrategy final : public Strategy {
     step_.declare(blocks, /*meanInFlight=*/false);
     if (options_.measureStep) blocks.push_back({.name = std::string(kBefore), .saved = false});
     sending_.declare(blocks);
+    if (options_.followLearningRate)
+      blocks.push_back(
+          {.name = std::string(kRate), .place = StrategyBlock::Place::Replica, .numbers = kNumbers});
     period_.declare(blocks);
     return blocks;
   }
   UpdaterState updaterState() const override { return options_.updaterState; }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
+    if (options_.followLearningRate) memory_ = exchange.strategyBlock(kRate).values.front();
     all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
     sending_.begin(exchange, std::span(&all_, 1));
     spreads_.assign(static_cast<std::size_t>(exchange.participants()), {});
   }
   void start(Verbs& verbs) override { step_.writeBack(0, all_, verbs); }
   RoundPlan plan(const TrainingProgress& progress) override {
-    if (progress.rounds == 0 || progress.iteration != iteration_) {  // not after a round without batches
-      const double before = progress.rounds == 0 ? progress.learningRate : learningRate_;
-      learningRate_ = progress.learningRate;
-      iteration_ = progress.iteration;
-      scale_ = options_.followLearningRate && before > 0 ? learningRate_ / before : 1;
-    }
+    if (options_.followLearningRate && memory_.defined()) follow(progress);
     return {.iterations = period_.iterations(progress)};
   }
   void land(int, const Round& round, Verbs& verbs) override {
@@ -55,7 +57,7 @@ class OuterAveragingStrategy final : public Strategy {
     const std::span<const Tensor> outer = parameters.mergedCopies;
     if (options_.measureStep) verbs.combine(verbs.own(kBefore), {{1, outer}}, all_);
     step_.takeMean(sending_, round.weights, /*remember=*/1, all_, verbs);
-    step_.apply(all_, verbs, scale_);
+    step_.apply(all_, verbs, options_.followLearningRate ? memory_.data<double>()[kScale] : 1);
     step_.writeBack(0, all_, verbs);
     if (options_.measureStep)
       spreads_[static_cast<std::size_t>(verbs.participant())] =
@@ -69,14 +71,23 @@ class OuterAveragingStrategy final : public Strategy {
   }
 
  private:
+  void follow(const TrainingProgress& progress) {
+    auto* const memory = memory_.data<double>();
+    const auto now = static_cast<double>(progress.iteration);
+    if (progress.rounds > 0 && now == memory[kIteration]) return;  // after a round without batches
+    const double before = progress.rounds == 0 ? progress.learningRate : memory[kLearningRate];
+    memory[kIteration] = now;
+    memory[kLearningRate] = progress.learningRate;
+    memory[kScale] = before > 0 ? progress.learningRate / before : 1;
+  }
+
   const OuterAveraging options_;
   const OuterStep step_;
   PeriodState period_;
   CodedReplicas sending_;
   Fragment all_;
-  double learningRate_ = 0, scale_ = 1;  // of the round in progress; written between rounds
-  std::int64_t iteration_ = 0;           // likewise, before its first step
-  std::vector<Spread> spreads_;          // [participant] of its shares
+  Tensor memory_;                // the first worker's block kRate; written between rounds
+  std::vector<Spread> spreads_;  // [participant] of its shares
   mutable std::array<MergeValue, 2> values_{};
 };
 

@@ -66,20 +66,12 @@ class OverlappedAveragingStrategy final : public Strategy {
   PeriodState period_;
   CodedReplicas sending_;
   Fragment all_;
-  bool inFlight_ = false;   // after the round in progress; written between rounds
-  std::int64_t epoch_ = 0;  // of that round; likewise
 };
 
 RoundPlan OverlappedAveragingStrategy::plan(const TrainingProgress& progress) {
-  const bool first = progress.rounds == 0 || progress.epoch != epoch_;  // what was in flight has landed
-  epoch_ = progress.epoch;
-  if (!first && inFlight_) {
-    inFlight_ = false;
-    return {.iterations = options_.delay, .launch = FragmentSet::none()};
-  }
+  if (!progress.inFlight.empty()) return {.iterations = options_.delay, .launch = FragmentSet::none()};
   const std::int64_t period = period_.iterations(progress);
-  inFlight_ = options_.delay > 0 && period > options_.delay;
-  if (!inFlight_) return {.iterations = period};
+  if (options_.delay == 0 || period <= options_.delay) return {.iterations = period};
   return {.iterations = period - options_.delay, .land = FragmentSet::none()};
 }
 
@@ -88,7 +80,7 @@ void OverlappedAveragingStrategy::launch(int, const Round& round, Verbs& verbs) 
   // A landing in Delta's way takes from a replica all that was sent.
   const double taken = pulls() ? std::get<Pull>(options_.landing).strength : 1;
   outer_.takeMean(sending_, round.weights, taken, all_, verbs);
-  if (!inFlight_ || round.last || pulls()) return;  // it lands at once, or what was sent does not matter
+  if (round.landsAtOnce || pulls()) return;  // what was sent does not matter
   if (std::holds_alternative<Eager>(options_.landing)) stepEagerly(verbs);
   verbs.combine(verbs.own(kSent), {{1, parameters.replicas}}, all_);
 }

@@ -15,16 +15,6 @@
 
 namespace muster {
 
-/// What a strategy may decide by: the same in every run, whatever the timing.
-struct TrainingProgress {
-  int workers = 1;
-  std::int64_t epoch = 0;
-  std::int64_t iteration = 0;  ///< finished, over the life of the model
-  std::int64_t rounds = 0;     ///< finished in this `fit()`
-  double score = 0;            ///< mean over the last round; 0 before the first
-  double learningRate = 0;     ///< of the next step, by the schedule of the model's updater
-};
-
 /// A set of fragments, which a strategy numbers from 0 to at most 63.
 struct FragmentSet {
   std::uint64_t bits = 0;
@@ -42,6 +32,17 @@ struct FragmentSet {
   constexpr FragmentSet operator~() const { return {~bits}; }
 };
 
+/// What a strategy may decide by: the same in every run, whatever the timing.
+struct TrainingProgress {
+  int workers = 1;
+  std::int64_t epoch = 0;
+  std::int64_t iteration = 0;  ///< finished, over the life of the model
+  std::int64_t rounds = 0;     ///< finished in this `fit()`
+  double score = 0;            ///< mean over the last round; 0 before the first
+  double learningRate = 0;     ///< of the next step, by the schedule of the model's updater
+  FragmentSet inFlight = {};   ///< launched and not landed; none when an epoch begins
+};
+
 /// The next round and what happens at its end.
 struct RoundPlan {
   std::int64_t iterations = 1;  ///< local iterations of each worker until then, at least 1
@@ -55,8 +56,10 @@ struct Round {
   /// launch got; all 0 if the strategy was `pending` and nothing is launched.
   std::span<const double> weights;
   std::int64_t iteration = 0;  ///< finished
+  std::int64_t planned = 0;    ///< iterations of the round, by its plan
   bool last = false;           ///< of its epoch, or the run stops after it
   std::int64_t launched = 0;   ///< the iteration of the fragment's launch
+  bool landsAtOnce = false;    ///< in `launch`: the fragment lands at the end of this round
   /// [worker] of a strategy with arrivals: who is merged, and who goes on; else empty. In the last round all
   /// go on, and those with a weight are merged.
   std::span<const Arrival> arrivals = {};
@@ -110,13 +113,15 @@ class Strategy {
   /// A `fit()` begins: replicas, merged copies and the strategy's blocks hold what it starts from.
   /// @throws InvalidArgument for a model that it cannot train.
   virtual void begin(const Exchange&) {}
-  /// After `begin`, unless the training goes on from where the last `fit()` ended: replicas hold the user's
-  /// model, and may be moved from there. Called once for each participant.
+  /// After `begin`, unless the training goes on from where the last `fit()` ended or from a checkpoint:
+  /// replicas hold the user's model, and may be moved from there. Called once for each participant.
   virtual void start(Verbs&) {}
   /// Fragments that it launches and lands, numbered from 0; 1 to 64. Asked after `begin`.
   virtual int fragments() const { return 1; }
-  /// The next round. Asked by one thread, before the first round and after each.
-  /// Another instance is asked, too, without `begin`, for the words of ParallelWrapper::plan.
+  /// The next round. What it remembers from one call to the next belongs into its blocks, so that a
+  /// checkpoint has it; a resumed training goes on with the plan that was saved. Asked by one thread, before
+  /// the first round and after each. Another instance is asked, too, without `begin`, for the words of
+  /// ParallelWrapper::plan.
   virtual RoundPlan plan(const TrainingProgress& progress) = 0;
   /// Prepares what a participant that has trained contributes, on its own thread; waits for no other.
   /// Other workers are inside their steps: only `context`, `block` and `own` of the verbs may be used.

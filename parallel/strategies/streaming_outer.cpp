@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kRule = "streaming outer averaging";
+constexpr std::string_view kRule = "streaming outer averaging", kTurn = "turn";
 constexpr int kMostFragments = 64;
 
 OuterStep outerOf(const StreamingOuter& options) {
@@ -33,6 +33,7 @@ class StreamingOuterStrategy final : public Strategy {
     std::vector<StrategyBlock> blocks;
     outer_.declare(blocks, /*meanInFlight=*/options_.delay > 0);
     sending_.declare(blocks);
+    blocks.push_back({.name = std::string(kTurn), .place = StrategyBlock::Place::Replica, .numbers = 2});
     period_.declare(blocks);
     return blocks;
   }
@@ -56,6 +57,17 @@ class StreamingOuterStrategy final : public Strategy {
   std::span<const MergeValue> values() const override { return values_; }
 
  private:
+  /// Each epoch begins with the first fragment.
+  int nextTurn(const TrainingProgress& progress) {
+    if (!turn_.defined()) return 0;
+    auto* const memory = turn_.data<double>();
+    const auto epoch = static_cast<double>(progress.epoch);
+    const bool first = progress.rounds == 0 || epoch != memory[1];
+    const int turn = first ? 0 : (static_cast<int>(memory[0]) + 1) % options_.fragments;
+    memory[0] = turn;
+    memory[1] = epoch;
+    return turn;
+  }
   const Fragment& at(int fragment) const { return fragments_[static_cast<std::size_t>(fragment)]; }
 
   const StreamingOuter options_;
@@ -63,15 +75,13 @@ class StreamingOuterStrategy final : public Strategy {
   PeriodState period_;
   CodedReplicas sending_;
   std::vector<Fragment> fragments_;
-  // Of the round in progress; written between rounds.
-  int turn_ = 0;           // the fragment that is launched or lands
-  bool inFlight_ = false;  // after the round
-  std::int64_t epoch_ = 0;
+  Tensor turn_;  // the first worker's block kTurn: the fragment that was launched last, and in which epoch
   std::array<MergeValue, 1> values_ = {{{"fragment", -1}}};  // also by the first participant, where it lands
 };
 
 void StreamingOuterStrategy::begin(const Exchange& exchange) {
   period_.begin(exchange);
+  turn_ = exchange.strategyBlock(kTurn).values.front();
   const SharedBlock& parameters = exchange.block(BlockKind::Parameters);
   if (options_.fragments == 1) {
     fragments_ = {Fragment::whole(parameters.mergedCopy().elements())};
@@ -86,21 +96,13 @@ void StreamingOuterStrategy::begin(const Exchange& exchange) {
 }
 
 RoundPlan StreamingOuterStrategy::plan(const TrainingProgress& progress) {
-  const bool first = progress.rounds == 0 || progress.epoch != epoch_;  // what was in flight has landed
-  epoch_ = progress.epoch;
   values_.front().value = -1;  // they have been read
-  if (first)
-    turn_ = 0;
-  else if (inFlight_) {
-    inFlight_ = false;
-    return {.iterations = options_.delay, .launch = FragmentSet::none(), .land = FragmentSet::of(turn_)};
-  } else {
-    turn_ = (turn_ + 1) % options_.fragments;
-  }
+  if (!progress.inFlight.empty())
+    return {.iterations = options_.delay, .launch = FragmentSet::none(), .land = progress.inFlight};
+  const FragmentSet turn = FragmentSet::of(nextTurn(progress));
   const std::int64_t length = std::max<std::int64_t>(1, period_.iterations(progress) / options_.fragments);
-  inFlight_ = options_.delay > 0 && length > options_.delay;
-  const FragmentSet turn = FragmentSet::of(turn_);
-  if (!inFlight_) return {.iterations = length, .launch = turn, .land = turn};
+  if (options_.delay == 0 || length <= options_.delay)
+    return {.iterations = length, .launch = turn, .land = turn};
   return {.iterations = length - options_.delay, .launch = turn, .land = FragmentSet::none()};
 }
 

@@ -8,11 +8,14 @@
 namespace muster {
 namespace {
 
+const EpochPosition kEpochStart;
+
 /// Deals the batches of one epoch. @return false when the run has been aborted.
 /// @param order  by which they are dealt; nothing: in turn.
 bool dealBatches(FitRun& run, WatchedIterator& data, int workers, std::optional<ArrivalOrder>& order,
-                 Batch* first, BatchStamp& stamp, Activity& activity) {
+                 Batch* first, const EpochPosition& begun, BatchStamp& stamp, Activity& activity) {
   const std::int64_t firstIteration = stamp.iteration;
+  std::int64_t dealt = 0;
   const auto next = [&](Batch& batch) {
     if (!first) return data.next(batch);
     std::swap(batch, *std::exchange(first, nullptr));
@@ -30,12 +33,15 @@ bool dealBatches(FitRun& run, WatchedIterator& data, int workers, std::optional<
     (*batch)->stamp = stamp;
     stamp.firstExample += (*batch)->examples();
     activity.set(Activity::Kind::WaitingForRoom);
-    const int worker = order ? order->deal() : static_cast<int>(stamp.sequence % workers);
+    if (begun.isTrained(stamp.sequence++)) {
+      if (!run.queues.free().push(*batch)) return false;
+      continue;
+    }
+    const int worker = order ? order->deal() : static_cast<int>(dealt % workers);
     if (!run.queues.of(worker).push(*batch)) return false;
-    ++stamp.sequence;
-    stamp.iteration = firstIteration + stamp.sequence / workers;
+    stamp.iteration = firstIteration + ++dealt / workers;
   }
-  stamp.iteration = firstIteration + (stamp.sequence + workers - 1) / workers;
+  stamp.iteration = firstIteration + (dealt + workers - 1) / workers;
   return true;
 }
 
@@ -55,11 +61,13 @@ void dispatch(FitRun& run, DataSetIterator& iterator, int workers, std::int64_t 
     std::optional<ArrivalOrder> order;
     if (const Arrivals* arrivals = run.rounds.arrivals()) order.emplace(arrivals->plan());
     for (std::int64_t e = 0; e < epochs && !run.stopping(); ++e, ++stamp.epoch) {
-      stamp.sequence = stamp.firstExample = 0;
+      const EpochPosition& begun = e == 0 ? run.rounds.firstPosition() : kEpochStart;
       Batch* const read = std::exchange(first, nullptr);
-      read ? data.resumeAfterFirst(stamp.epoch) : data.reset(stamp.epoch);
+      stamp.sequence = begun.nextBatch;
+      stamp.firstExample = read ? read->stamp.firstExample : data.reset(stamp.epoch, begun);
+      if (read) data.resumeAfter(stamp.epoch, begun.nextBatch + 1);
       if (order) order->restart();
-      if (!dealBatches(run, data, workers, order, read, stamp, activity)) break;
+      if (!dealBatches(run, data, workers, order, read, begun, stamp, activity)) break;
       activity.set(Activity::Kind::WaitingForRoom);
       if (!endEpoch(run, workers)) break;
     }

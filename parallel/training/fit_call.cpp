@@ -28,6 +28,7 @@ Rounds::Options roundsOf(const FitSetting& setting) {
           .meetAtLandings = joins || !setting.replicas.made() || !setting.replicas.exchange().onePlace(),
           .firstIteration = setting.model.iteration(),
           .firstEpoch = setting.model.epoch(),
+          .resumed = setting.resumed,
           .patience = setting.patience};
 }
 
@@ -144,6 +145,21 @@ void FitCall::fillModel() {
   if (!filled) return;
   setting_.model.setCounters(round.iteration, round.epoch + (round.verdict == Verdict::EpochOver ? 1 : 0));
   if (round.merges > 0) setting_.model.setScore(round.score);
+  // The training has left the point where it was resumed.
+  if (round.merges > 0 || round.verdict == Verdict::EpochOver) setting_.model.trainingState().clear();
+}
+
+TrainingState FitCall::trainingState(const DataSetIterator& data) {
+  if (run_.failure) return {};
+  fillModel();
+  if (run_.rounds.committedRounds() == 0 || !setting_.model.trainingState().empty())
+    return setting_.model.trainingState();
+  // Between arrivals some workers have trained what is not merged: the epoch's end is what can be resumed.
+  if (run_.rounds.arrivals() && run_.rounds.result().verdict != Verdict::EpochOver) return {};
+  TrainingState state = positionState(setting_.model, data, run_.rounds.position());
+  addRounds(state, run_.rounds.state(), setting_.strategy, setting_.replicas.examples());
+  setting_.replicas.addOwn(state);
+  return state;
 }
 
 /// A lost device takes what was merged last with it, and is then mostly the reason for the failure.

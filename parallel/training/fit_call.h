@@ -24,6 +24,7 @@ struct FitSetting {
   Activity& caller;   // what the thread that called `fit()` does
   Activity& reading;  // what the reader does
   std::chrono::nanoseconds patience;
+  const Resumption& resumed;
 };
 
 /// One `fit()` call, once the replicas hold the model's state: tells the listeners, starts workers and
@@ -32,7 +33,8 @@ class FitCall {
  public:
   explicit FitCall(const FitSetting& setting);
 
-  /// @param first  the first batch of the first epoch, if it was read already; else null. An iterator may not
+  /// @param first  the first batch of the first epoch that is not trained, with its place in the stamp, if it
+  ///               was read already; else null. An iterator may not
   ///               be able to give it again.
   /// @throws TrainingError for the first failure, when all threads are idle again.
   void run(DataSetIterator& data, std::int64_t epochs, Batch* first);
@@ -42,6 +44,8 @@ class FitCall {
   /// At the end of a round: the user's model takes what was merged last, for a listener. What the listener
   /// changes there is not trained: the model takes what was merged last again when the training ends.
   void lendModel();
+  /// See Trainer::trainingState. At the end of a round, or after the last one.
+  TrainingState trainingState(const DataSetIterator& data);
   /// At the end of a round: each worker calls `task(worker)` on its thread, which must not throw, and this
   /// thread calls `meanwhile`. @return false if the training has failed meanwhile: neither was called.
   template <typename Meanwhile>

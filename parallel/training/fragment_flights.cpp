@@ -21,6 +21,30 @@ void FragmentFlights::begin(int fragments) {
   inFlight_ = {};
 }
 
+std::vector<double> FragmentFlights::weights() const {
+  std::vector<double> all;
+  for (const Fragment& fragment : fragments_) {
+    all.insert(all.end(), fragment.sinceLaunch.begin(), fragment.sinceLaunch.end());
+    all.insert(all.end(), fragment.launched.begin(), fragment.launched.end());
+    all.push_back(static_cast<double>(fragment.launchedAt));
+  }
+  return all;
+}
+
+void FragmentFlights::resume(FragmentSet inFlight, std::span<const double> weights) {
+  const FragmentSet all = FragmentSet::all(static_cast<int>(fragments_.size()));
+  require(weights.size() == fragments_.size() * (2 * workers_ + 1) && (inFlight & ~all).empty(),
+          "training state: {} weights of fragments and those in flight ({:#x}) are not of {} fragments",
+          weights.size(), inFlight.bits, fragments_.size());
+  inFlight_ = inFlight;
+  for (Fragment& fragment : fragments_) {
+    std::ranges::copy(weights.first(workers_), fragment.sinceLaunch.begin());
+    std::ranges::copy(weights.subspan(workers_, workers_), fragment.launched.begin());
+    fragment.launchedAt = static_cast<std::int64_t>(weights[2 * workers_]);
+    weights = weights.subspan(2 * workers_ + 1);
+  }
+}
+
 bool FragmentFlights::outstanding() const {
   return !inFlight_.empty() ||
          std::ranges::any_of(fragments_, [](const Fragment& f) { return anyAbove0(f.sinceLaunch); });
@@ -58,6 +82,7 @@ void FragmentFlights::call(Strategy& strategy, const Round& round, Verbs& verbs)
     }
     at.weights = fragment.sinceLaunch;
     at.launched = fragment.launchesAt;
+    at.landsAtOnce = landAfterwards_.contains(f);
     if (launch_.contains(f)) strategy.launch(f, at, verbs);
     if (landAfterwards_.contains(f)) strategy.land(f, at, verbs);
   }

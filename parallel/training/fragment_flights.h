@@ -18,6 +18,11 @@ class FragmentFlights {
   /// <= 64.
   void begin(int fragments);
   FragmentSet inFlight() const { return inFlight_; }
+  /// Between rounds, for a checkpoint: of each fragment its weights since the last launch and of that launch,
+  /// both [worker], and the launch's iteration.
+  std::vector<double> weights() const;
+  /// After `begin`: as they were there. @throws InvalidArgument for another number of weights.
+  void resume(FragmentSet inFlight, std::span<const double> weights);
   /// Whether a fragment is in flight, or workers have trained since its launch.
   bool outstanding() const;
 

@@ -128,12 +128,14 @@ void ReplicaSet::requireSameBlocks() {
   }
 }
 
-bool ReplicaSet::load() {
+bool ReplicaSet::load(const Resumption& resumed) {
   exchange_->wait();  // for what a failed fit has left in progress
   requireSameBlocks();
   model_.context().synchronize();
   const bool unchanged = filled_ && isUnchanged();
-  if (trained_ && unchanged) {
+  examplesBefore_ = resumed.examples;
+  examplesBefore_.resize(workers_.size());
+  if (trained_ && unchanged && !resumed.any) {
     for (auto* thread : threads_) thread->replica().setCounters(model_.iteration(), model_.epoch());
     exchange_->restart();
     return false;
@@ -141,7 +143,8 @@ bool ReplicaSet::load() {
   loadReplicas();
   for (const auto& worker : workers_) worker->setWhole();
   loadMergedCopies();
-  loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged);
+  loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged && !resumed.any);
+  takeValues(resumed.values, *exchange_, resumed.replicas);
   exchange_->restart();
   return true;
 }
@@ -232,6 +235,16 @@ std::vector<Tensor> ReplicaSet::mergedValues() const {
   return values;
 }
 
+std::vector<std::int64_t> ReplicaSet::examples() const {
+  auto all = examplesBefore_;
+  for (std::size_t w = 0; w < workers_.size(); ++w) all[w] += workers_[w]->times().examples;
+  return all;
+}
+
+void ReplicaSet::addOwn(TrainingState& state) const {
+  addValues(state, *exchange_, mergedValues(), strategy_.localWork() == LocalWork::Step);
+}
+
 void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {
   // A merge writes its result to all that it reads, and the workers' own blocks are not to change.
   SharedBlock copies{.name = block.name,
@@ -240,11 +253,12 @@ void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {
                      .replicas = {},
                      .mergedCopies = block.mergedCopies,
                      .segments = block.segments};
+  const auto trained = examples();
   std::vector<double> weights;
   double total = 0;
   for (std::size_t w = 0; w < workers_.size(); ++w) {
     copies.replicas.push_back(cloneTensor(block.replicas[w]));
-    weights.push_back(static_cast<double>(workers_[w]->times().examples));
+    weights.push_back(static_cast<double>(trained[w]));
     total += weights.back();
   }
   if (total == 0) return;

@@ -10,6 +10,7 @@
 #include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/exchange/merge_plan.h"
 #include "muster/parallel/strategies/strategy.h"
+#include "muster/parallel/training/resumption.h"
 #include "muster/parallel/training/worker.h"
 
 namespace muster {
@@ -38,11 +39,12 @@ class ReplicaSet {
   void make();
   Exchange& exchange() { return *exchange_; }
 
-  /// Before a training: replicas, merged copies and the strategy's blocks take the state of the user's model.
-  /// If the model is as the last training left it, they stay as they are, and the training goes on.
+  /// Before a training: replicas, merged copies and the strategy's blocks take the state of the user's model,
+  /// and what the resumption has of them. If the model is as the last training left it, they stay as they
+  /// are, and the training goes on.
   /// @return whether they took it.
   /// @throws InvalidArgument for a model or a replica whose blocks are in other memory than before.
-  bool load();
+  bool load(const Resumption& resumed);
   /// Has the strategy move the replicas from there. @throws what it does.
   void start(Strategy& strategy);
   /// Copies what was merged last to the user's model. Of blocks that workers keep the model gets the mean,
@@ -52,6 +54,10 @@ class ReplicaSet {
   ///         The model is then as before.
   /// @throws DeviceFailure if a device is lost.
   bool fill(bool afterFailure);
+  /// [worker] Examples trained since `fit()` began, also before it was resumed.
+  std::vector<std::int64_t> examples() const;
+  /// See `addValues`. After `fill`.
+  void addOwn(TrainingState& state) const;
   /// After a training: whether the replicas' state is good to go on from (or comes from the user's model
   /// again).
   void setTrained(bool trained) { trained_ = trained; }
@@ -73,6 +79,7 @@ class ReplicaSet {
   const std::optional<Route> failingRoute_;   // for tests
   const std::optional<MergePlan> mergePlan_;  // of workers on GPUs
   std::unique_ptr<Exchange> exchange_;        // none until the replicas are made
+  std::vector<std::int64_t> examplesBefore_;  // [worker] by the `fit()` that was resumed
   bool trained_ = false;
   bool filled_ = false;                           // the user's model, since the replicas were made
   std::vector<ReplicaThread*> threads_;           // the workers'

@@ -11,8 +11,6 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
-
 std::size_t at(const Participant& who) {
   return static_cast<std::size_t>(who.worker);
 }
@@ -32,21 +30,23 @@ Rounds::Rounds(int workers, const Options& options, PeerSums& peers)
       contributionTimes_(contributions_.size()),
       mergeTimes_(contributions_.size()),
       bytes_(contributions_.size()),
+      counts_(contributions_.size()),
       weights_(contributions_.size()),
       landed_(contributions_.size()),
       flights_(contributions_.size()),
       progress_{.workers = workers},
       epoch_(options.firstEpoch) {
+  const EpochPosition& begun = options.resumed.position;
   result_.iteration = options.firstIteration;
+  result_.batchesInEpoch = begun.nextBatch + static_cast<std::int64_t>(begun.trainedLater.size());
+  result_.examplesInEpoch = begun.examples;
+  result_.scoreSumInEpoch = begun.scoreSum;
+  result_.weightInEpoch = begun.weight;
+  result_.score = begun.score;
   const auto plan = strategy_.arrivals(workers);
   if (!plan) return;
   arrivals_.emplace(*plan).beginEpoch();
   if (!options.meetAtLandings) gate_.emplace(workers).beginEpoch(arrivals_->next());
-}
-
-void Rounds::start() {
-  flights_.begin(strategy_.fragments());
-  planNextRound();
 }
 
 bool Rounds::stage(const Participant& who) {
@@ -86,6 +86,7 @@ void Rounds::plan(bool met) {
   committed_ = false;  // until nothing can fail here any more
   if (result_.verdict == Verdict::EpochOver) {
     ++epoch_;
+    std::ranges::fill(counts_, 0);
     peers_.beginAll();  // all workers are at the barrier, none inside a step
   }
   penaltyAdded_ = false;
@@ -107,6 +108,8 @@ RoundResult Rounds::nextResult(bool met) {
   for (std::size_t w = 0; w < landing.size(); ++w)
     if (landing[w].arrives) landed_[w] = 1;
   next.add(contributions_, landing, weights_);
+  if (!arrivals_)
+    for (std::size_t w = 0; w < counts_.size(); ++w) counts_[w] += contributions_[w].batches;
   next.merging = next.trained || (last && (strategy_.pending() || flights_.outstanding()));
   next.merges += next.merging ? 1 : 0;
   return next;
@@ -126,17 +129,12 @@ void Rounds::planNextRound() {
   const double learningRate = options_.learningRate.at(iteration, epoch_);
   progress_.epoch = epoch_;
   progress_.iteration = iteration;
-  progress_.rounds = rounds_;
+  progress_.rounds = rounds_ + (options_.resumed.rounds ? options_.resumed.rounds->rounds : 0);
   progress_.score = result_.score;
   progress_.learningRate = learningRate;
+  progress_.inFlight = flights_.inFlight();
   plan_ = strategy_.plan(progress_);
-  require(plan_.iterations >= 1, "the strategy's plan: a round must have at least 1 iteration, got {}",
-          plan_.iterations);
-  require(plan_.iterations <= kMostIterations,
-          "the strategy's plan: a round has at most {} iterations, got {}", kMostIterations,
-          plan_.iterations);
-  require(plan_.iterations == 1 || localWork() == LocalWork::Step,
-          "the strategy's plan: a round of gradients has 1 iteration, got {}", plan_.iterations);
+  requirePlan();
 }
 
 void Rounds::merge(const Participant& who) {
@@ -165,6 +163,7 @@ void Rounds::merge(const Participant& who) {
 Round Rounds::round() const {
   return {.weights = weights_,
           .iteration = result_.iteration,
+          .planned = plan_.iterations,
           .last = result_.verdict != Verdict::Continue,
           .arrivals = arrivals_ ? arrivals_->landing() : std::span<const Arrival>()};
 }

@@ -16,6 +16,7 @@
 #include "muster/parallel/training/arrival_gate.h"
 #include "muster/parallel/training/arrivals.h"
 #include "muster/parallel/training/fragment_flights.h"
+#include "muster/parallel/training/resumption.h"
 #include "muster/parallel/training/round_result.h"
 
 namespace muster {
@@ -46,6 +47,7 @@ class Rounds {
     bool coordinatorJoinsEveryRound = false;
     bool meetAtLandings = true;
     std::int64_t firstIteration = 0, firstEpoch = 0;
+    const Resumption& resumed;
     std::chrono::nanoseconds patience{0};  ///< before a worker that waits for others sleeps; see Barrier
   };
   /// @param peers  all workers take part in it again when an epoch begins.
@@ -57,6 +59,9 @@ class Rounds {
   LocalWork localWork() const { return strategy_.localWork(); }
   /// Null where workers wait for each other.
   const Arrivals* arrivals() const { return arrivals_ ? &*arrivals_ : nullptr; }
+
+  /// Where the first epoch begins.
+  const EpochPosition& firstPosition() const { return options_.resumed.position; }
 
   /// Before the workers start. @throws InvalidArgument for a strategy that plans what cannot be.
   void start();
@@ -113,6 +118,10 @@ class Rounds {
   // Results: for the coordinator between `await` and `resume`.
 
   const RoundResult& result() const { return result_; }
+  /// What is trained of the epoch in progress.
+  EpochPosition position() const;
+  /// Between `await` and `resume`, or after all threads have ended.
+  RoundsState state() const;
   /// The longest part in the merge.
   std::chrono::nanoseconds mergeTime() const;
   /// Bytes that a contributor had to send, on average.
@@ -138,6 +147,7 @@ class Rounds {
   void plan(bool met);
   RoundResult nextResult(bool met);
   void planNextRound();
+  void requirePlan() const;
   void merge(const Participant& who);
   bool awaitReduced(const Participant& who);
   void addPenalty(double penalty);
@@ -164,9 +174,10 @@ class Rounds {
   std::vector<std::int64_t> bytes_;                   // [worker] likewise
 
   // Written in gathered_, by the worker that arrives last; or at landings, by one worker at a time.
-  std::vector<double> weights_;    // [worker]
-  std::vector<char> landed_;       // [worker] whether its contribution was merged
-  RoundResult result_, previous_;  // but see addPenalty
+  std::vector<std::int64_t> counts_;  // [worker] batches of this run in the epoch; not with arrivals
+  std::vector<double> weights_;       // [worker]
+  std::vector<char> landed_;          // [worker] whether its contribution was merged
+  RoundResult result_, previous_;     // but see addPenalty
   // Written in mergedAlone_ or merged_, by the last to arrive.
   RoundPlan plan_;           // of the round in progress
   FragmentFlights flights_;  // also in gathered_

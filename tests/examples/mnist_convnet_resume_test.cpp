@@ -75,11 +75,11 @@ TEST_CASE("a strategy by name resumes to the same bits, and not with other optio
   const auto other = train({"--model", "new", "--resume", "first"}, "every=3");
   CHECK(other.exit == 1);
   CHECK(contains(other.err, "--strategy-options every=3,rate=0.5,updaterState=average (now every=3)"));
-  const auto kept = train({"--epochs", "1", "--model", "kept"}, "every=3");
-  REQUIRE(kept.exit == 0);
-  CHECK_FALSE(contains(kept.err, "momentum of its own"));
-  CHECK(contains(train({"--model", "new", "--resume", "kept"}, "every=3").err,
-                 "with updaterState=keep each worker has a momentum of its own"));
+  // Here each worker keeps a momentum of its own.
+  REQUIRE(train({"--epochs", "3", "--model", "whole kept"}, "every=3").exit == 0);
+  REQUIRE(train({"--epochs", "1", "--model", "kept"}, "every=3").exit == 0);
+  REQUIRE(train({"--epochs", "3", "--model", "resumed", "--resume", "kept"}, "every=3").exit == 0);
+  CHECK(readFile(convnet.directory / "resumed") == readFile(convnet.directory / "whole kept"));
 }
 
 TEST_CASE("a file is not resumed with other options, or where it is from elsewhere") {
@@ -113,7 +113,7 @@ TEST_CASE("Ctrl-C saves a model that can be used and resumed, and exits with 130
     more.insert(more.end(), {"--epochs", epochs, "--batch", "8"});
     return Convnet::small(more);
   };
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     test::Program program(Convnet::kExecutable, convnet.launch(arguments("100000")));
     REQUIRE(program.awaitText("epoch 1/100000: score"));
     program.signal(signal);
@@ -130,15 +130,17 @@ TEST_CASE("Ctrl-C saves a model that can be used and resumed, and exits with 130
     CHECK(contains(run.out, "interrupted, with " + std::to_string(epochs) + " of 100000 epochs finished"));
     // 75 batches an epoch, so 38 iterations for the first of two workers.
     const bool withinEpoch = network->iteration() != epochs * 38;
-    CHECK(readModelNotes(file).at("mnist_convnet.saved-within-epoch") == (withinEpoch ? "true" : "false"));
+    const auto position = positionIn(network->trainingState());
+    CHECK((position->nextBatch > 0 || !position->trainedLater.empty()) == withinEpoch);
 
     const auto more =
         convnet.run(arguments(std::to_string(epochs + 1), {"--resume", file.string(), "--model", "resumed"}));
     CHECK(more.exit == 0);
-    CHECK(contains(more.out, "begins again") == withinEpoch);
+    CHECK(contains(more.out, " batches of the next") == withinEpoch);
     const auto resumed = MultiLayerNetwork::load(convnet.directory / "resumed");
     CHECK(resumed->epoch() == epochs + 1);
-    CHECK(resumed->iteration() == network->iteration() + 38);
+    CHECK(resumed->iteration() >= (epochs + 1) * 38);  // one more if the stop has left the workers uneven
+    CHECK(resumed->iteration() <= (epochs + 1) * 38 + 1);
     std::filesystem::remove(file);
   }
 }

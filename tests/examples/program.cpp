@@ -95,6 +95,12 @@ bool Program::awaitText(const std::string& text) {
   return true;
 }
 
+bool Program::endsWithin(std::chrono::duration<double> time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (!ended() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
+  return ended();
+}
+
 void Program::signal(int number) const {
   if (!status_) ::kill(process_, number);
 }

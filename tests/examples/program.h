@@ -39,6 +39,8 @@ class Program {
   /// two minutes.
   bool awaitText(const std::string& text);
   void signal(int number) const;
+  /// Waits for its end, so long at most. @return whether it has ended.
+  bool endsWithin(std::chrono::duration<double> time);
   /// Sends different signals to its main thread, which handles them all before it does anything else.
   void signalTogether(std::initializer_list<int> numbers);
   /// Waits for its end.

@@ -36,7 +36,10 @@ class FakeTrainer final : public Trainer {
   void stopFit() override {}
   std::vector<WorkerTimes> workerTimes() const override { return times; }
 
+  TrainingState trainingState() override { return state; }
+
   std::vector<WorkerTimes> times;
+  TrainingState state;
 
  private:
   Model& model_;

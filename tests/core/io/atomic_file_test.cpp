@@ -52,6 +52,25 @@ TEST_CASE("until commit the old file stays; without commit nothing changes") {
   CHECK(directory.names() == Names{"a.txt"});
 }
 
+TEST_CASE("what a killed process has left is removed by the next writer; files still being written stay") {
+  TemporaryDirectory directory;
+  const auto left = directory / ".a.txt.123.0.tmp", other = directory / ".b.txt.123.7.tmp";
+  for (const auto& path : {left, other, directory / ".a.txt.notes.tmp", directory / ".a.txt.1.tmp"})
+    test::writeFile(path, "part");
+  AtomicFile inProgress(directory / "a.txt");
+  const auto names = directory.names();
+  CHECK_FALSE(names.contains(".a.txt.123.0.tmp"));
+  CHECK(names.size() == 4);
+  writeFileAtomically(directory / "a.txt", "x");
+  CHECK(directory.names().size() == 5);
+  inProgress.write("y");
+  inProgress.commit();
+  CHECK(readFile(directory / "a.txt") == "y");
+  removeAbandonedTemporaries(directory.path(), "b");
+  CHECK(directory.names() == Names{".a.txt.1.tmp", ".a.txt.notes.tmp", "a.txt"});
+  removeAbandonedTemporaries(directory / "missing", "b");  // as good as empty
+}
+
 TEST_CASE("two writers of one path do not interfere") {
   TemporaryDirectory directory;
   AtomicFile one(directory / "a.txt"), two(directory / "a.txt");

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <thread>
+
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/temporary_directory.h"
@@ -40,6 +43,7 @@ TEST_CASE("saves every N epochs, keeps the last K, and deletes no other files") 
   CheckpointListener listener({.directory = place, .everyEpochs = 2, .keepLast = 2, .baseName = "run"});
   listener.onFitStart({.trainer = trainer});
   endEpochs(listener, trainer, 0, 8);  // saves after 2, 4, 6 and 8 epochs
+  listener.onFitEnd(trainer);          // waits for the last file
   Names names;
   for (const auto& entry : std::filesystem::directory_iterator(place)) names.insert(entry.path().filename());
   CHECK(names == Names{"other.txt", "run-epoch-0001.safetensors", "run-epoch-0006.safetensors",
@@ -59,6 +63,7 @@ TEST_CASE("all are kept by default, in a directory that is created") {
   listener.onFitStart({.trainer = trainer});
   endEpochs(listener, trainer, 0, 3);
   endEpochs(listener, trainer, 3, 3);  // trained again: replaced, not counted twice
+  listener.onFitEnd(trainer);
   CHECK(listener.files().size() == 4);
   CHECK(listener.files().front().filename() == "checkpoint-epoch-0001.safetensors");
   CHECK(std::filesystem::exists(listener.files().back()));
@@ -96,6 +101,108 @@ TEST_CASE("a model that it cannot save is refused before the training") {
   CHECK_THROWS_AS(CheckpointListener({.directory = "x", .keepLast = -1}), InvalidArgument);
   CHECK_THROWS_AS(CheckpointListener({.directory = "x", .baseName = ""}), InvalidArgument);
   CHECK_THROWS_AS(CheckpointListener({.directory = "x", .baseName = "a/b"}), InvalidArgument);
+}
+
+namespace {
+
+/// As if a worker had trained `iterations` in epoch 0, with a merge after each.
+void merge(CheckpointListener& listener, Trainer& trainer, std::int64_t first, std::int64_t last) {
+  for (std::int64_t iteration = first; iteration <= last; ++iteration) {
+    trainer.model().setCounters(iteration, 0);
+    listener.onMerge({.trainer = trainer, .iteration = iteration});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("saves within an epoch, by iterations or by the clock, and where a training is stopped") {
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork network(smallNetwork());
+  network.init();
+  test::FakeTrainer trainer(network);
+  trainer.state = {{"some", Tensor::zeros({3})}};
+  auto now = CheckpointListener::Clock::time_point();
+  const auto filesOf = [&](CheckpointOptions options, auto train) {
+    const auto place = directory / fmt::format("{}", directory.names().size());
+    options.directory = place;
+    options.now = [&] { return now; };
+    CheckpointListener listener(options);
+    listener.onFitStart({.trainer = trainer});
+    train(listener);
+    listener.onFitEnd(trainer);
+    for (const auto& file : listener.files()) CHECK(std::filesystem::exists(file));
+    std::string names;
+    for (const auto& file : checkpointsIn(place, "checkpoint"))
+      names += fmt::format("{}.{} ", file.place.epoch, file.place.iteration);
+    return names;
+  };
+  const auto oneByOne = [&](CheckpointListener& listener, std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i <= last; ++i) {
+      merge(listener, trainer, i, i);
+      while (listener.busy()) std::this_thread::yield();
+    }
+  };
+  CHECK(filesOf({.directory = {}, .everyEpochs = 0, .everyIterations = 3}, [&](auto& listener) {
+          oneByOne(listener, 1, 7);
+        }) == "0.3 0.6 0.7 ");  // the last one where the training ended
+  CHECK(filesOf({.directory = {}, .every = std::chrono::minutes(10)}, [&](auto& listener) {
+          oneByOne(listener, 1, 2);
+          now += std::chrono::minutes(10);
+          oneByOne(listener, 3, 5);
+          listener.onEpochEnd({trainer, 0, 5, 0, 0});
+        }) == "0.3 1.0 ");
+  const auto loaded =
+      MultiLayerNetwork::load(checkpointPath(directory / "0", "checkpoint", {.epoch = 0, .iteration = 3}));
+  CHECK(loaded->iteration() == 3);
+  REQUIRE(loaded->trainingState().size() == 1);
+  CHECK(loaded->trainingState()[0].name == "some");
+}
+
+TEST_CASE("the newest checkpoint that is whole is found; a broken one is passed over, and that is said") {
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork network(smallNetwork());
+  network.init();
+  CHECK_FALSE(newestCheckpoint(directory.path()));
+  CHECK_FALSE(newestCheckpoint(directory / "missing"));
+  const auto save = [&](const CheckpointPlace& place) {
+    const auto path = checkpointPath(directory.path(), "checkpoint", place);
+    network.save(path);
+    return path;
+  };
+  const auto first = save({1, 0}), second = save({1, 12}), third = save({2, 0}), last = save({10, 0});
+  test::writeFile(directory / "checkpoint-epoch-0011.txt", "x");
+  test::writeFile(directory / "checkpoint-epoch-.safetensors", "x");
+  CHECK(newestCheckpoint(directory.path()) == last);
+  std::vector<std::string> lines;
+  const LogSink before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  auto bytes = test::readFile(last);
+  test::writeFile(last, bytes.substr(0, bytes.size() - 1));
+  bytes = test::readFile(third);
+  bytes[bytes.size() - 3] = static_cast<char>(bytes[bytes.size() - 3] ^ 1);
+  test::writeFile(third, bytes);
+  CHECK(newestCheckpoint(directory.path()) == second);
+  CHECK_THROWS_AS(MultiLayerNetwork::load(third), FileError);
+  setLogSink(before);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].starts_with("a checkpoint is passed over for the one before it: " + last.string()));
+  CHECK(lines[1].starts_with("a checkpoint is passed over for the one before it: " + third.string() +
+                             ": tensor \"output."));
+  CHECK(lines[1].ends_with("is damaged: its checksum is another"));
+}
+
+TEST_CASE("a resumed training counts the checkpoints before it, and removes what a killed process has left") {
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork network(smallNetwork());
+  network.init();
+  test::FakeTrainer trainer(network);
+  for (int epoch = 1; epoch <= 3; ++epoch)
+    network.save(checkpointPath(directory.path(), "checkpoint", {.epoch = epoch}));
+  test::writeFile(directory / ".checkpoint-epoch-0004.safetensors.99.0.tmp", "part");
+  CheckpointListener listener({.directory = directory.path(), .keepLast = 2, .resumed = true});
+  listener.onFitStart({.trainer = trainer});
+  endEpochs(listener, trainer, 3, 3);
+  listener.onFitEnd(trainer);
+  CHECK(directory.names() == Names{"checkpoint-epoch-0003.safetensors", "checkpoint-epoch-0004.safetensors"});
 }
 
 }  // namespace muster

@@ -1,0 +1,69 @@
+#include "muster/core/io/checkpoint_files.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/core/io/model_file.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kEpoch = "-epoch-", kIteration = "-iteration-", kEnd = ".safetensors";
+
+/// Takes a prefix and the number after it from the front of a text.
+std::optional<std::int64_t> takeNumber(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return {};
+  std::int64_t number = 0;
+  const char* const begin = text.data() + prefix.size();
+  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), number);
+  if (error != std::errc() || number < 0) return {};
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return number;
+}
+
+std::optional<CheckpointPlace> placeOf(std::string_view name, std::string_view baseName) {
+  if (!name.starts_with(baseName)) return {};
+  name.remove_prefix(baseName.size());
+  const auto epoch = takeNumber(name, kEpoch);
+  if (!epoch) return {};
+  const auto iteration = takeNumber(name, kIteration);
+  if (name != kEnd) return {};
+  return CheckpointPlace{*epoch, iteration.value_or(0)};
+}
+
+}  // namespace
+
+std::filesystem::path checkpointPath(const std::filesystem::path& directory, std::string_view baseName,
+                                     const CheckpointPlace& place) {
+  auto name = fmt::format("{}{}{:04}", baseName, kEpoch, place.epoch);
+  if (place.iteration > 0) name += fmt::format("{}{:08}", kIteration, place.iteration);
+  return directory / (name + std::string(kEnd));
+}
+
+std::vector<CheckpointFile> checkpointsIn(const std::filesystem::path& directory, std::string_view baseName) {
+  std::vector<CheckpointFile> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error))
+    if (const auto place = placeOf(entry->path().filename().string(), baseName))
+      found.push_back({entry->path(), *place});
+  std::ranges::sort(found, {}, &CheckpointFile::place);
+  return found;
+}
+
+std::optional<std::filesystem::path> newestCheckpoint(const std::filesystem::path& directory,
+                                                      std::string_view baseName) {
+  auto files = checkpointsIn(directory, baseName);
+  for (; !files.empty(); files.pop_back()) try {
+      checkModelFile(files.back().path);
+      return files.back().path;
+    } catch (const FileError& error) {
+      logWarning("a checkpoint is passed over for the one before it: {}", error.what());
+    }
+  return {};
+}
+
+}  // namespace muster

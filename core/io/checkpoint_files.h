@@ -1,0 +1,38 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+/// How far a checkpoint is: epochs finished, and within an epoch the iterations finished over all epochs.
+struct CheckpointPlace {
+  std::int64_t epoch = 0;
+  std::int64_t iteration = 0;  ///< 0: at the end of an epoch
+
+  auto operator<=>(const CheckpointPlace&) const = default;
+};
+
+struct CheckpointFile {
+  std::filesystem::path path;
+  CheckpointPlace place;
+};
+
+/// As in "<directory>/<baseName>-epoch-0003.safetensors" or, within an epoch,
+/// "<directory>/<baseName>-epoch-0003-iteration-00001234.safetensors".
+std::filesystem::path checkpointPath(const std::filesystem::path& directory, std::string_view baseName,
+                                     const CheckpointPlace& place);
+
+/// The files of such names, oldest first; none if the directory cannot be read.
+std::vector<CheckpointFile> checkpointsIn(const std::filesystem::path& directory, std::string_view baseName);
+
+/// The newest of them that is whole, by its checksums. Those that are broken are passed over, each with a
+/// warning. @return nothing if there is none.
+std::optional<std::filesystem::path> newestCheckpoint(const std::filesystem::path& directory,
+                                                      std::string_view baseName = "checkpoint");
+
+}  // namespace muster

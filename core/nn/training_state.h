@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/core/tensor/tensor.h"
+
+namespace muster {
+
+class DataSetIterator;
+class Model;
+
+/// Values under a name, on the CPU.
+struct NamedValues {
+  std::string name;
+  Tensor values;
+};
+
+/// What a training needs beside the model's own state to go on as if it had never ended: where it is in the
+/// epoch and, of a ParallelWrapper, the rounds and what replicas do not share. Tensors by name, so that a
+/// checkpoint is a model file with more tensors.
+using TrainingState = std::vector<NamedValues>;
+
+/// The values of this name; null if there are none.
+const Tensor* findValues(const TrainingState& state, std::string_view name);
+
+/// Values [N] of these numbers, int64 or double.
+template <typename T>
+Tensor numbersAs(std::span<const T> numbers);
+/// @throws InvalidArgument unless the state has at least `least` numbers of this name and type.
+template <typename T>
+std::span<const T> numbersIn(const TrainingState& state, std::string_view name, std::int64_t least);
+
+/// Which batches of the epoch in progress are trained, and how they scored. A value.
+struct EpochPosition {
+  std::int64_t nextBatch = 0;  ///< the first that is not trained
+  /// Those after it that are, ascending. None, unless a stop has ended workers at different batches.
+  std::vector<std::int64_t> trainedLater = {};
+  std::int64_t examples = 0;  ///< trained in the epoch
+  double scoreSum = 0;        ///< over these batches, each score times its weight
+  double weight = 0;          ///< the sum of these weights
+  double score = 0;           ///< of the last merge
+
+  bool isTrained(std::int64_t batch) const;
+  /// The number of the i-th batch that is not trained, from 0.
+  std::int64_t untrained(std::int64_t i) const;
+  /// The batches that are trained once worker w of W has trained `counts[w]` more: the i-th batch that is not
+  /// trained here goes to worker i mod W. The other members are those of this position.
+  EpochPosition after(std::span<const std::int64_t> counts) const;
+};
+
+/// Has an iterator that was just reset skip what is trained. @return the examples that it skipped.
+/// @throws InvalidArgument if these are not as many as were trained.
+std::int64_t skipTrained(DataSetIterator& data, const EpochPosition& position);
+
+/// A training state with the position in it, for the model as it is. One pass over the model's state.
+TrainingState positionState(Model& model, const DataSetIterator& data, const EpochPosition& position);
+
+/// The position in a training state, if there is one. @throws InvalidArgument for impossible numbers.
+std::optional<EpochPosition> positionIn(const TrainingState& state);
+
+/// Where a `fit` of this data begins by the model's training state.
+/// @return nothing if the model has none. Nothing, too, and a log line, if the model was changed since, or
+/// the
+///         state is of the middle of an epoch of another data set: the training state is cleared then.
+/// @throws InvalidArgument for a state that holds impossible numbers.
+std::optional<EpochPosition> resumePosition(Model& model, const DataSetIterator& data);
+
+}  // namespace muster

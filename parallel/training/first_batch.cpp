@@ -1,0 +1,32 @@
+#include "muster/parallel/training/first_batch.h"
+
+#include "muster/parallel/runtime/watched_iterator.h"
+
+namespace muster {
+
+void requireUpdater(Model& model) {
+  for (const auto& block : model.blocks())
+    if (block.kind == BlockKind::Parameters) {
+      model.updaterState();
+      return;
+    }
+}
+
+bool prepareModel(Model& model, DataSetIterator& data, Activity& caller, std::int64_t epoch,
+                  const EpochPosition& begun, Batch& first) {
+  WatchedIterator reading(data, caller);
+  std::string where;
+  try {
+    first.stamp.firstExample = reading.reset(epoch, begun);
+    if (!reading.next(first)) return false;
+    where = "the model could not be prepared for its first batch";
+    model.prepare(first);
+    return true;
+  } catch (...) {
+    const auto cause = std::current_exception();
+    throw TrainingError(
+        fmt::format("{}: {}", where.empty() ? reading.failure() : where, muster::describe(cause)), -1, cause);
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,162 @@
+#include "muster/parallel/training/resumption.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/parallel/training/strategy_state.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kRounds = "rounds", kWeights = "weights", kExamples = "examples", kRule = "rule";
+constexpr std::string_view kMerged = "merged.", kReplicas = "replicas.";
+
+enum RoundsField { Finished, Iterations, Launch, Land, InFlight, kRoundsFields };
+
+std::string nameOf(std::string_view prefix, const SharedBlock& block) {
+  return fmt::format("{}{}", prefix, block.name);
+}
+
+Tensor textAs(std::string_view text) {
+  Tensor bytes = Tensor::empty({static_cast<std::int64_t>(text.size())}, DType::UInt8);
+  std::memcpy(bytes.raw(), text.data(), text.size());
+  return bytes;
+}
+
+std::string textIn(const TrainingState& state, std::string_view name) {
+  const Tensor* const bytes = findValues(state, name);
+  if (bytes == nullptr || bytes->dtype() != DType::UInt8) return {};
+  return {static_cast<const char*>(bytes->raw()), bytes->bytes()};
+}
+
+FragmentSet fragmentsIn(std::int64_t bits) {
+  return {static_cast<std::uint64_t>(bits)};
+}
+
+RoundsState roundsIn(const TrainingState& state) {
+  const auto numbers = numbersIn<std::int64_t>(state, kRounds, kRoundsFields);
+  const auto weights = numbersIn<double>(state, kWeights, 0);
+  require(numbers[Finished] >= 0, "training state: {} rounds cannot be", numbers[Finished]);
+  const bool possible = std::ranges::all_of(weights, [](double w) { return std::isfinite(w) && w >= 0; });
+  require(possible, "training state: weights must be finite and not negative");
+  return {.rounds = numbers[Finished],
+          .plan = {.iterations = numbers[Iterations],
+                   .launch = fragmentsIn(numbers[Launch]),
+                   .land = fragmentsIn(numbers[Land])},
+          .inFlight = fragmentsIn(numbers[InFlight]),
+          .weights = {weights.begin(), weights.end()}};
+}
+
+/// Into each tensor once: merged copies of one device are one.
+void copyToAll(const Tensor& from, std::span<const Tensor> targets) {
+  for (std::size_t w = 0; w < targets.size(); ++w) {
+    Tensor target = targets[w];
+    if (std::ranges::find(targets.first(w), target.raw(), &Tensor::raw) == targets.begin() + w)
+      copy(from, target);
+  }
+}
+
+/// The part of worker w of what `addValues` has saved of all, or of one for all.
+Tensor partOf(const Tensor& saved, std::size_t w, const Tensor& like) {
+  const std::int64_t own = saved.shape()[0] == 1 ? 0 : static_cast<std::int64_t>(w);
+  return saved.slice(own * like.elements(), like.shape());
+}
+
+void requireFits(const Tensor& saved, const Shape& shape, const Tensor& like, std::string_view name) {
+  require(saved.shape() == shape && saved.dtype() == like.dtype(),
+          "training state: \"{}\" is {}, but the model has {} {}", name, saved.toString(),
+          toString(like.dtype()), shape.toString());
+}
+
+Tensor together(std::span<const Tensor> replicas) {
+  const Tensor& first = replicas.front();
+  const bool same = std::ranges::all_of(replicas, [&](const Tensor& t) { return sameBytes(t, first); });
+  const std::size_t count = same ? 1 : replicas.size();
+  Tensor all = Tensor::empty(first.shape().prepend(static_cast<std::int64_t>(count)), first.dtype());
+  for (std::size_t w = 0; w < count; ++w) {
+    Tensor part = partOf(all, w, first);
+    copy(replicas[w], part);
+  }
+  return all;
+}
+
+}  // namespace
+
+Resumption resumptionOf(Model& model, const DataSetIterator& data, const Strategy& strategy, int workers) {
+  const auto position = resumePosition(model, data);
+  if (!position) return {};
+  Resumption resumed{.position = *position, .any = true};
+  const TrainingState& state = model.trainingState();
+  const std::string rule = textIn(state, kRule), now = strategy.describe();
+  if (rule != now) {
+    logInfo(
+        "the checkpoint is of a training with {}, this one has {}: each worker starts from the merged model",
+        rule.empty() ? "one model by itself" : rule, now);
+    return resumed;
+  }
+  resumed.values = state;
+  const auto examples = numbersIn<std::int64_t>(state, kExamples, 1);
+  if (examples.size() != static_cast<std::size_t>(workers)) {
+    logInfo(
+        "the checkpoint is of {} workers, these are {}: each starts from the merged model, with state of its "
+        "own anew",
+        examples.size(), workers);
+    return resumed;
+  }
+  resumed.examples.assign(examples.begin(), examples.end());
+  resumed.replicas = true;
+  if (!strategy.arrivals(workers)) resumed.rounds = roundsIn(state);
+  return resumed;
+}
+
+void addRounds(TrainingState& state, const RoundsState& rounds, const Strategy& strategy,
+               std::span<const std::int64_t> examples) {
+  const auto bits = [](FragmentSet set) { return static_cast<std::int64_t>(set.bits); };
+  const std::array numbers{rounds.rounds, rounds.plan.iterations, bits(rounds.plan.launch),
+                           bits(rounds.plan.land), bits(rounds.inFlight)};
+  state.push_back({std::string(kRule), textAs(strategy.describe())});
+  state.push_back({std::string(kRounds), numbersAs<std::int64_t>(numbers)});
+  state.push_back({std::string(kWeights), numbersAs<double>(rounds.weights)});
+  state.push_back({std::string(kExamples), numbersAs<std::int64_t>(examples)});
+}
+
+void addValues(TrainingState& state, const Exchange& exchange, std::span<const Tensor> ofModel,
+               bool mergedCopiesCount) {
+  for (std::size_t b = 0; b < ofModel.size(); ++b) {
+    const SharedBlock& block = exchange.blocks()[b];
+    if (!ofModel[b].defined()) continue;
+    const bool counts = mergedCopiesCount && block.hasMergedCopy();
+    const Tensor& merged = counts ? block.mergedCopy() : ofModel[b];
+    if (!sameBytes(merged, ofModel[b]))
+      state.push_back({nameOf(kMerged, block), cloneTensor(copyTo(merged, Device::cpu()))});
+    if (!std::ranges::all_of(block.replicas, [&](const Tensor& own) { return sameBytes(own, merged); }))
+      state.push_back({nameOf(kReplicas, block), together(block.replicas)});
+  }
+}
+
+void takeValues(const TrainingState& state, Exchange& exchange, bool replicas) {
+  for (const SharedBlock& block : exchange.blocks()) {
+    if (!block.hasMergedCopy()) continue;
+    const Tensor& like = block.mergedCopy();
+    if (const Tensor* const merged = findValues(state, nameOf(kMerged, block))) {
+      requireFits(*merged, like.shape(), like, nameOf(kMerged, block));
+      copyToAll(*merged, block.mergedCopies);
+      copyToAll(*merged, block.replicas);
+    }
+    const Tensor* const own = findValues(state, nameOf(kReplicas, block));
+    if (own == nullptr || !replicas) continue;
+    const auto workers = static_cast<std::int64_t>(block.replicas.size());
+    const bool one = own->shape().rank() > 0 && own->shape()[0] == 1;
+    requireFits(*own, like.shape().prepend(one ? 1 : workers), like, nameOf(kReplicas, block));
+    for (std::size_t w = 0; w < block.replicas.size(); ++w) {
+      Tensor target = block.replicas[w];
+      copy(partOf(*own, w, like), target);
+    }
+  }
+}
+
+}  // namespace muster

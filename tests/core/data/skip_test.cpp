@@ -1,0 +1,177 @@
+// What a resumed training does with an iterator: go to an epoch, and skip what is trained of it.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <memory>
+
+#include "muster/core/data/data_loader.h"
+#include "muster/core/data/image_transform.h"
+#include "muster/core/data/in_memory.h"
+#include "muster/core/data/prefetch.h"
+#include "muster/datasets/generated_digits.h"
+#include "muster/datasets/text.h"
+#include "tests/support/list_iterator.h"
+
+using namespace muster;
+
+namespace {
+
+constexpr std::int64_t kExamples = 22, kBatch = 4;
+constexpr std::uint64_t kSeed = 5;
+
+Tensor images() {
+  Tensor all = Tensor::empty({kExamples, 1, 4, 4}, DType::UInt8);
+  for (std::size_t i = 0; i < all.bytes(); ++i) all.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(i);
+  return all;
+}
+
+Tensor classes() {
+  Tensor all = Tensor::empty({kExamples}, DType::Int64);
+  for (std::int64_t i = 0; i < kExamples; ++i) all.data<std::int64_t>()[i] = i;
+  return all;
+}
+
+class Rows final : public Dataset {
+ public:
+  std::int64_t size() const override { return kExamples; }
+  Example get(std::int64_t index) const override {
+    ++reads;
+    return {Tensor::of({static_cast<float>(index)}, {1}), index};
+  }
+  mutable int reads = 0;
+};
+
+/// An iterator with what it needs.
+struct Source {
+  std::string name;
+  std::function<std::shared_ptr<DataSetIterator>()> make;
+};
+
+std::shared_ptr<DataSetIterator> around(const std::shared_ptr<DataSetIterator>& inner, auto* outer) {
+  return {outer, [inner](DataSetIterator* both) { delete both; }};
+}
+
+std::shared_ptr<DataSetIterator> inMemory() {
+  return std::make_shared<InMemoryDataSetIterator>(images(), classes(), kBatch, kSeed);
+}
+
+std::shared_ptr<DataSetIterator> transformed() {
+  const auto inner = inMemory();
+  return around(inner, new TransformingIterator(*inner, {RandomCrop{.padding = 1}, RandomFlip{}}, kSeed));
+}
+
+std::vector<Source> sources() {
+  static const Rows rows;
+  const auto text = std::make_shared<CharacterText>();
+  text->vocabulary = Vocabulary(std::u32string_view(U"ab"));
+  for (int i = 0; i < 100; ++i) text->indices.push_back(i % 3 == 0 ? 1 : 0);
+  const auto loader = [](bool dropLast) {
+    return std::make_shared<DataLoader>(
+        rows, kBatch, DataLoaderOptions{.shuffle = true, .seed = kSeed, .dropLast = dropLast});
+  };
+  const auto prefetching = [](int depth) {
+    const auto inner = transformed();
+    return around(inner, new PrefetchingIterator(*inner, depth));
+  };
+  const auto list = [] {
+    std::vector<Batch> batches(5);
+    for (auto& batch : batches)
+      for (float& value : Batch::ensure(batch.features, "features", {3, 2}).span<float>())
+        value = static_cast<float>(&batch - batches.data());
+    return std::make_shared<test::ListIterator>(std::move(batches));
+  };
+  return {
+      {"in memory", inMemory},
+      {"loader", [=] { return loader(false); }},
+      {"loader that drops the last batch", [=] { return loader(true); }},
+      {"transforms", transformed},
+      {"prefetch 0", [=] { return prefetching(0); }},
+      {"prefetch 3", [=] { return prefetching(3); }},
+      {"prefetch 50", [=] { return prefetching(50); }},
+      {"images", [] { return std::make_shared<GeneratedDigitsIterator>(kBatch, kExamples, kSeed, true); }},
+      {"text", [=] { return std::make_shared<CharacterIterator>(text, 5, kBatch, kSeed); }},
+      {"the default", list}};
+}
+
+/// The bytes of the batches that are left of the epoch.
+std::vector<std::string> rest(DataSetIterator& data) {
+  std::vector<std::string> all;
+  for (Batch batch; data.next(batch);) {
+    auto& text = all.emplace_back();
+    for (const auto* tensors : {&batch.features, &batch.labels})
+      for (const auto& tensor : *tensors)
+        text.append(static_cast<const char*>(tensor.value.raw()), tensor.value.bytes());
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("skipping gives the batches that reading would have given, in any epoch and from any place") {
+  for (const auto& source : sources()) {
+    CAPTURE(source.name);
+    for (const std::int64_t epoch : {0, 3}) {
+      const auto read = source.make();
+      read->reset(epoch);
+      const auto all = rest(*read);
+      const auto count = static_cast<std::int64_t>(all.size());
+      REQUIRE(count >= 4);
+      for (std::int64_t readBefore = 0; readBefore < 3; ++readBefore)
+        for (std::int64_t skipped = 0; skipped <= count + 1 - readBefore; ++skipped) {
+          CAPTURE(readBefore);
+          CAPTURE(skipped);
+          const auto data = source.make();
+          data->reset(epoch);
+          Batch batch;
+          std::int64_t examples = 0, expected = 0;
+          for (std::int64_t b = 0; b < readBefore; ++b) REQUIRE(data->next(batch));
+          const auto counting = source.make();
+          counting->reset(epoch);
+          for (std::int64_t b = 0; b < readBefore + skipped && counting->next(batch); ++b)
+            expected += b < readBefore ? 0 : batch.examples();
+          examples = data->skip(skipped);
+          CHECK(examples == expected);
+          const auto left = rest(*data);
+          CHECK(left == std::vector(all.begin() + std::min(count, readBefore + skipped), all.end()));
+          data->reset(epoch);
+          CHECK(rest(*data) == all);
+        }
+    }
+  }
+}
+
+TEST_CASE("numbers of batches that no epoch has skip to its end") {
+  for (const auto& source : sources()) {
+    CAPTURE(source.name);
+    const auto data = source.make();
+    data->reset(0);
+    CHECK(data->skip(std::int64_t{1} << 62) > 0);
+    Batch batch;
+    CHECK_FALSE(data->next(batch));
+    CHECK(data->skip(1) == 0);
+  }
+}
+
+TEST_CASE("a loader reads none of the examples that it skips") {
+  const Rows rows;
+  DataLoader loader(rows, kBatch);
+  loader.reset(0);
+  CHECK(loader.skip(4) == 4 * kBatch);
+  CHECK(rows.reads == 0);
+}
+
+TEST_CASE("a prefetching iterator without a reset skips from where it is") {
+  const auto inner = inMemory(), plain = inMemory();
+  const auto all = rest(*plain);
+  PrefetchingIterator fresh(*inner, 2);
+  CHECK(fresh.skip(2) == 2 * kBatch);
+  CHECK(rest(fresh) == std::vector(all.begin() + 2, all.end()));
+  const auto other = inMemory();
+  PrefetchingIterator begun(*other, 2);
+  Batch batch;
+  REQUIRE(begun.next(batch));
+  CHECK(begun.skip(2) == 2 * kBatch);
+  CHECK(rest(begun) == std::vector(all.begin() + 3, all.end()));
+}

@@ -1,0 +1,97 @@
+// kill -9 at random moments: what is resumed ends with the bits of a run that was never killed.
+// MUSTER_KILLS says how many (default 20), MUSTER_TEST_SEED draws the moments.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <random>
+
+#include "tests/examples/convnet.h"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using test::Convnet;
+using test::readFile;
+
+std::uint64_t numberFrom(const char* variable, std::uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+/// Two epochs of 38 rounds; a checkpoint every few rounds, so that many kills fall into writing one.
+std::vector<std::string> arguments(const std::string& rule, std::vector<std::string> more) {
+  more.insert(more.end(), {"--epochs", "2", "--batch", "8", "--quiet"});
+  if (rule == "shared") more.insert(more.end(), {"--mode", "shared"});
+  if (rule == "kept") more.insert(more.end(), {"--averaging-frequency", "3", "--average-updaters", "false"});
+  return Convnet::small(std::move(more));
+}
+
+const std::vector<std::string> kResuming{
+    "--model", "resumed", "--checkpoint-dir", "c", "--checkpoint-iterations", "2",
+    "--keep",  "2",       "--resume",         "c"};
+
+bool holdsTemporary(const std::set<std::string>& names) {
+  return std::ranges::any_of(names, [](const auto& name) { return name.ends_with(".tmp"); });
+}
+
+std::set<std::string> namesIn(const std::filesystem::path& directory) {
+  std::set<std::string> names;
+  if (std::filesystem::exists(directory))
+    for (const auto& entry : std::filesystem::directory_iterator(directory))
+      names.insert(entry.path().filename().string());
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("killed at random moments and resumed, the training ends with the same bits, and leaves no files") {
+  const auto kills = numberFrom("MUSTER_KILLS", 20), seed = numberFrom("MUSTER_TEST_SEED", 1);
+  std::mt19937_64 random(seed);
+  std::uint64_t killed = 0, trainings = 0, inWriting = 0;
+  const std::vector<std::string> rules{"kept", "shared"};
+  for (std::size_t r = 0; r < rules.size(); ++r) {
+    const auto begin = Clock::now();
+    const Convnet undisturbed;
+    REQUIRE(undisturbed.run(arguments(rules[r], {"--model", "whole"})).exit == 0);
+    const std::chrono::duration<double> whole = Clock::now() - begin;
+    const std::string bits = readFile(undisturbed.directory / "whole");
+    // Moments up to a while after the end of a run: some of them end, and a new training begins.
+    std::uniform_real_distribution<double> moment(0, 1.3 * whole.count());
+    while (killed < kills * (r + 1) / rules.size()) {
+      const Convnet convnet;
+      const auto checkpoints = convnet.directory / "c";
+      for (bool ended = false; !ended;) {
+        test::Program program(Convnet::kExecutable, convnet.launch(arguments(rules[r], kResuming)));
+        const bool last = killed >= kills * (r + 1) / rules.size();
+        ended = last || program.endsWithin(std::chrono::duration<double>(moment(random)));
+        if (!ended) program.signal(SIGKILL);
+        const auto outcome = program.wait();
+        CAPTURE(outcome.err);
+        CAPTURE(killed);
+        if (outcome.exit == -SIGKILL) {
+          ended = false;  // unless it had ended just before
+          ++killed;
+          inWriting +=
+              holdsTemporary(namesIn(checkpoints)) || holdsTemporary(convnet.directory.names()) ? 1 : 0;
+        } else {
+          REQUIRE(outcome.exit == 0);
+          ended = true;
+        }
+      }
+      ++trainings;
+      CHECK(readFile(convnet.directory / "resumed") == bits);
+      CHECK(convnet.directory.names() == std::set<std::string>{"c", "resumed"});
+      const auto left = namesIn(checkpoints);
+      CHECK(left.size() == 2);
+      CHECK_FALSE(holdsTemporary(left));
+    }
+  }
+  MESSAGE("seed ", seed, ": ", killed, " kills, ", inWriting, " of them while a file was being written; ",
+          trainings, " trainings ended");
+}
+
+}  // namespace muster

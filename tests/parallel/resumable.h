@@ -1,0 +1,156 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/parallel/every_rule.h"
+
+namespace muster::test {
+
+/// All that a checkpoint holds of a model and its training, copied.
+class Held {
+ public:
+  Held() = default;
+  Held(Model& model, TrainingState ofTraining) : training(std::move(ofTraining)), score(model.score()) {
+    for (const auto* block : model.state())
+      if (block->kind != BlockKind::Gradients) state.push_back({block->name, cloneTensor(block->values)});
+    for (const auto& [name, values] : model.strategyState()) strategy.push_back({name, cloneTensor(values)});
+  }
+
+  /// As loading a file does: without the score.
+  void giveTo(Model& model) const {
+    std::size_t b = 0;
+    for (auto* block : model.state())
+      if (block->kind != BlockKind::Gradients) copy(state.at(b++).values, block->values);
+    for (const auto& [name, values] : strategy) model.strategyState().push_back({name, cloneTensor(values)});
+    for (const auto& [name, values] : training) model.trainingState().push_back({name, cloneTensor(values)});
+  }
+
+  /// What differs first, by name; "" if nothing does, bit for bit.
+  std::string difference(const Held& other) const {
+    if (score != other.score) return fmt::format("score {} and {}", score, other.score);
+    for (const auto& [mine, theirs] :
+         {std::pair{&state, &other.state}, {&strategy, &other.strategy}, {&training, &other.training}}) {
+      for (std::size_t i = 0; i < std::min(mine->size(), theirs->size()); ++i)
+        if (const auto& a = (*mine)[i], &b = (*theirs)[i];
+            a.name != b.name || a.values.shape() != b.values.shape() ||
+            std::memcmp(a.values.raw(), b.values.raw(), a.values.bytes()) != 0)
+          return fmt::format("{} {} and {} {}", a.name, a.values.toString(), b.name, b.values.toString());
+      if (mine->size() != theirs->size())
+        return fmt::format("{} and {} values", mine->size(), theirs->size());
+    }
+    return "";
+  }
+
+  std::vector<NamedValues> state, strategy;
+  TrainingState training;
+  double score = 0;
+};
+
+/// Copies what a checkpoint holds at each merge, and at the end.
+class Holder final : public Listener {
+ public:
+  explicit Holder(std::vector<Held>* atMerges = nullptr) : atMerges_(atMerges) {}
+  void onMerge(const MergeEvent& event) override {
+    if (atMerges_) atMerges_->emplace_back(event.trainer.model(), event.trainer.trainingState());
+  }
+  void onFitEnd(Trainer& trainer) override { atEnd_ = Held(trainer.model(), trainer.trainingState()); }
+  const Held& atEnd() const { return atEnd_; }
+
+ private:
+  std::vector<Held>* atMerges_;
+  Held atEnd_;
+};
+
+/// A rule that leaves much for a checkpoint to hold. It averages a half of the parameters at a time: one half
+/// is launched at the end of a round, and lands at the end of the next. Replicas move half the way to the
+/// merged copy, so they differ after a merge. The user's model is a moving average of the merged copies, and
+/// the lengths of rounds follow a number that the rule remembers.
+struct InFlight {
+  void validate() const {}
+  std::unique_ptr<Strategy> make() const;
+};
+
+class InFlightStrategy final : public Strategy {
+ public:
+  std::string describe() const override { return "a rule with fragments in flight"; }
+  std::vector<StrategyBlock> blocks(int) const override {
+    return {{.name = "mean"},
+            {.name = "average", .start = StrategyBlock::Start::Parameters},
+            {.name = "numbers", .place = StrategyBlock::Place::Replica, .numbers = 2}};
+  }
+  std::string_view modelSource() const override { return "average"; }
+  UpdaterState updaterState() const override { return UpdaterState::Keep; }
+  void begin(const Exchange& exchange) override {
+    const std::int64_t elements = exchange.block(BlockKind::Parameters).mergedCopy().elements();
+    numbers_ = exchange.strategyBlock("numbers").values.front();
+    fragments_ = {Fragment{{{0, 16}}}, Fragment{{{16, elements}}}};
+  }
+  int fragments() const override { return 2; }
+  RoundPlan plan(const TrainingProgress& progress) override {
+    const int turn = static_cast<int>(progress.rounds % 2);
+    std::int64_t iterations = 1;
+    if (numbers_.defined()) {  // not if it is asked for the words of a plan alone
+      double& rates = numbers_.data<double>()[1];
+      rates += progress.learningRate;
+      iterations += static_cast<std::int64_t>(rates * 10) % 2;
+    }
+    return {.iterations = iterations, .launch = FragmentSet::of(turn), .land = FragmentSet::of(1 - turn)};
+  }
+  void launch(int fragment, const Round& round, Verbs& verbs) override {
+    verbs.mean(verbs.block(BlockKind::Parameters).replicas, round.weights, verbs.own("mean"), at(fragment));
+  }
+  void land(int fragment, const Round&, Verbs& verbs) override {
+    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+    const auto average = verbs.own("average");
+    verbs.combine(parameters.mergedCopies, {{1, verbs.own("mean")}}, at(fragment));
+    verbs.combine(average, {{0.5, average}, {0.5, parameters.mergedCopies}}, at(fragment));
+    verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0.5, at(fragment));
+    verbs.own("numbers")[static_cast<std::size_t>(verbs.participant())].data<double>()[0] += 1;
+  }
+
+ private:
+  const Fragment& at(int fragment) const { return fragments_[static_cast<std::size_t>(fragment)]; }
+  std::vector<Fragment> fragments_;
+  Tensor numbers_;  // the first worker's
+};
+
+inline std::unique_ptr<Strategy> InFlight::make() const {
+  return std::make_unique<InFlightStrategy>();
+}
+
+/// A rule, and what its model is trained with.
+struct ResumableRule : NamedRule {
+  Updater updater = Nesterovs{.learningRate = 0.1};
+};
+
+/// Every rule, and some in forms that leave other things for a checkpoint.
+inline std::vector<ResumableRule> resumableRules() {
+  const Updater adam = Adam{.learningRate = 0.05};
+  const Updater decaying = Sgd{.learningRate = StepSchedule{.initial = 0.2, .decay = 0.5, .every = 4}};
+  std::vector<ResumableRule> rules{
+      {{"averaging, every iteration", Averaging{}}, adam},
+      {{"averaging, kept updater state", Averaging{.frequency = 3, .updaterState = UpdaterState::Keep}}},
+      {{"averaging, first every iteration", Averaging{.frequency = Period::postLocal(6, 4)}}},
+      {{"averaging, AdaComm", Averaging{.frequency = Period::adaComm(4, {.interval = 2})}}},
+      {{"averaging, QSR", Averaging{.frequency = Period::qsr(2, {.alpha = 0.2})}}, decaying},
+      {{"shared gradients, clipped", SharedGradients{.thresholdAlgorithm = AdaptiveThreshold{.initial = 0.05},
+                                                     .residualClipping = 3,
+                                                     .resynchronizationFrequency = 4}},
+       adam},
+      {{"shared gradients, kept", SharedGradients{.updaterState = UpdaterState::Keep}}},
+      {{"outer averaging, following",
+        OuterAveraging{
+            .frequency = 2, .momentum = 0.5, .followLearningRate = true, .updaterState = UpdaterState::Keep}},
+       decaying}};
+  for (auto& rule : everyRule()) rules.push_back({std::move(rule)});
+  rules.push_back({{"fragments in flight", InFlight{}}});
+  return rules;
+}
+
+}  // namespace muster::test

@@ -1,0 +1,103 @@
+// Checkpoints on the disk: networks with random numbers of their own, and our iterators.
+#include <doctest/doctest.h>
+
+#include "muster/core/data/image_transform.h"
+#include "muster/core/data/prefetch.h"
+#include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/datasets/generated_digits.h"
+#include "tests/parallel/resumable.h"
+#include "tests/support/temporary_directory.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+constexpr std::int64_t kEpochs = 2;
+
+MultiLayerConfiguration network(const Updater& updater) {
+  return {.seed = 3,
+          .updater = updater,
+          .l2 = 1e-3,
+          .inputShape = {1, 28, 28},
+          .layers = {Conv2d{.outChannels = 3, .kernel = {7, 7}, .stride = {4, 4}}, BatchNorm{},
+                     Dropout{.rate = 0.3}, Dense{.units = 8, .activation = Activation::ReLU},
+                     Output{.classes = 10}}};
+}
+
+/// 11 batches of digits, shifted and mirrored, read ahead.
+struct Data {
+  explicit Data(int depth) : ahead(shifted, depth) {}
+  GeneratedDigitsIterator digits{6, 64, 7, true};
+  TransformingIterator shifted{digits, {RandomCrop{.padding = 2}, RandomFlip{}}, 9};
+  PrefetchingIterator ahead;
+};
+
+/// So that the next checkpoint is not postponed.
+class AwaitFile final : public Listener {
+ public:
+  explicit AwaitFile(std::shared_ptr<CheckpointListener> checkpoints)
+      : checkpoints_(std::move(checkpoints)) {}
+  void onMerge(const MergeEvent&) override {
+    while (checkpoints_->busy()) std::this_thread::yield();
+  }
+
+ private:
+  std::shared_ptr<CheckpointListener> checkpoints_;
+};
+
+/// Trains up to the last epoch. @return the bytes of the checkpoint at its end.
+std::string train(const ResumableRule& rule, const std::filesystem::path& directory,
+                  const std::filesystem::path& from = {}, std::int64_t prefetch = 16, int depth = 2,
+                  bool pin = false) {
+  MultiLayerNetwork model(network(rule.updater));
+  model.init();
+  if (!from.empty()) loadState(model, from);
+  auto checkpoints = std::make_shared<CheckpointListener>(
+      CheckpointOptions{.directory = directory, .everyIterations = from.empty() ? 1 : 0});
+  Data data(depth);
+  ParallelWrapper::Builder(model)
+      .workers(rule.workers(2))
+      .strategy(rule.options)
+      .prefetchBuffer(prefetch)
+      .pinThreads(pin)
+      .listeners({checkpoints, std::make_shared<AwaitFile>(checkpoints)})
+      .build()
+      .fit(data.ahead, kEpochs - model.epoch());
+  return test::readFile(checkpoints->files().back());
+}
+
+}  // namespace
+
+TEST_CASE("from every file, with augmentation, other buffers and other pinning, the same file comes out") {
+  auto rules = resumableRules();
+  rules.push_back(
+      {{"streaming", StreamingOuter{.frequency = 4, .fragments = 2, .delay = 1, .nesterov = true}}});
+  for (const auto& rule : rules) {
+    CAPTURE(rule.name);
+    const TemporaryDirectory directory;
+    const std::string whole = train(rule, directory / "whole");
+    auto files = checkpointsIn(directory / "whole", "checkpoint");
+    REQUIRE(files.size() >= (rule.options.make()->arrivals(rule.workers(2)) ? 2 : 4));
+    files.pop_back();
+    for (std::size_t i = 0; i < files.size(); i += 1 + files.size() / 6) {
+      CAPTURE(files[i].path.filename());
+      const auto number = static_cast<std::int64_t>(i);
+      CHECK(train(rule, directory / fmt::format("from{}", i), files[i].path, number % 3,
+                  static_cast<int>(i % 4), i % 2 == 0) == whole);
+    }
+  }
+}
+
+TEST_CASE("a checkpoint is a model file: it is loaded as a model, and saved again as it is") {
+  const TemporaryDirectory directory;
+  train(resumableRules().back(), directory / "c");
+  const auto files = checkpointsIn(directory / "c", "checkpoint");
+  const auto loaded = MultiLayerNetwork::load(files[1].path);
+  CHECK(loaded->iteration() == files[1].place.iteration);
+  CHECK_FALSE(loaded->trainingState().empty());
+  CHECK(loaded->output(Tensor::zeros({1, 1, 28, 28})).shape() == Shape{1, 10});
+  loaded->save(directory / "again");
+  CHECK(test::readFile(directory / "again") == test::readFile(files[1].path));
+}

@@ -1,0 +1,329 @@
+// A training that ends at any merge and is resumed from what a checkpoint holds, against one that never
+// ended.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "muster/core/base/log.h"
+#include "tests/parallel/resumable.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+constexpr std::int64_t kWidth = 40, kEpochs = 3;
+constexpr int kBatches = 13;
+
+ToyModel modelOf(const ResumableRule& rule) {
+  return ToyModel({.size = kWidth, .training = {.updater = rule.updater, .l2 = 0.01}, .statistics = true});
+}
+
+ToyIterator dataOf() {
+  return ToyIterator(randomBatches(7, kBatches, 5, kWidth, /*ragged=*/true), kWidth);
+}
+
+ParallelWrapper wrapperOf(ToyModel& model, const ResumableRule& rule, int workers, std::int64_t prefetch = 16,
+                          Listeners listeners = {}) {
+  return ParallelWrapper::Builder(model)
+      .workers(workers)
+      .strategy(rule.options)
+      .pinThreads(false)
+      .prefetchBuffer(prefetch)
+      .listeners(std::move(listeners))
+      .build();
+}
+
+/// All that a file would hold, and the score.
+Held train(const ResumableRule& rule, int workers, std::vector<Held>* atMerges = nullptr) {
+  auto model = modelOf(rule);
+  auto data = dataOf();
+  auto listener = std::make_shared<Holder>(atMerges);
+  auto wrapper = wrapperOf(model, rule, workers, 16, {listener});
+  wrapper.fit(data, kEpochs);
+  return listener->atEnd();
+}
+
+Held resume(const ResumableRule& rule, int workers, const Held& held, std::int64_t prefetch) {
+  auto model = modelOf(rule);
+  held.giveTo(model);
+  auto data = dataOf();
+  auto listener = std::make_shared<Holder>();
+  auto wrapper = wrapperOf(model, rule, workers, prefetch, {listener});
+  wrapper.fit(data, kEpochs - model.epoch());
+  return listener->atEnd();
+}
+
+}  // namespace
+
+TEST_CASE("resumed at any merge, with any rule, the training ends with the bits of one that never ended") {
+  for (const auto& rule : resumableRules())
+    for (const int least : {1, 2, 3}) {
+      const int workers = rule.workers(least);
+      CAPTURE(rule.name);
+      CAPTURE(workers);
+      std::vector<Held> atMerges;
+      const Held whole = train(rule, workers, &atMerges);
+      REQUIRE(atMerges.size() >= 3 * kEpochs / 2);
+      for (std::size_t m = 0; m + 1 < atMerges.size(); ++m) {  // after the last, nothing is left
+        CAPTURE(m);
+        if (atMerges[m].training.empty()) {  // within an epoch
+          CHECK(rule.options.make()->arrivals(workers));
+          continue;
+        }
+        const Held resumed = resume(rule, workers, atMerges[m], static_cast<std::int64_t>(m % 4));
+        CHECK(whole.difference(resumed) == "");
+      }
+    }
+}
+
+TEST_CASE("checkpoints change nothing: nothing lands early for them") {
+  for (const auto& rule : resumableRules()) {
+    CAPTURE(rule.name);
+    const int workers = rule.workers(2);
+    std::vector<Held> atMerges;  // each with a look at the model and at the training state
+    const Held watched = train(rule, workers, &atMerges);
+    const Held unwatched = train(rule, workers);
+    CHECK(watched.difference(unwatched) == "");
+    auto model = modelOf(rule);
+    auto data = dataOf();
+    wrapperOf(model, rule, workers).fit(data, kEpochs);
+    Held end = unwatched;
+    end.training.clear();
+    CHECK(end.difference(Held(model, {})) == "");
+  }
+}
+
+TEST_CASE("a checkpoint holds what replicas do not share, and nothing else") {
+  const auto saves = [](const ResumableRule& rule, std::string_view name) {
+    std::vector<Held> atMerges;
+    train(rule, 2, &atMerges);
+    return findValues(atMerges.at(3).training, name) != nullptr;
+  };
+  const auto all = resumableRules();
+  CHECK_FALSE(saves(all[0], "replicas.parameters"));
+  CHECK_FALSE(saves(all[0], "replicas.velocity"));
+  CHECK(saves(all[1], "replicas.velocity"));
+  CHECK_FALSE(saves(all[1], "replicas.parameters"));
+  CHECK(saves(all.back(), "replicas.parameters"));
+  CHECK(saves(all.back(), "merged.parameters"));  // the user's model is a moving average
+}
+
+TEST_CASE("a model that trains by itself is resumed within an epoch, as is a wrapper with one worker") {
+  const ResumableRule rule{{"averaging", Averaging{}}, Adam{.learningRate = 0.05}};
+  const auto fit = [&](const Held* from, std::vector<Held>* atMerges) {
+    auto model = modelOf(rule);
+    if (from) from->giveTo(model);
+    auto data = dataOf();
+    auto holder = std::make_shared<Holder>(atMerges);
+    model.setListeners({holder});
+    model.fit(data, kEpochs - model.epoch());
+    return holder->atEnd();
+  };
+  std::vector<Held> atMerges;
+  const Held whole = fit(nullptr, &atMerges);
+  REQUIRE(atMerges.size() == kEpochs * kBatches);
+  for (std::size_t m = 0; m + 1 < atMerges.size(); m += 3) {
+    CAPTURE(m);
+    CHECK(whole.difference(fit(&atMerges[m], nullptr)) == "");
+    Held byWorker = resume(rule, 1, atMerges[m], 3);
+    byWorker.training = whole.training;  // a wrapper's has more in it,
+    byWorker.score = whole.score;        // and its score is a mean, which may be rounded once more
+    CHECK(whole.difference(byWorker) == "");
+  }
+}
+
+TEST_CASE("fit(data, epochs) first finishes the interrupted epoch, which counts as one of them") {
+  const ResumableRule rule = resumableRules().front();
+  std::vector<Held> atMerges;
+  train(rule, 2, &atMerges);
+  auto model = modelOf(rule);
+  atMerges[2].giveTo(model);  // 6 of 13 batches
+  auto data = dataOf();
+  auto recorded = std::make_shared<RecordingListener>();
+  auto wrapper = wrapperOf(model, rule, 2, 16, {recorded});
+  wrapper.fit(data, 1);
+  CHECK(model.epoch() == 1);
+  CHECK(model.iteration() == 7);
+  CHECK(model.trainingState().empty());
+  const auto merges = recorded->calls("merge");
+  REQUIRE(merges.size() == 4);
+  CHECK(merges.front().batch == 8);
+  CHECK(merges.back().batch == 13);
+  wrapper.fit(data, 1);  // a whole one
+  CHECK(model.iteration() == 14);
+}
+
+TEST_CASE("each batch is trained once, also if a stop ended the workers at different ones, or with others") {
+  const ResumableRule rule{{"averaging", Averaging{.frequency = 100}}};
+  for (const int workers : {1, 2, 3, 5}) {
+    CAPTURE(workers);
+    auto control = std::make_shared<ToyControl>();
+    const ToyOptions options{.size = kWidth, .training = {.updater = rule.updater}, .statistics = true};
+    Held held;
+    {
+      ToyModel model(options, control);
+      auto data = dataOf();
+      auto holder = std::make_shared<Holder>();
+      auto wrapper = wrapperOf(model, rule, 2, 16, {holder});
+      // Worker 0 stops the training in batch 8, when worker 1 is still at its batch 5.
+      Gate gate;
+      control->onStep = [&](const Batch& batch) {
+        if (batch.stamp.sequence == 5) gate.pass();
+        if (batch.stamp.sequence != 8) return;
+        gate.awaitVisitor();
+        wrapper.stopFit();
+        gate.open();
+      };
+      wrapper.fit(data);
+      held = holder->atEnd();
+    }
+    control->onStep = {};
+    CHECK(numbersIn<std::int64_t>(held.training, "position", 4)[0] == 7);
+    ToyModel model(options, control);
+    held.giveTo(model);
+    auto data = dataOf();
+    auto wrapper = wrapperOf(model, rule, workers);
+    wrapper.fit(data);
+    std::int64_t next = 0, examples = 0;
+    const auto sizes = randomBatches(7, kBatches, 5, kWidth, true);
+    for (const auto& step : control->steps()) {
+      CHECK(step.stamp.sequence == next);
+      CHECK(step.stamp.firstExample == examples);
+      examples += static_cast<std::int64_t>(sizes[static_cast<std::size_t>(next++)].values.size()) / kWidth;
+    }
+    CHECK(next == kBatches);
+    CHECK(model.epoch() == 1);
+  }
+}
+
+TEST_CASE(
+    "with another number of workers, or another rule, each starts from the merged copy, and that is said") {
+  std::vector<std::string> lines;
+  const LogSink before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  const ResumableRule rule = resumableRules().back();
+  std::vector<Held> atMerges;
+  train(rule, 2, &atMerges);
+  const Held& held = atMerges[1];
+  auto model = modelOf(rule);
+  held.giveTo(model);
+  const Tensor* const merged = findValues(held.training, "merged.parameters");
+  REQUIRE(merged != nullptr);
+  auto data = dataOf();
+  auto wrapper = wrapperOf(model, rule, 3);
+  wrapper.fit(data, 1);
+  CHECK(model.epoch() == held.state.back().values.data<std::int64_t>()[1] + 1);
+  const auto first = model.control().steps().front();
+  CHECK(first.before == std::vector<float>(merged->data<float>(), merged->data<float>() + kWidth));
+
+  auto other = modelOf(rule);
+  held.giveTo(other);
+  wrapperOf(other, resumableRules().front(), 2).fit(data, 1);
+  setLogSink(before);
+  REQUIRE(lines.size() >= 2);
+  CHECK(
+      lines.front() ==
+      "the checkpoint is of 2 workers, these are 3: each starts from the merged model, with state of its own "
+      "anew");
+  CHECK(std::ranges::find(
+            lines,
+            "the checkpoint is of a training with a rule with fragments in flight, this one has "
+            "averaging every iteration: each worker starts from the merged model") != lines.end());
+}
+
+TEST_CASE("a checkpoint is not resumed once the model was changed, nor within an epoch of other data") {
+  const ResumableRule rule = resumableRules().front();
+  std::vector<Held> atMerges;
+  train(rule, 2, &atMerges);
+  std::vector<std::string> lines;
+  const LogSink before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  auto changed = modelOf(rule);
+  atMerges[2].giveTo(changed);
+  changed.setParameters(std::vector<float>(kWidth, 1));
+  auto data = dataOf();
+  wrapperOf(changed, rule, 2).fit(data);
+  CHECK(changed.iteration() == 3 + 7);  // a whole epoch
+
+  auto elsewhere = modelOf(rule);
+  atMerges[2].giveTo(elsewhere);
+  auto others = dataOf();
+  others.knownExamples = 1000;
+  wrapperOf(elsewhere, rule, 2).fit(others);
+  CHECK(elsewhere.iteration() == 3 + 7);
+  setLogSink(before);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].starts_with("the model's checkpoint is not resumed: the model was changed since; "));
+  CHECK(lines[1].starts_with(
+      "the model's checkpoint is not resumed: it is of the middle of an epoch of another "
+      "data set; "));
+
+  // Data of the same size that differ in their batches.
+  auto same = modelOf(rule);
+  atMerges[2].giveTo(same);
+  ToyIterator shifted(randomBatches(8, kBatches, 5, kWidth, true), kWidth);
+  const auto text = thrown<TrainingError>([&] { wrapperOf(same, rule, 2).fit(shifted); });
+  CHECK(text.find("these are other data") != std::string::npos);
+}
+
+TEST_CASE("a failure before the first merge, or a stop, leaves the checkpoint to be resumed again") {
+  const ResumableRule rule = resumableRules()[1];
+  std::vector<Held> atMerges;
+  const Held whole = train(rule, 2, &atMerges);
+  auto model = modelOf(rule);
+  atMerges[1].giveTo(model);
+  auto data = dataOf();
+  auto holder = std::make_shared<Holder>();
+  auto wrapper = wrapperOf(model, rule, 2, 16, {holder});
+  model.control().onStep = [](const Batch&) { throw std::runtime_error("no step"); };
+  CHECK_THROWS_AS(wrapper.fit(data, kEpochs), TrainingError);
+  model.control().onStep = {};
+  std::stop_source stop;
+  stop.request_stop();
+  wrapper.fit(data, kEpochs, stop.get_token());
+  CHECK(holder->atEnd().difference(atMerges[1]) == "");
+  wrapper.fit(data, kEpochs - model.epoch());
+  CHECK(whole.difference(holder->atEnd()) == "");
+}
+
+TEST_CASE("an iterator of one's own is asked to skip, and may know how") {
+  struct Counting final : ToyIterator {
+    using ToyIterator::ToyIterator;
+    bool next(Batch& batch) override {
+      ++reads;
+      return ToyIterator::next(batch);
+    }
+    int reads = 0;
+  };
+  const ResumableRule rule = resumableRules().front();
+  std::vector<Held> atMerges;
+  const Held whole = train(rule, 2, &atMerges);
+  auto model = modelOf(rule);
+  atMerges[2].giveTo(model);
+  Counting data(randomBatches(7, kBatches, 5, kWidth, true), kWidth);
+  auto holder = std::make_shared<Holder>();
+  wrapperOf(model, rule, 2, 16, {holder}).fit(data, kEpochs);
+  CHECK(whole.difference(holder->atEnd()) == "");
+  CHECK(data.reads > 3 * kBatches - 6);  // the default reads what it skips
+}
+
+TEST_CASE("impossible numbers in a training state are refused") {
+  const ResumableRule rule = resumableRules().front();
+  std::vector<Held> atMerges;
+  train(rule, 2, &atMerges);
+  const auto refusal = [&](std::string_view name, std::size_t at, std::int64_t value) {
+    auto model = modelOf(rule);
+    atMerges[2].giveTo(model);
+    Tensor values = *findValues(model.trainingState(), name);
+    values.data<std::int64_t>()[at] = value;
+    auto data = dataOf();
+    return thrown<InvalidArgument>([&] { wrapperOf(model, rule, 2).fit(data); });
+  };
+  CHECK(refusal("position", 0, -1) == "training state: its position is impossible");
+  CHECK(refusal("position", 0, std::int64_t{1} << 62) == "training state: its position is impossible");
+  CHECK(refusal("rounds", 0, -5) == "training state: -5 rounds cannot be");
+  CHECK(refusal("rounds", 1, 0) == "the strategy's plan: a round must have at least 1 iteration, got 0");
+}
