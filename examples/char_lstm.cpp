@@ -104,13 +104,13 @@ int train(const example::CharLstmArguments& a) {
   const Interrupt interrupt;
   example::trainAndSave([&] { wrapper.fit(data, a.epochs, interrupt.token()); },
                         [&](bool failed) {  // network now holds the averaged parameters
+                          if (interrupt.requested())
+                            fmt::print("interrupted, with {} of {} epochs finished\n", network.epoch(),
+                                       a.epochs);
                           if (!failed || network.iteration() > 0) save(network, data, a);
                         },
                         fmt::format("--lr {}", a.learningRate));
-  if (interrupt.requested())
-    fmt::print("interrupted, with {} of {} epochs finished\n", network.epoch(), a.epochs);
-  else
-    print(sampler.draw(network, a.seed), "sample");
+  if (!interrupt.requested()) print(sampler.draw(network, a.seed), "sample");
   return interrupt.requested() ? kInterruptedExit : 0;
 }
 

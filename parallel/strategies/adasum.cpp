@@ -43,6 +43,7 @@ class AdasumStrategy final : public Strategy {
     const SharedBlock& parameters = exchange.block(BlockKind::Parameters);
     workers_ = static_cast<std::size_t>(exchange.participants());
     segments_.clear();
+    require(parameters.segments != nullptr, "adasum: the model's parameters have no segment table");
     for (const Segment& segment : parameters.segments->segments)
       segments_.push_back({segment.offset, segment.offset + segment.shape.elements()});
     all_ = Fragment::whole(parameters.mergedCopy().elements());

@@ -108,10 +108,13 @@ std::optional<ArrivalPlan> AsynchronousOuterStrategy::arrivals(int workers) cons
                    .grace = options_.grace,
                    .staleness = options_.staleness.value_or(ArrivalPlan::kUnbounded)};
   if (options_.fewerIterationsIfSlow) {
+    constexpr double kRounding =
+        1e-12;  // a product that only rounding keeps below a whole number counts as one
     const double fastest = std::ranges::max(plan.speeds);
-    for (std::size_t w = 0; w < count; ++w)
-      plan.iterations[w] = std::max<std::int64_t>(
-          1, static_cast<std::int64_t>(static_cast<double>(options_.frequency) * plan.speeds[w] / fastest));
+    for (std::size_t w = 0; w < count; ++w) {
+      const double share = static_cast<double>(options_.frequency) * plan.speeds[w] / fastest;
+      plan.iterations[w] = std::max<std::int64_t>(1, static_cast<std::int64_t>(share * (1 + kRounding)));
+    }
   }
   return plan;
 }

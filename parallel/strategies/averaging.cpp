@@ -30,7 +30,8 @@ class AveragingStrategy final : public Strategy {
   }
   bool stage(Exchange& exchange, Context& context) override {
     // An adapted period waits for the score of its round.
-    return !options_.measureDivergence && options_.frequency.constant() && exchange.stage(context);
+    return !options_.measureDivergence && options_.frequency.constant() && options_.frequency.until == 0 &&
+           options_.frequency.untilEpoch == 0 && exchange.stage(context);
   }
   void land(int, const Round& round, Verbs& verbs) override {
     auto& spread = spreads_[static_cast<std::size_t>(verbs.participant())];

@@ -57,7 +57,8 @@ class GossipStrategy final : public Strategy {
     return {.iterations = period_.iterations(progress)};
   }
   bool stage(Exchange& exchange, Context& context) override {
-    return options_.frequency.constant() && !options_.measureDistance && exchange.stage(context);
+    return options_.frequency.constant() && options_.frequency.until == 0 &&
+           options_.frequency.untilEpoch == 0 && !options_.measureDistance && exchange.stage(context);
   }
   std::span<const MergeValue> values() const override {
     if (!options_.measureDistance) return period_.values();

@@ -32,7 +32,9 @@ class HierarchicalAveragingStrategy final : public Strategy {
     for (const auto& level : options_.levels) next = std::min(next, level.period - done % level.period);
     return {.iterations = next};
   }
-  bool stage(Exchange& exchange, Context& context) override { return exchange.stage(context); }
+  bool stage(Exchange& exchange, Context& context) override {
+    return levels() == 1 && exchange.stage(context);  // a staged round ends after the next one has begun
+  }
   void prepare(const Round& round) override;
   void land(int, const Round&, Verbs& verbs) override {
     group_.value == verbs.participants() ? verbs.mergeState(weights_) : verbs.mixState(mixing_);

@@ -57,7 +57,7 @@ class OuterAveragingStrategy final : public Strategy {
     const std::span<const Tensor> outer = parameters.mergedCopies;
     if (options_.measureStep) verbs.combine(verbs.own(kBefore), {{1, outer}}, all_);
     step_.takeMean(sending_, round.weights, /*remember=*/1, all_, verbs);
-    step_.apply(all_, verbs, options_.followLearningRate ? memory_.data<double>()[kScale] : 1);
+    step_.apply(all_, verbs, options_.followLearningRate ? followed() : 1);
     step_.writeBack(0, all_, verbs);
     if (options_.measureStep)
       spreads_[static_cast<std::size_t>(verbs.participant())] =
@@ -71,11 +71,16 @@ class OuterAveragingStrategy final : public Strategy {
   }
 
  private:
+  double followed() const {
+    const auto* const memory = memory_.data<double>();
+    return memory[kLearningRate] > 0 ? memory[kScale] : 1;  // 1: resumed from a rule that did not follow it
+  }
   void follow(const TrainingProgress& progress) {
     auto* const memory = memory_.data<double>();
     const auto now = static_cast<double>(progress.iteration);
-    if (progress.rounds > 0 && now == memory[kIteration]) return;  // after a round without batches
-    const double before = progress.rounds == 0 ? progress.learningRate : memory[kLearningRate];
+    const bool begun = memory[kLearningRate] > 0;
+    if (begun && now == memory[kIteration]) return;  // after a round without batches, and in the next `fit()`
+    const double before = begun ? memory[kLearningRate] : progress.learningRate;
     memory[kIteration] = now;
     memory[kLearningRate] = progress.learningRate;
     memory[kScale] = before > 0 ? progress.learningRate / before : 1;

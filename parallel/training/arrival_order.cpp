@@ -4,7 +4,25 @@
 #include <cmath>
 #include <utility>
 
+#include "muster/core/base/error.h"
+
 namespace muster {
+
+void requireArrivals(const ArrivalPlan& plan, int workers) {
+  const auto count = static_cast<std::size_t>(workers);
+  require(plan.speeds.size() == count && plan.iterations.size() == count,
+          "the strategy's arrivals: {} workers need as many speeds and iterations, got {} and {}", workers,
+          plan.speeds.size(), plan.iterations.size());
+  for (const double speed : plan.speeds)
+    require(std::isfinite(speed) && speed > 0, "the strategy's arrivals: a speed must be above 0, got {}",
+            speed);
+  for (const std::int64_t iterations : plan.iterations)
+    require(iterations >= 1, "the strategy's arrivals: a worker has at least 1 iteration, got {}",
+            iterations);
+  require(plan.grace >= 0, "the strategy's arrivals: grace must not be negative, got {}", plan.grace);
+  require(plan.staleness >= 0, "the strategy's arrivals: staleness must not be negative, got {}",
+          plan.staleness);
+}
 
 ArrivalOrder::ArrivalOrder(ArrivalPlan plan)
     : plan_(std::move(plan)),

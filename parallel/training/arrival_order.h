@@ -7,6 +7,9 @@
 
 namespace muster {
 
+/// @throws InvalidArgument for a strategy's plan of arrivals that cannot be, naming the number.
+void requireArrivals(const ArrivalPlan& plan, int workers);
+
 /// Which worker gets which batch, and which workers arrive together, on the virtual clock: a function of the
 /// plan and of the number of batches alone. It begins anew with every epoch.
 ///

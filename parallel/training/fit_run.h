@@ -33,10 +33,11 @@ struct FitRun {
   template <typename Where>
   void fail(int worker, std::exception_ptr cause, Where where) noexcept {
     failure.set(worker, std::move(cause), where);
+    // A merge is carried out by the workers alone: it ends by itself unless one of them has failed.
+    if (exchange_ && worker >= 0) exchange_->abort();
     rounds.abort();
     peers.abort();
     queues.close();
-    if (exchange_) exchange_->abort();
   }
 
  private:

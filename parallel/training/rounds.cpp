@@ -45,6 +45,7 @@ Rounds::Rounds(int workers, const Options& options, PeerSums& peers)
   result_.score = begun.score;
   const auto plan = strategy_.arrivals(workers);
   if (!plan) return;
+  requireArrivals(*plan, workers);
   arrivals_.emplace(*plan).beginEpoch();
   if (!options.meetAtLandings) gate_.emplace(workers).beginEpoch(arrivals_->next());
 }

@@ -94,6 +94,7 @@ inline std::vector<NamedRule> everyRule() {
       {"synchronous gradients", SynchronousGradients{}},
       {"shared gradients", SharedGradients{.resynchronizationFrequency = 4}},
       {"outer averaging", OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5}},
+      {"slowmo", OuterAveraging{.frequency = 2, .momentum = 0.5, .followLearningRate = true}},
       {"diloco", OuterAveraging{.frequency = 3, .rate = 0.7, .momentum = 0.9, .nesterov = true}},
       {"elastic averaging", ElasticAveraging{.frequency = 3}},
       {"sma", ElasticAveraging::sma()},

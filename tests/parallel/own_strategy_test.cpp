@@ -122,6 +122,37 @@ TEST_CASE("what a strategy tells of a round reaches the listeners of the merge")
   CHECK(hearing->heard == "period 2, rounds 0, period 2, rounds 1, ");
 }
 
+TEST_CASE("arrivals that cannot be are refused before anything is trained") {
+  struct Arriving {
+    struct Rule final : Strategy {
+      explicit Rule(const ArrivalPlan& planned) : plan_(planned) {}
+      std::string describe() const override { return "arriving"; }
+      std::optional<ArrivalPlan> arrivals(int) const override { return plan_; }
+      RoundPlan plan(const TrainingProgress&) override { return {}; }
+      ArrivalPlan plan_;
+    };
+    ArrivalPlan planned;
+    void validate() const {}
+    std::unique_ptr<Strategy> make() const { return std::make_unique<Rule>(planned); }
+  };
+  const auto refusal = [](const ArrivalPlan& planned) {
+    auto model = halving();
+    auto data = ToyIterator::ofValues({1, 2, 3});
+    auto wrapper = wrapperOf(model, 2).strategy(Arriving{planned}).build();
+    return thrown<Error>([&] { wrapper.fit(data); });
+  };
+  const auto starts = [&](const ArrivalPlan& planned, std::string_view text) {
+    const std::string said = refusal(planned);
+    CAPTURE(said);
+    CHECK(contains(said, text));
+  };
+  starts({.iterations = {0, 5}, .speeds = {1, 1}}, "a worker has at least 1 iteration, got 0");
+  starts({.iterations = {1}, .speeds = {1, 1}}, "2 workers need as many speeds and iterations, got 2 and 1");
+  starts({.iterations = {1, 1}, .speeds = {1, 0}}, "a speed must be above 0, got 0");
+  starts({.iterations = {1, 1}, .speeds = {1, 1}, .grace = -1}, "grace must not be negative, got -1");
+  starts({.iterations = {1, 1}, .speeds = {1, 1}, .staleness = -1}, "staleness must not be negative, got -1");
+}
+
 TEST_CASE("another wrapper goes on from what the model holds; a changed model begins anew") {
   auto data = ToyIterator::ofValues(kRounds);
   auto model = halving();

@@ -20,9 +20,13 @@ constexpr int kBatches =
     11;  // no multiple of any number of workers or period here: the last round is partial
 
 ToyModel toy() {
-  return ToyModel({.size = kWidth,
-                   .training = {.updater = Nesterovs{.learningRate = 0.05, .momentum = 0.5}, .l2 = 0.01},
-                   .statistics = true});
+  return ToyModel(
+      {.size = kWidth,
+       .training = {.updater =
+                        Nesterovs{.learningRate = StepSchedule{.initial = 0.05, .decay = 0.5, .every = 4},
+                                  .momentum = 0.5},
+                    .l2 = 0.01},
+       .statistics = true});
 }
 
 ToyIterator batches() {

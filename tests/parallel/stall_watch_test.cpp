@@ -185,7 +185,7 @@ TEST_CASE("a stall that lasts is reported again, once in each patience") {
 }
 
 TEST_CASE("of many threads one of each kind is named, with the number of others") {
-  Log log;
+  LogLines log;
   Activity merging, waiting[12];
   merging.set(Activity::Kind::Merging);
   std::vector<StallWatch::Subject> subjects = {{"worker 0", &merging}};
