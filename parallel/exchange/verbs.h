@@ -61,7 +61,7 @@ class Verbs {
   /// type, formed in float64 and rounded once.
   /// @param tensors  [worker] of the size of `into`.  @param weights  as of `merge`.
   /// @param keep  in [0, 1): what becomes of the block is keep * block + (1 - keep) * mean.
-  /// @throws InvalidArgument as `merge`.
+  /// @throws InvalidArgument as `merge`, and on a GPU with more than 40 replicas (39 with `keep`).
   void mean(std::span<const Tensor> tensors, std::span<const double> weights, std::span<const Tensor> into,
             const Fragment& fragment, double keep = 0);
   /// target = sum of factor * values, element by element: in float64, in the order of the operands, rounded
@@ -85,9 +85,9 @@ class Verbs {
   /// all participants' is the distance. For what listeners are told: reads both once more, and on devices
   /// waits.
   Spread distance(std::span<const Tensor> values, std::span<const Tensor> about, const Fragment& fragment);
-  /// For work that needs whole replicas: on the CPU each participant has its own, on devices the first has all
-  /// of each device. It comes after all earlier calls of all participants and before their later ones, so on
-  /// the CPU they wait for each other. Not in Strategy::start.
+  /// For work that needs whole replicas: on the CPU each participant has its own, on devices the first has
+  /// all of each device. It comes after all earlier calls of all participants and before their later ones, so
+  /// on the CPU they wait for each other. Neither in Strategy::start nor in a strategy with arrivals.
   /// @param use  `void use(const Share&)`, of all `elements` elements.
   template <typename F>
   void eachReplica(std::int64_t elements, F use) {

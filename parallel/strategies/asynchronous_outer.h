@@ -38,7 +38,8 @@ struct AsynchronousOuter {
   double rate = 1;        ///< above 0
   double momentum = 0;    ///< in [0, 1)
   bool nesterov = false;  ///< workers go on from the look-ahead point W + momentum D
-  /// N: between 1 and the number of workers. 0: the number of workers.
+  /// N: between 1 and the number of workers. 0: the number of workers. Arrivals that are merged together
+  /// count at once: if they pass N, the step is complete, and the count begins anew at 0.
   std::int64_t arrivalsPerStep = 0;
   /// Of each worker, iterations in a unit of time, 1e-6 to 1e6; only their ratios count, but for `grace`.
   /// Empty: all 1.

@@ -33,7 +33,9 @@ struct E3M0Codec {
 };
 /// The largest elements, with their positions: 64 bits for each of them.
 struct TopKCodec {
-  double share = 0.01;  ///< of the elements that are merged together, in (0, 1]; at least one is sent
+  /// Of the elements that are merged together, in (0, 1]. Of a fragment: of each run of adjacent tensors. At
+  /// least one of them is sent.
+  double share = 0.01;
   bool operator==(const TopKCodec&) const = default;
 };
 

@@ -100,10 +100,10 @@ class Strategy {
   /// merged copy. A training that is resumed from a file starts from it.
   virtual std::string_view modelSource() const { return {}; }
   /// How workers arrive, if they are not to wait for each other at the end of rounds. Then `land` is called
-  /// for each landing, with fragment 0, maybe
-  /// by one thread for one participant after the other (so Verbs::sum must not be called), and at the end of
-  /// an epoch and at a stop with what all have; each worker counts its own updates; and neither `contribute`
-  /// nor `stage` is called.
+  /// for each landing, with fragment 0, maybe by one thread for one participant after the other, so neither
+  /// Verbs::sum nor Verbs::eachReplica may be called. At the end of an epoch and at a stop `land` is called
+  /// once with all that workers have trained since they arrived last. Each worker counts its own updates, and
+  /// neither `contribute` nor `stage` is called.
   virtual std::optional<ArrivalPlan> arrivals(int /*workers*/) const { return {}; }
   /// What a merge of all state does with the updater's.
   virtual UpdaterState updaterState() const { return UpdaterState::Average; }
