@@ -86,7 +86,7 @@ void CheckpointListener::save(Trainer& trainer, const CheckpointPlace& place) {
   const auto write = [snapshot, path = inWork_] { snapshot->write(path); };
   try {
     written_ = std::async(std::launch::async, write);
-  } catch (const std::system_error&) {  // no thread is to be had
+  } catch (const std::system_error&) {  // the system gives no thread
     write();
     keep();
   }

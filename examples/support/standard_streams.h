@@ -9,9 +9,8 @@ namespace example {
 ///
 /// - A descriptor 0 to 2 that is closed is opened on /dev/null. Otherwise the next file would get its number,
 ///   and messages would be written into that file.
-/// - A write to standard output or error that fails (a full disk, a pipe that nobody reads) throws nothing
-/// and
-///   ends nothing: the rest of what is printed there is dropped, and the training goes on.
+/// - A write to standard output or error that fails (a full disk, a closed pipe) throws nothing and ends
+///   nothing: the rest of what is printed there is dropped, and the training goes on.
 void guardStandardStreams();
 
 /// Writes out what standard output still holds. @return why something printed there was lost; "" if nothing

@@ -138,7 +138,7 @@ AsynchronousOuterStrategy::Landing AsynchronousOuterStrategy::landing(const Roun
     ++now.arrivals;
     now.staleness = std::max(now.staleness, round.arrivals[w].staleness);
   }
-  // At the end those who have trained stand for those who are missing in an outer step that has begun.
+  // At the end the workers that have trained complete an outer step that has begun.
   const bool begun = arrivedBefore_ + now.arrivals > 0;
   const std::int64_t counted =
       round.last && begun ? std::max(now.arrivals, perStep_ - arrivedBefore_) : now.arrivals;

@@ -60,8 +60,8 @@ struct Round {
   bool last = false;           ///< of its epoch, or the run stops after it
   std::int64_t launched = 0;   ///< the iteration of the fragment's launch
   bool landsAtOnce = false;    ///< in `launch`: the fragment lands at the end of this round
-  /// [worker] of a strategy with arrivals: who is merged, and who goes on; else empty. In the last round all
-  /// go on, and those with a weight are merged.
+  /// [worker] of a strategy with arrivals: which workers are merged, and which go on; else empty. In the last
+  /// round all go on, and those with a weight are merged.
   std::span<const Arrival> arrivals = {};
 };
 

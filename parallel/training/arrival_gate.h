@@ -17,7 +17,8 @@ class ArrivalGate {
   explicit ArrivalGate(int workers) : states_(static_cast<std::size_t>(workers)) {}
 
   /// While no worker is inside.
-  /// @param next  [worker] who arrives at the next landing. It stays where it is, and changes when a landing
+  /// @param next  [worker] which workers arrive at the next landing. It stays where it is, and changes when a
+  /// landing
   ///              is carried out.
   void beginEpoch(std::span<const Arrival> next);
 

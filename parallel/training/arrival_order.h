@@ -51,7 +51,8 @@ class ArrivalOrder {
   /// The running worker whose next event comes first, -1 if none runs. @param done  its iterations then
   template <typename Done>
   int nextRunning(Done done) const;
-  /// Lands who has arrived, if that comes before the next event, at `time`. @return whether it did.
+  /// Lands the workers that have arrived, if that comes before the next event, at `time`. @return whether it
+  /// did.
   bool landsBefore(int next, double time);
   double clock(std::size_t worker, std::int64_t done) const;
   /// Iterations of a worker that begin before `now_`.

@@ -9,9 +9,9 @@
 
 namespace muster {
 
-/// The landings of one `fit()`, where workers arrive one after another: which comes next, and who is merged
-/// in it. At an epoch's end, when a worker that should arrive has no batch left, all who have trained are
-/// merged.
+/// The landings of one `fit()`, where workers arrive one after another: the order of the landings, and the
+/// workers that each one merges. At an epoch's end, when a worker that should arrive has no batch left, the
+/// last landing merges all workers that have trained.
 class Arrivals {
  public:
   explicit Arrivals(const ArrivalPlan& plan);

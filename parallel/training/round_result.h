@@ -42,8 +42,8 @@ struct RoundResult {
   /// The round after this one, in this epoch, before anything is added.
   RoundResult next(std::int64_t epochOfNext) const;
   /// Adds what workers bring, in their order.
-  /// @param landing  [worker] who is merged; empty: all.
-  /// @param weights  [worker] receives the weights of the merge, 0 of those who are not merged.
+  /// @param landing  [worker] which workers are merged; empty: all.
+  /// @param weights  [worker] receives the weights of the merge, 0 for a worker that is not merged.
   void add(std::span<const Contribution> contributions, std::span<const Arrival> landing,
            std::span<double> weights);
 };

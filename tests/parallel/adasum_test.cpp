@@ -4,10 +4,10 @@
 
 #include "muster/parallel/detail/internals.h"
 #include "tests/parallel/reference.h"
+#include "tests/parallel/rule_wrapper.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
-#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -16,13 +16,6 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::int64_t kWidth = 100;  // every one of four workers has a share
-
-template <typename T>
-ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0, Listeners listeners = {}) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).pinThreads(false).internals({.pretendedDevices = devices});
-  return builder.strategy(strategy).listeners(std::move(listeners)).build();
-}
 
 /// Writes down the gain at each merge of a model without other state.
 std::shared_ptr<Listener> recordGain(std::vector<double>& gains) {

@@ -68,7 +68,7 @@ TEST_CASE("a worker that has landed waits until a later landing lets it go on") 
   CHECK(course.done == 2);
 }
 
-TEST_CASE("when a worker that should arrive has ended, nobody waits for it") {
+TEST_CASE("when a worker that should arrive has ended, no worker waits for it") {
   Course course({{kAway, kBack}, {kBack, kAway}, {kBack, kAway}});
   std::jthread other([&] { CHECK(course.pass(0)); });
   course.gate.end(1);
@@ -81,7 +81,7 @@ TEST_CASE("when a worker that should arrive has ended, nobody waits for it") {
   again.join();
 }
 
-TEST_CASE("after an abort nobody waits") {
+TEST_CASE("after an abort no worker waits") {
   Course course({{kAway, kBack}, {kBack, kAway}});
   std::jthread other([&] { CHECK_FALSE(course.pass(0)); });
   course.gate.abort();

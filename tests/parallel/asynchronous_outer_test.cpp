@@ -10,6 +10,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/detail/internals.h"
 #include "tests/parallel/reference.h"
+#include "tests/parallel/rule_wrapper.h"
 #include "tests/support/failure.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/recording_listener.h"
@@ -25,13 +26,6 @@ namespace {
 
 constexpr std::int64_t kWidth = 33;
 constexpr double kForever = std::numeric_limits<double>::infinity();
-
-template <typename T>
-ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0, Listeners listeners = {}) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).pinThreads(false).listeners(std::move(listeners));
-  return builder.internals({.pretendedDevices = devices}).strategy(strategy).build();
-}
 
 ToyModel toy(const Updater& updater = Nesterovs{.learningRate = 0.5, .momentum = 0.5}) {
   return ToyModel({.size = kWidth, .training = {.updater = updater}, .statistics = true});

@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "muster/parallel/detail/internals.h"
+#include "tests/parallel/rule_wrapper.h"
 #include "tests/support/reference_model.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
-#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -19,15 +19,6 @@ constexpr std::int64_t kWidth = 704;  // no padding; three chunks of 256, the la
 
 ToyModel toy(double learningRate = 0.125) {
   return ToyModel({.size = kWidth, .training = {.updater = Sgd{.learningRate = learningRate}}});
-}
-
-template <typename T>
-ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0,
-                          const Listeners& listeners = {}) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).pinThreads(false).listeners(listeners);
-  builder.internals({.pretendedDevices = devices});
-  return builder.strategy(strategy).build();
 }
 
 template <typename T>

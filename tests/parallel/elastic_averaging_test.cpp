@@ -5,10 +5,10 @@
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/strategies/outer_averaging.h"
 #include "tests/parallel/reference.h"
+#include "tests/parallel/rule_wrapper.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
-#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -16,13 +16,6 @@ using namespace muster::test;
 namespace {
 
 constexpr std::int64_t kWidth = 33;
-
-template <typename T>
-ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0, Listeners listeners = {}) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).pinThreads(false).internals({.pretendedDevices = devices});
-  return builder.strategy(strategy).listeners(std::move(listeners)).build();
-}
 
 ToyModel toy(const Updater& updater = Nesterovs{.learningRate = 0.5, .momentum = 0.5}) {
   return ToyModel({.size = kWidth, .training = {.updater = updater}, .statistics = true});

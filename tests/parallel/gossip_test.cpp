@@ -6,17 +6,16 @@
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/exchange/host_exchange.h"
 #include "tests/parallel/reference.h"
+#include "tests/parallel/rule_wrapper.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/rounding.h"
 #include "tests/support/thrown.h"
-#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
 
 namespace {
 
-constexpr std::int64_t kWidth = 33;
 constexpr std::array kGraphs = {GossipGraph::Exponential, GossipGraph::Ring, GossipGraph::Pairs,
                                 GossipGraph::Complete};
 
@@ -37,22 +36,11 @@ std::vector<std::vector<double>> matrix(GossipGraph graph, std::size_t workers, 
   return all;
 }
 
-template <typename T>
-ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).pinThreads(false).internals({.pretendedDevices = devices});
-  return builder.strategy(strategy).build();
-}
-
-ToyModel toy() {
-  return ToyModel({.size = kWidth, .training = halfNesterovs(), .statistics = true});
-}
-
 /// Every bit of the model after three epochs, in one fit or two.
 template <typename T>
 std::vector<std::byte> train(T strategy, int workers, int devices = 0, std::int64_t first = 3) {
-  auto model = toy();
-  ToyIterator data(randomBatches(5, 7 * workers + 1, 4, kWidth, /*ragged=*/true), kWidth);
+  auto model = ruleToy();
+  ToyIterator data(ruleBatches(workers), kRuleWidth);
   auto wrapper = wrapperOf(model, workers, strategy, devices);
   wrapper.fit(data, first);
   wrapper.fit(data, 3 - first);
@@ -293,8 +281,8 @@ TEST_CASE("the complete graph and two workers on any graph have the bits of aver
 }
 
 TEST_CASE("one worker is the model alone") {
-  auto alone = toy();
-  ToyIterator data(randomBatches(5, 8, 4, kWidth, /*ragged=*/true), kWidth);
+  auto alone = ruleToy();
+  ToyIterator data(randomBatches(5, 8, 4, kRuleWidth, /*ragged=*/true), kRuleWidth);
   alone.fit(data, 3);
   CHECK(train(Gossip{.frequency = 2}, 1) == stateBits(alone));
 }
@@ -305,8 +293,8 @@ TEST_CASE("the same bits in one fit or two, on devices as on the host, watched o
     const auto whole = train(options, 5);
     CHECK(train(options, 5) == whole);
     CHECK(train(options, 5, 0, 1) == whole);
-    auto model = toy();
-    ToyIterator data(randomBatches(5, 36, 4, kWidth, /*ragged=*/true), kWidth);
+    auto model = ruleToy();
+    ToyIterator data(randomBatches(5, 36, 4, kRuleWidth, /*ragged=*/true), kRuleWidth);
     auto builder = ParallelWrapper::Builder(model);
     const auto looking = std::make_shared<RecordingListener>(
         ListenerScope::Merged, [](const RecordedCall&, Trainer& trainer) { trainer.model(); });

@@ -3,34 +3,21 @@
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "tests/parallel/reference.h"
+#include "tests/parallel/rule_wrapper.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"
-#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
 
 namespace {
 
-constexpr std::int64_t kWidth = 33;
-
-template <typename T>
-ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0, Listeners listeners = {}) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).pinThreads(false).listeners(listeners).internals({.pretendedDevices = devices});
-  return builder.strategy(strategy).build();
-}
-
-ToyModel toy() {
-  return ToyModel({.size = kWidth, .training = halfNesterovs(), .statistics = true});
-}
-
 /// Every bit of the model after three epochs, in one fit or two.
 template <typename T>
 std::vector<std::byte> train(T strategy, int workers, int devices = 0, std::int64_t first = 3,
                              Listeners listeners = {}) {
-  auto model = toy();
-  ToyIterator data(randomBatches(5, 7 * workers + 1, 4, kWidth, /*ragged=*/true), kWidth);
+  auto model = ruleToy();
+  ToyIterator data(ruleBatches(workers), kRuleWidth);
   auto wrapper = wrapperOf(model, workers, strategy, devices, listeners);
   wrapper.fit(data, first);
   wrapper.fit(data, 3 - first);

@@ -4,36 +4,14 @@
 
 #include "muster/parallel/detail/internals.h"
 #include "tests/parallel/reference.h"
+#include "tests/parallel/rule_wrapper.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
-#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
 
 namespace {
-
-constexpr std::int64_t kWidth = 33;
-
-template <typename T>
-ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).pinThreads(false).internals({.pretendedDevices = devices});
-  return builder.strategy(strategy).build();
-}
-
-ToyModel toy() {
-  return ToyModel({.size = kWidth, .training = halfNesterovs(), .statistics = true});
-}
-
-/// Every bit of the model after three epochs.
-template <typename T>
-std::vector<std::byte> train(T strategy, int workers = 3, int devices = 0) {
-  auto model = toy();
-  ToyIterator data(randomBatches(5, 7 * workers + 1, 4, kWidth, /*ragged=*/true), kWidth);
-  wrapperOf(model, workers, strategy, devices).fit(data, 3);
-  return stateBits(model);
-}
 
 std::string refusal(const OuterAveraging& options) {
   return thrown<InvalidArgument>([&] { options.validate(); });
@@ -64,36 +42,36 @@ TEST_CASE("with rate 1 and momentum 0 it has the bits of averaging, on one or se
     for (const std::int64_t frequency : {1, 3}) {
       CAPTURE(workers);
       CAPTURE(frequency);
-      const auto averaged = train(Averaging{.frequency = frequency}, workers);
-      CHECK(train(OuterAveraging{.frequency = frequency}, workers) == averaged);
-      CHECK(train(OuterAveraging{.frequency = frequency, .nesterov = true}, workers) == averaged);
-      CHECK(train(OuterAveraging{.frequency = frequency}, workers, workers) ==
-            train(Averaging{.frequency = frequency}, workers, workers));
+      const auto averaged = trainRule(Averaging{.frequency = frequency}, workers);
+      CHECK(trainRule(OuterAveraging{.frequency = frequency}, workers) == averaged);
+      CHECK(trainRule(OuterAveraging{.frequency = frequency, .nesterov = true}, workers) == averaged);
+      CHECK(trainRule(OuterAveraging{.frequency = frequency}, workers, workers) ==
+            trainRule(Averaging{.frequency = frequency}, workers, workers));
     }
 }
 
 TEST_CASE("one worker with rate 1 and momentum 0 is the model alone") {
-  auto alone = toy();
-  ToyIterator data(randomBatches(5, 8, 4, kWidth, /*ragged=*/true), kWidth);
+  auto alone = ruleToy();
+  ToyIterator data(randomBatches(5, 8, 4, kRuleWidth, /*ragged=*/true), kRuleWidth);
   alone.fit(data, 3);
-  CHECK(train(OuterAveraging{.frequency = 2}, 1) == stateBits(alone));
+  CHECK(trainRule(OuterAveraging{.frequency = 2}, 1) == stateBits(alone));
 }
 
 TEST_CASE("presets are one rule: DiLoCo is BMUF's with its numbers, SlowMo is BMUF at a constant rate") {
   auto diloco = OuterAveraging::diloco();
   diloco.frequency = 2;
-  CHECK(train(diloco) == train(OuterAveraging{.frequency = 2,
-                                              .rate = 0.7,
-                                              .momentum = 0.9,
-                                              .nesterov = true,
-                                              .updaterState = UpdaterState::Keep}));
+  CHECK(trainRule(diloco) == trainRule(OuterAveraging{.frequency = 2,
+                                                      .rate = 0.7,
+                                                      .momentum = 0.9,
+                                                      .nesterov = true,
+                                                      .updaterState = UpdaterState::Keep}));
   auto bmuf = OuterAveraging::bmuf(3);
   CHECK(bmuf.momentum == doctest::Approx(2.0 / 3));
   bmuf.frequency = 2;
   auto slowMo = OuterAveraging::slowMo(bmuf.momentum);
   slowMo.frequency = 2;
   slowMo.updaterState = bmuf.updaterState;
-  CHECK(train(slowMo) == train(bmuf));
+  CHECK(trainRule(slowMo) == trainRule(bmuf));
   CHECK(OuterAveraging::lookahead().rate == 0.8);
 }
 
@@ -118,10 +96,10 @@ TEST_CASE("merged every iteration, with inner steps of rate 1, it is momentum on
 TEST_CASE("a training that is resumed from what the model holds ends with the same bits") {
   for (const bool nesterov : {false, true}) {
     const OuterAveraging options{.frequency = 2, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov};
-    ToyIterator data(randomBatches(5, 16, 4, kWidth), kWidth);
-    auto whole = toy();
+    ToyIterator data(randomBatches(5, 16, 4, kRuleWidth), kRuleWidth);
+    auto whole = ruleToy();
     wrapperOf(whole, 2, options).fit(data, 4);
-    auto first = toy(), second = toy();
+    auto first = ruleToy(), second = ruleToy();
     wrapperOf(first, 2, options).fit(data, 2);
     second.copyStateFrom(first);
     wrapperOf(second, 2, options).fit(data, 2);

@@ -4,10 +4,10 @@
 
 #include "muster/parallel/detail/internals.h"
 #include "tests/parallel/reference.h"
+#include "tests/parallel/rule_wrapper.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
-#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -16,33 +16,6 @@ namespace {
 
 using Pull = OverlappedAveraging::Pull;
 using Eager = OverlappedAveraging::Eager;
-
-constexpr std::int64_t kWidth = 33;
-
-template <typename T>
-ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0, bool listen = false) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).pinThreads(false).internals({.pretendedDevices = devices});
-  if (listen) builder.listeners({std::make_shared<RecordingListener>()});
-  return builder.strategy(strategy).build();
-}
-
-ToyModel toy() {
-  return ToyModel({.size = kWidth, .training = halfNesterovs(), .statistics = true});
-}
-
-std::vector<ToyBatch> batchesFor(int workers) {
-  return randomBatches(5, 7 * workers + 1, 4, kWidth, /*ragged=*/true);
-}
-
-/// Every bit of the model after three epochs.
-template <typename T>
-std::vector<std::byte> train(T strategy, int workers = 3, int devices = 0, bool listen = false) {
-  auto model = toy();
-  ToyIterator data(batchesFor(workers), kWidth);
-  wrapperOf(model, workers, strategy, devices, listen).fit(data, 3);
-  return stateBits(model);
-}
 
 std::string refusal(const OverlappedAveraging& options) {
   return thrown<InvalidArgument>([&] { options.validate(); });
@@ -79,63 +52,50 @@ TEST_CASE("without a delay it has the bits of averaging, or of outer averaging")
     for (const int devices : {0, workers}) {
       CAPTURE(workers);
       CAPTURE(devices);
-      const auto averaged = train(Averaging{.frequency = 3}, workers, devices);
-      CHECK(train(OverlappedAveraging{.frequency = 3, .delay = 0}, workers, devices) == averaged);
-      CHECK(train(OverlappedAveraging{.frequency = 3, .delay = 0, .landing = Pull{.strength = 1}}, workers,
-                  devices) == averaged);
-      CHECK(train(OverlappedAveraging{.frequency = 3, .delay = 0, .landing = Eager{}}, workers, devices) ==
-            averaged);
+      const auto averaged = trainRule(Averaging{.frequency = 3}, workers, devices);
+      CHECK(trainRule(OverlappedAveraging{.frequency = 3, .delay = 0}, workers, devices) == averaged);
+      CHECK(trainRule(OverlappedAveraging{.frequency = 3, .delay = 0, .landing = Pull{.strength = 1}},
+                      workers, devices) == averaged);
+      CHECK(trainRule(OverlappedAveraging{.frequency = 3, .delay = 0, .landing = Eager{}}, workers,
+                      devices) == averaged);
       for (const bool nesterov : {false, true})
-        CHECK(train(
+        CHECK(trainRule(
                   OverlappedAveraging{
                       .frequency = 3, .delay = 0, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov},
                   workers, devices) ==
-              train(OuterAveraging{.frequency = 3, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov},
-                    workers, devices));
+              trainRule(OuterAveraging{.frequency = 3, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov},
+                        workers, devices));
     }
 }
 
 TEST_CASE("a period that is not longer than the delay merges at once") {
   const auto period = Period::postLocal(5, 4);
-  CHECK(train(OverlappedAveraging{.frequency = Period::postLocal(1000, 4)}) == train(Averaging{}));
-  CHECK(train(OverlappedAveraging{.frequency = period}) != train(Averaging{.frequency = period}));
+  CHECK(trainRule(OverlappedAveraging{.frequency = Period::postLocal(1000, 4)}) == trainRule(Averaging{}));
+  CHECK(trainRule(OverlappedAveraging{.frequency = period}) != trainRule(Averaging{.frequency = period}));
 }
 
 TEST_CASE("one worker trains as the model alone, whatever the delay") {
-  auto alone = toy();
-  ToyIterator data(batchesFor(1), kWidth);
+  auto alone = ruleToy();
+  ToyIterator data(ruleBatches(1), kRuleWidth);
   alone.fit(data, 3);
   for (const std::int64_t delay : {1, 2, 3})
     for (const int devices : {0, 1}) {
-      CHECK(train(OverlappedAveraging{.frequency = 4, .delay = delay}, 1, devices) == stateBits(alone));
-      CHECK(train(OverlappedAveraging{.frequency = 4, .delay = delay, .landing = Eager{}}, 1, devices) ==
+      CHECK(trainRule(OverlappedAveraging{.frequency = 4, .delay = delay}, 1, devices) == stateBits(alone));
+      CHECK(trainRule(OverlappedAveraging{.frequency = 4, .delay = delay, .landing = Eager{}}, 1, devices) ==
             stateBits(alone));
     }
 }
 
 TEST_CASE("without a pull the workers train by themselves") {
   const int workers = 3;
-  auto model = toy();
-  ToyIterator data(batchesFor(workers), kWidth);
+  auto model = ruleToy();
+  ToyIterator data(ruleBatches(workers), kRuleWidth);
   wrapperOf(
       model, workers,
       OverlappedAveraging{
           .frequency = 3, .delay = 1, .landing = Pull{.strength = 0}, .updaterState = UpdaterState::Keep})
       .fit(data, 2);
-  for (int w = 0; w < workers; ++w) {
-    CAPTURE(w);
-    const auto all = batchesFor(workers);
-    std::vector<ToyBatch> own;
-    for (auto b = static_cast<std::size_t>(w); b < all.size(); b += workers) own.push_back(all[b]);
-    ToyIterator ownData(own, kWidth);
-    auto alone = toy();
-    alone.fit(ownData, 2);
-    const auto expected = alone.control().steps();
-    std::size_t step = 0;
-    for (const auto& one : model.control().steps())
-      if (one.stamp.sequence % workers == w) CHECK(one.before == expected.at(step++).before);
-    CHECK(step == expected.size());
-  }
+  checkTrainedAlone(model, workers, 2);
 }
 
 TEST_CASE("the same bits on one or several devices, watched, and when workers are slow by chance") {
@@ -143,14 +103,14 @@ TEST_CASE("the same bits on one or several devices, watched, and when workers ar
        {decltype(OverlappedAveraging::landing)(OverlappedAveraging::Delta{}), {Pull{}}, {Eager{}}}) {
     const OverlappedAveraging options{
         .frequency = 4, .delay = 2, .landing = landing, .rate = 0.8, .momentum = 0.5, .nesterov = true};
-    const auto expected = train(options);
-    CHECK(train(options, 3, 1) == expected);
-    CHECK(train(options, 3, 3, /*listen=*/true) == expected);
+    const auto expected = trainRule(options);
+    CHECK(trainRule(options, 3, 1) == expected);
+    CHECK(trainRule(options, 3, 3, {std::make_shared<RecordingListener>()}) == expected);
     const auto control = std::make_shared<ToyControl>();
     RandomDelays delays(17, std::chrono::microseconds(300));
     control->onStep = [&](const Batch&) { delays(); };
-    ToyModel model({.size = kWidth, .training = halfNesterovs(), .statistics = true}, control);
-    ToyIterator data(batchesFor(3), kWidth);
+    ToyModel model({.size = kRuleWidth, .training = halfNesterovs(), .statistics = true}, control);
+    ToyIterator data(ruleBatches(3), kRuleWidth);
     wrapperOf(model, 3, options).fit(data, 3);
     CHECK(stateBits(model) == expected);
   }
@@ -159,8 +119,8 @@ TEST_CASE("the same bits on one or several devices, watched, and when workers ar
 TEST_CASE("a training is resumed after an epoch from what the model holds, and a second fit goes on") {
   const OverlappedAveraging options{
       .frequency = 4, .delay = 2, .rate = 0.7, .momentum = 0.8, .nesterov = true};
-  ToyIterator data(batchesFor(2), kWidth);
-  auto whole = toy(), first = toy(), second = toy(), again = toy();
+  ToyIterator data(ruleBatches(2), kRuleWidth);
+  auto whole = ruleToy(), first = ruleToy(), second = ruleToy(), again = ruleToy();
   wrapperOf(whole, 2, options).fit(data, 4);
   wrapperOf(first, 2, options).fit(data, 2);
   second.copyStateFrom(first);

@@ -1,12 +1,10 @@
 // What the trainer promises, of every averaging rule and of one that the library does not have.
-#include <sched.h>
-
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 
 #include "tests/parallel/every_rule.h"
 #include "tests/support/failure.h"
+#include "tests/support/one_core.h"
 #include "tests/support/recording_listener.h"
 
 using namespace muster;
@@ -191,24 +189,12 @@ TEST_CASE("every rule: a stop merges what was trained") {
 
 // Runs in a process of its own: see below.
 TEST_CASE("child: every rule on one core" * doctest::skip()) {
-  cpu_set_t all, first;
-  REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0);
-  CPU_ZERO(&first);
-  for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&first) == 0; ++core)
-    if (CPU_ISSET(core, &all)) CPU_SET(core, &first);
-  REQUIRE(sched_setaffinity(0, sizeof first, &first) == 0);
+  limitToOneCore();
   std::printf("hashes: %s\n", bitsOfEveryRule().c_str());
 }
 
 TEST_CASE("every rule: the same bits in a process that is limited to one core") {
-  const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string command = "'" + self + "' --no-skip --test-case='child: every rule on one core' 2>&1";
-  FILE* child = popen(command.c_str(), "r");
-  REQUIRE(child != nullptr);
-  std::string output;
-  char buffer[256];
-  while (std::fgets(buffer, sizeof buffer, child)) output += buffer;
+  const auto output = outputOfCase("child: every rule on one core");
   CAPTURE(output);
-  CHECK(pclose(child) == 0);
   CHECK(output.find("hashes: " + bitsOfEveryRule()) != std::string::npos);
 }

@@ -1,14 +1,11 @@
 #include <doctest/doctest.h>
 
-#include <sched.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <string>
 
+#include "tests/support/one_core.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -81,24 +78,12 @@ TEST_CASE("another number of workers, another result") {
 
 // Runs in a process of its own: see below.
 TEST_CASE("child: on one core" * doctest::skip()) {
-  cpu_set_t all, first;
-  REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0);
-  CPU_ZERO(&first);
-  for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&first) == 0; ++core)
-    if (CPU_ISSET(core, &all)) CPU_SET(core, &first);
-  REQUIRE(sched_setaffinity(0, sizeof first, &first) == 0);
+  limitToOneCore();
   std::printf("hashes: %s\n", hashesOfAllRuns().c_str());
 }
 
 TEST_CASE("the same bits in a process that is limited to one core") {
-  const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string command = "'" + self + "' --no-skip --test-case='child: on one core' 2>&1";
-  FILE* child = popen(command.c_str(), "r");
-  REQUIRE(child != nullptr);
-  std::string output;
-  char buffer[256];
-  while (std::fgets(buffer, sizeof buffer, child)) output += buffer;
+  const auto output = outputOfCase("child: on one core");
   CAPTURE(output);
-  CHECK(pclose(child) == 0);
   CHECK(output.find("hashes: " + hashesOfAllRuns()) != std::string::npos);
 }

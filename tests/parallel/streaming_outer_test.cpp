@@ -4,45 +4,17 @@
 
 #include "muster/parallel/detail/internals.h"
 #include "tests/parallel/reference.h"
+#include "tests/parallel/rule_wrapper.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/reference_model.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
-#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
 
 namespace {
-
-constexpr std::int64_t kWidth = 33;
-
-template <typename T>
-ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0,
-                          std::shared_ptr<Listener> listener = nullptr) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).pinThreads(false).internals({.pretendedDevices = devices});
-  if (listener) builder.listeners({std::move(listener)});
-  return builder.strategy(strategy).build();
-}
-
-ToyModel toy() {
-  return ToyModel({.size = kWidth, .training = halfNesterovs(), .statistics = true});
-}
-
-std::vector<ToyBatch> batchesFor(int workers) {
-  return randomBatches(5, 7 * workers + 1, 4, kWidth, /*ragged=*/true);
-}
-
-/// Every bit of the model after three epochs.
-template <typename T>
-std::vector<std::byte> train(T strategy, int workers = 3, int devices = 0) {
-  auto model = toy();
-  ToyIterator data(batchesFor(workers), kWidth);
-  wrapperOf(model, workers, strategy, devices).fit(data, 3);
-  return stateBits(model);
-}
 
 ReferenceModel network() {
   return ReferenceModel({.training = {.updater = Sgd{.learningRate = 0.25}}});
@@ -71,41 +43,28 @@ TEST_CASE("with one fragment, no delay and no mixing it has the bits of outer av
       CAPTURE(workers);
       CAPTURE(devices);
       StreamingOuter one{.frequency = 3, .fragments = 1, .delay = 0, .mixing = 0};
-      CHECK(train(one, workers, devices) == train(Averaging{.frequency = 3}, workers, devices));
+      CHECK(trainRule(one, workers, devices) == trainRule(Averaging{.frequency = 3}, workers, devices));
       for (const bool nesterov : {false, true}) {
         one.rate = 0.7;
         one.momentum = 0.8;
         one.nesterov = nesterov;
-        CHECK(train(one, workers, devices) ==
-              train(OuterAveraging{.frequency = 3, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov},
-                    workers, devices));
+        CHECK(trainRule(one, workers, devices) ==
+              trainRule(OuterAveraging{.frequency = 3, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov},
+                        workers, devices));
       }
     }
 }
 
 TEST_CASE("with all of the mixing the workers train by themselves, and the outer parameters move") {
   const int workers = 3;
-  auto model = toy();
+  auto model = ruleToy();
   const auto before = model.parameters();
-  ToyIterator data(batchesFor(workers), kWidth);
+  ToyIterator data(ruleBatches(workers), kRuleWidth);
   wrapperOf(model, workers,
             StreamingOuter{.frequency = 3, .fragments = 1, .mixing = 1, .updaterState = UpdaterState::Keep})
       .fit(data, 2);
   CHECK(model.parameters() != before);
-  for (int w = 0; w < workers; ++w) {
-    CAPTURE(w);
-    const auto all = batchesFor(workers);
-    std::vector<ToyBatch> own;
-    for (auto b = static_cast<std::size_t>(w); b < all.size(); b += workers) own.push_back(all[b]);
-    ToyIterator ownData(own, kWidth);
-    auto alone = toy();
-    alone.fit(ownData, 2);
-    const auto expected = alone.control().steps();
-    std::size_t step = 0;
-    for (const auto& one : model.control().steps())
-      if (one.stamp.sequence % workers == w) CHECK(one.before == expected.at(step++).before);
-    CHECK(step == expected.size());
-  }
+  checkTrainedAlone(model, workers, 2);
 }
 
 TEST_CASE("each parameter is merged once in a period, one fragment after the other") {
@@ -119,7 +78,7 @@ TEST_CASE("each parameter is merged once in a period, one fragment after the oth
       SmallExamples data(static_cast<int>(batches));
       const auto merges = std::make_shared<Merges>();
       wrapperOf(model, 2, StreamingOuter{.frequency = period, .fragments = fragments, .delay = delay}, 0,
-                merges)
+                {merges})
           .fit(data);
       const auto parts = fragmentsOf(table, fragments);
       std::vector<int> landings(static_cast<std::size_t>(table.elements));
@@ -215,8 +174,8 @@ TEST_CASE("options out of range are refused by name") {
         "streaming outer averaging: delay must be shorter than a fragment's turn of 3 iterations, got 3");
   CHECK(refusal({.mixing = -0.5}) == "streaming outer averaging: mixing must lie in [0, 1], got -0.5");
   CHECK(refusal({.rate = std::nan("")}) == "streaming outer averaging: rate must be above 0, got nan");
-  auto model = toy();
-  ToyIterator data(batchesFor(2), kWidth);
+  auto model = ruleToy();
+  ToyIterator data(ruleBatches(2), kRuleWidth);
   CHECK(thrown<InvalidArgument>([&] { wrapperOf(model, 2, StreamingOuter{}).fit(data); }) ==
         "streaming outer averaging: the model has 1 tensors, which 2 fragments cannot be made of");
   CHECK(StreamingOuter{}.make()->describe() ==

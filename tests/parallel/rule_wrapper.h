@@ -1,0 +1,63 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/parallel/detail/internals.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/toy_wrapper.h"
+
+namespace muster::test {
+
+// What the tests of averaging rules have in common.
+
+/// A wrapper with a rule. @param devices  pretended ones on the CPU; 0: none.
+template <typename T>
+ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0, Listeners listeners = {}) {
+  auto builder = ParallelWrapper::Builder(model);
+  builder.workers(workers).pinThreads(false).internals({.pretendedDevices = devices});
+  return builder.strategy(strategy).listeners(std::move(listeners)).build();
+}
+
+/// No multiple of the elements that a worker's share is made of.
+inline constexpr std::int64_t kRuleWidth = 33;
+
+inline ToyModel ruleToy() {
+  return ToyModel({.size = kRuleWidth, .training = halfNesterovs(), .statistics = true});
+}
+
+/// Seven for each worker and one more, uneven: an epoch's last round is a partial one.
+inline std::vector<ToyBatch> ruleBatches(int workers) {
+  return randomBatches(5, 7 * workers + 1, 4, kRuleWidth, /*ragged=*/true);
+}
+
+/// Every bit of the model after three epochs.
+template <typename T>
+std::vector<std::byte> trainRule(T strategy, int workers = 3, int devices = 0, Listeners listeners = {}) {
+  auto model = ruleToy();
+  ToyIterator data(ruleBatches(workers), kRuleWidth);
+  wrapperOf(model, workers, strategy, devices, std::move(listeners)).fit(data, 3);
+  return stateBits(model);
+}
+
+/// Checks that in `epochs` of `ruleBatches(workers)` each worker took the steps that it takes by itself.
+inline void checkTrainedAlone(const ToyModel& model, int workers, std::int64_t epochs) {
+  const auto all = ruleBatches(workers);
+  for (int w = 0; w < workers; ++w) {
+    CAPTURE(w);
+    std::vector<ToyBatch> own;
+    for (auto b = static_cast<std::size_t>(w); b < all.size(); b += static_cast<std::size_t>(workers))
+      own.push_back(all[b]);
+    ToyIterator data(own, kRuleWidth);
+    auto alone = ruleToy();
+    alone.fit(data, epochs);
+    const auto expected = alone.control().steps();
+    std::size_t step = 0;
+    for (const auto& one : model.control().steps())
+      if (one.stamp.sequence % workers == w) CHECK(one.before == expected.at(step++).before);
+    CHECK(step == expected.size());
+  }
+}
+
+}  // namespace muster::test
