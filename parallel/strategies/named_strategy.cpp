@@ -6,7 +6,7 @@
 #include <numeric>
 #include <ranges>
 
-#include "muster/parallel/strategies.h"
+#include "muster/strategies.h"  // all strategies, written by CMake
 
 namespace muster {
 namespace {
