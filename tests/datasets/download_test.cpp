@@ -95,7 +95,7 @@ TEST_CASE("a transfer that is always interrupted fails and leaves no file") {
   const auto text = place.failure(server.address());
   CHECK(contains(text, server.address() + "file.gz"));
   CHECK(contains(text, "tried 3 times"));
-  CHECK(contains(text, "99996 bytes remaining"));
+  CHECK(contains(text, "99996 bytes"));  // which curl 7 and 8 say in different words
   CHECK(server.requests() == 3);
   CHECK(place.holdsNothing());
 }
