@@ -14,6 +14,7 @@
 #include "muster/parallel/runtime/stall_watch.h"
 #include "muster/parallel/training/first_batch.h"
 #include "muster/parallel/training/fit_call.h"
+#include "muster/parallel/training/strategy_failure.h"
 
 namespace muster {
 namespace {
@@ -202,7 +203,7 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, const Resumpt
   caller_.set(Activity::Kind::WaitingForWorkers);
   const bool loaded = replicas_.load(resumed);
   if (loaded) replicas_.setTrained(false);  // until the strategy has taken the model, too
-  strategy_->begin(replicas_.exchange());
+  callStrategy("begin", [&] { strategy_->begin(replicas_.exchange()); });
   if (loaded && !resumed.rounds) replicas_.start(*strategy_);
   replicas_.setTrained(true);
   return any;

@@ -25,8 +25,9 @@ struct FitRun {
   Rounds rounds;
   FirstFailure failure;
 
-  /// Whether no thread may begin another batch.
-  bool stopping() const { return rounds.stopAsked() || failure; }
+  /// Whether no thread may begin another batch. After a failure only once the rounds are aborted: a worker
+  /// that ended its round before that would have it merged without the batches that were to come.
+  bool stopping() const { return rounds.stopAsked() || aborted_; }
 
   /// Ends the run: the first failure is kept, and every thread is woken. Thread-safe. Arguments as of
   /// FirstFailure.
@@ -37,11 +38,13 @@ struct FitRun {
     if (exchange_ && worker >= 0) exchange_->abort();
     rounds.abort();
     peers.abort();
+    aborted_ = true;
     queues.close();
   }
 
  private:
   Exchange* const exchange_;
+  std::atomic<bool> aborted_{false};
 };
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include "muster/core/base/log.h"
 #include "muster/parallel/exchange/device_exchange.h"
 #include "muster/parallel/exchange/host_exchange.h"
+#include "muster/parallel/training/strategy_failure.h"
 #include "muster/parallel/training/strategy_state.h"
 
 namespace muster {
@@ -93,8 +94,8 @@ void ReplicaSet::make() {
   else
     exchange = std::make_unique<HostExchange>(states, strategy_.updaterState());
   const int workers = static_cast<int>(threads_.size());
-  auto blocks = strategy_.blocks(workers);
-  if (strategy_.arrivals(workers))
+  auto blocks = callStrategy("name its blocks", [&] { return strategy_.blocks(workers); });
+  if (callStrategy("tell how workers arrive", [&] { return strategy_.arrivals(workers); }))
     blocks.push_back(
         {.name = std::string(kOwnUpdates), .place = StrategyBlock::Place::Replica, .numbers = 1});
   exchange->makeStrategyBlocks(blocks);
@@ -153,7 +154,7 @@ void ReplicaSet::start(Strategy& strategy) {
   for (int w = 0; w < exchange_->participants(); ++w) {
     exchange_->begin(w);
     Verbs verbs(*exchange_, w, model_.context());
-    strategy.start(verbs);
+    callStrategy("start", [&] { strategy.start(verbs); });
     exchange_->end(w);
   }
   exchange_->wait();

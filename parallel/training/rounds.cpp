@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/training/strategy_failure.h"
 
 namespace muster {
 
@@ -43,7 +44,7 @@ Rounds::Rounds(int workers, const Options& options, PeerSums& peers)
   result_.scoreSumInEpoch = begun.scoreSum;
   result_.weightInEpoch = begun.weight;
   result_.score = begun.score;
-  const auto plan = strategy_.arrivals(workers);
+  const auto plan = callStrategy("tell how workers arrive", [&] { return strategy_.arrivals(workers); });
   if (!plan) return;
   requireArrivals(*plan, workers);
   arrivals_.emplace(*plan).beginEpoch();
@@ -134,7 +135,7 @@ void Rounds::planNextRound() {
   progress_.score = result_.score;
   progress_.learningRate = learningRate;
   progress_.inFlight = flights_.inFlight();
-  plan_ = strategy_.plan(progress_);
+  plan_ = callStrategy("plan a round", [&] { return strategy_.plan(progress_); });
   requirePlan();
 }
 

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <exception>
+#include <string_view>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+
+/// Calls a function of the strategy outside a merge. An exception that is no Error, which says by itself what
+/// is wrong, becomes a TrainingError.
+/// @param doing  in words, as in "begin".
+template <typename Call>
+decltype(auto) callStrategy(std::string_view doing, Call call) {
+  try {
+    return call();
+  } catch (const Error&) {
+    throw;
+  } catch (...) {
+    const auto cause = std::current_exception();
+    throw TrainingError(fmt::format("the strategy failed to {}: {}", doing, describe(cause)), -1, cause);
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,405 @@
+// A user's code fails, or sleeps, at each of its calls: fit() and evaluate() end with one error that says
+// what failed and where, no thread is left, the model holds its last merge, and the same wrapper then trains
+// to the bits that it has without a fault. Every rule, with and without listeners that are told of merges.
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "muster/core/eval/evaluation.h"
+#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/strategies/named_strategy.h"
+#include "tests/parallel/faults.h"
+#include "tests/support/at_rest.h"
+#include "tests/support/failure.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Bits = std::vector<std::byte>;
+using Clock = Faults::Clock;
+
+constexpr std::int64_t kSize = 5;
+constexpr int kWorkers = 4;
+constexpr std::int64_t kEpochs = 2;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr auto kLongest = 20s;
+#else
+constexpr auto kLongest = 2s;  // past the user's own call
+#endif
+
+struct Rule {
+  std::string name, options;
+  int devices = 0;  // pretended ones
+  bool listens = false;
+
+  std::string text() const {
+    return fmt::format("{} {}{}{}", name, options, devices > 0 ? ", between devices" : "",
+                       listens ? ", with a listener" : "");
+  }
+};
+
+/// Each merges several times an epoch, and has a round that is not whole at its end.
+std::vector<Rule> rules() {
+  std::vector<Rule> all = {
+      {"averaging", "every=2"},
+      {"averaging", "every=2,updaterState=keep"},
+      {"averaging", "every=2,codec=int8"},
+      {"synchronous", ""},
+      {"shared", "threshold=fixed,threshold.threshold=0.01,resynchronizationFrequency=2"},
+      {"overlapped", "every=2,delay=1,codec=int8"},
+      {"streaming", "every=2,fragments=1,delay=1,codec=e3m0"},
+      {"asynchronous", "every=2,speeds=1,0.5,1,0.7"},
+      {"gossip", "graph=ring"},
+      {"hierarchical", "levels=1:2,2:all"},
+      {"easgd", "every=2,codec=top-k,codec.share=0.5"},
+      {"adasum", "every=2"},
+      {"averaging", "every=2", 2},
+      {"overlapped", "every=2,delay=1,codec=int8", 2},
+      {"asynchronous", "every=2,speeds=1,0.5,1,0.7", 2}};
+  const auto count = all.size();
+  for (std::size_t r = 0; r < count; ++r) {
+    all.push_back(all[r]);
+    all.back().listens = true;
+  }
+  return all;
+}
+
+/// Labels, too, for an evaluation.
+class Data {
+ public:
+  void reset(std::int64_t epoch) { values_.reset(epoch); }
+  bool next(Batch& batch) {
+    if (!values_.next(batch)) return false;
+    Tensor& labels = Batch::ensureOnly(batch.labels, "y", {batch.examples()}, DType::Int64);
+    for (std::int64_t n = 0; n < batch.examples(); ++n) labels.data<std::int64_t>()[n] = n % kSize;
+    return true;
+  }
+  std::optional<std::int64_t> examples() const { return {}; }
+
+ private:
+  ToyIterator values_{randomBatches(5, 11, 3, kSize, true), kSize};
+};
+
+ToyOptions toy() {
+  return {.size = kSize, .training = {.updater = Nesterovs{.learningRate = 0.1}}, .statistics = true};
+}
+
+/// What a merge always includes: parameters and counters.
+std::string mergedOf(ToyModel& model) {
+  return fmt::format("{} {} {}", model.parameters(), model.iteration(), model.epoch());
+}
+
+/// Notes what the model holds after each merge and each epoch.
+struct Merges final : Listener {
+  explicit Merges(ToyModel& m) : model(m) {}
+  void onMerge(const MergeEvent& event) override { take(event.trainer); }
+  void onEpochEnd(const EpochEvent& event) override { take(event.trainer); }
+  void take(Trainer& trainer) {
+    trainer.model();
+    states.insert(mergedOf(model));
+  }
+  ToyModel& model;
+  std::set<std::string> states;
+};
+
+/// How many faults of each kind there were, and the longest time to an end.
+struct Table {
+  ~Table() {
+    std::string text;
+    long all = 0;
+    for (const auto& [kind, count] : counts) {
+      text += fmt::format("\n  {:<64} {:>6}", kind, count);
+      all += count;
+    }
+    MESSAGE(fmt::format("{} faults, the longest time to an end {} ms{}", all,
+                        std::chrono::duration_cast<std::chrono::milliseconds>(longest).count(), text));
+  }
+  void add(const std::string& kind, Clock::duration took) {
+    ++counts[kind];
+    longest = std::max(longest, took);
+    CHECK(took < kLongest);
+  }
+  std::map<std::string, long> counts;
+  Clock::duration longest{};
+};
+
+/// What an error says of a place.
+std::string whereOf(std::string_view place) {
+  static const std::map<std::string, std::string, std::less<>> kTexts = {
+      {"iterator: reset", "the data iterator failed in reset to epoch"},
+      {"iterator: next", "the data iterator failed at batch"},
+      {"iterator: size", "the data iterator failed to tell its size"},
+      {"model: replicate", "on cpu could not be made"},
+      {"model: step", "on cpu failed in batch"},
+      {"model: update", "on cpu failed in batch"},
+      {"merged listener: fitStart", "a listener failed at the start"},
+      {"merged listener: epochStart", "a listener failed"},
+      {"merged listener: merge", "a listener failed after iteration"},
+      {"merged listener: epochEnd", "a listener failed after iteration"},
+      {"merged listener: fitEnd", "a listener failed at the end"},
+      {"worker listener: fitStart", "a listener failed at the start"},
+      {"worker listener: epochStart", "a listener failed"},
+      {"worker listener: iteration", "on cpu failed in a listener after batch"},
+      {"worker listener: epochEnd", "a listener failed after iteration"},
+      {"worker listener: fitEnd", "a listener failed at the end"},
+      {"strategy: blocks", "the strategy failed to name its blocks"},
+      {"strategy: arrivals", "the strategy failed to tell how workers arrive"},
+      {"strategy: begin", "the strategy failed to begin"},
+      {"strategy: start", "the strategy failed to start"},
+      {"strategy: plan", "the strategy failed to plan a round"}};
+  const auto found = kTexts.find(place);
+  return found != kTexts.end() ? found->second : "on cpu failed at the merge after batch";
+}
+
+/// A rule, and what its training is without a fault.
+class Grid {
+ public:
+  Grid(Rule rule, Table& table) : rule_(std::move(rule)), table_(table), fresh_(toy()) {
+    fresh_.state();
+    merged_.insert(mergedOf(fresh_));
+    ToyModel model(toy());
+    FaultyIterator data(faults_, Data());
+    const auto merges = std::make_shared<Merges>(model);
+    wrapperOf(model, {merges}).fit(data, kEpochs);
+    expected_ = model.allBits();
+    merged_.insert(merges->states.begin(), merges->states.end());
+    CHECK(merges->states.size() >= 4);
+    faults_.clear();
+    trial("", 0, "", 0);
+    visits_ = faults_.visits();
+  }
+
+  const std::map<std::string, long, std::less<>>& visits() const { return visits_; }
+
+  /// Trains with a fault; "" is none.
+  void trial(const std::string& failing, long failingAt, const std::string& slow, long slowAt) {
+    CAPTURE(rule_.text());
+    CAPTURE(failing);
+    CAPTURE(failingAt);
+    CAPTURE(slow);
+    CAPTURE(slowAt);
+    const auto threads = awaitRest();
+    {
+      ToyModel model(toy());
+      model.state();
+      addFaults(model.control(), faults_);
+      FaultyIterator data(faults_, Data());
+      Listeners listeners = {faultyListener(faults_, ListenerScope::Worker)};
+      if (rule_.listens) listeners.push_back(faultyListener(faults_, ListenerScope::Merged));
+      auto wrapper = wrapperOf(model, listeners);
+      faults_.clear();
+      if (!failing.empty()) faults_.failAt(failing, failingAt);
+      if (!slow.empty()) faults_.sleepAt(slow, slowAt);
+      std::string text;
+      try {
+        wrapper.fit(data, kEpochs);
+      } catch (const TrainingError& error) {
+        text = error.what();
+      } catch (const std::exception& error) {
+        text = fmt::format("no TrainingError: {}", error.what());
+      }
+      const auto took = Clock::now() - faults_.left();
+      if (failing.empty() && slow.empty()) {
+        CHECK(text.empty());
+        CHECK(model.allBits() == expected_);
+        return;
+      }
+      count(failing, slow, took);
+      CHECK(text.empty() != faults_.struck());
+      if (faults_.struck()) {
+        CHECK_MESSAGE(text.ends_with(": boom"), text);
+        CHECK_MESSAGE(contains(text, whereOf(failing)), text);
+        CHECK_FALSE_MESSAGE(contains(text, "no TrainingError"), text);
+        CHECK_MESSAGE(merged_.contains(mergedOf(model)), mergedOf(model));
+      } else {
+        CHECK(model.allBits() == expected_);
+      }
+      faults_.clear();
+      model.copyStateFrom(fresh_);
+      wrapper.fit(data, kEpochs);
+      CHECK(model.allBits() == expected_);
+    }
+    CHECK(awaitRest() == threads);
+  }
+
+ private:
+  ParallelWrapper wrapperOf(Model& model, Listeners listeners) {
+    auto builder = ParallelWrapper::Builder(model);
+    builder.workers(kWorkers).pinThreads(false).prefetchBuffer(1).listeners(std::move(listeners));
+    builder.internals({.pretendedDevices = rule_.devices});
+    return builder.strategy(Faulty{strategyNamed(rule_.name, rule_.options, kWorkers), &faults_}).build();
+  }
+  void count(const std::string& failing, const std::string& slow, Clock::duration took) {
+    if (faults_.struck())
+      table_.add(faults_.slept() ? fmt::format("{} throws while {} lasts", failing, groupOf(slow))
+                                 : failing + " throws",
+                 took);
+    else if (faults_.slept())
+      table_.add(slow + " lasts", took);
+  }
+  static std::string groupOf(const std::string& place) { return place.substr(0, place.find(':')); }
+
+  const Rule rule_;
+  Table& table_;
+  ToyModel fresh_;
+  Faults faults_;
+  Bits expected_;
+  std::set<std::string> merged_;
+  std::map<std::string, long, std::less<>> visits_;
+};
+
+/// The first visits of a place, one in the middle and the last.
+std::set<long> momentsOf(long visits) {
+#if defined(__SANITIZE_THREAD__)
+  return {visits / 2};  // threads start slowly there
+#else
+  return {0, std::min(1L, visits - 1), visits / 2, visits - 1};
+#endif
+}
+
+void failOrLastEverywhere(bool listens) {
+  Table table;
+  for (const auto& rule : rules()) {
+    if (rule.listens != listens) continue;
+    Grid grid(rule, table);
+    for (const auto& [place, visits] : grid.visits()) {
+      for (const long at : momentsOf(visits)) grid.trial(place, at, "", 0);
+      grid.trial("", 0, place, visits / 2);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a call of the user's code fails or lasts, under every rule") {
+  failOrLastEverywhere(/*listens=*/false);
+}
+TEST_CASE(
+    "a call of the user's code fails or lasts, under every rule, with a listener that hears of merges") {
+  failOrLastEverywhere(/*listens=*/true);
+}
+
+TEST_CASE("a call of the user's code fails while another one lasts") {
+  Table table;
+  for (const auto& rule : rules()) {
+    Grid grid(rule, table);
+    const auto& visits = grid.visits();
+    // Where other workers wait: in a step, an update, a listener, and in a merge, within a codec for each
+    // other.
+    for (const std::string slow : {"model: step", "model: update", "worker listener: iteration",
+                                   "merged listener: merge", "strategy: contribute", "strategy: prepare",
+                                   "strategy: launch", "strategy: land", "strategy: afterReduction"})
+      for (const long at : {2L, 5L}) {
+        if (const auto found = visits.find(slow); found == visits.end() || found->second <= at) continue;
+        // The reader is ahead: it is at the tenth batch, or at the second epoch, while the first ones are
+        // merged.
+        grid.trial("iterator: next", 9, slow, at);
+        grid.trial("iterator: reset", 1, slow, at);
+        grid.trial("model: step", 9, slow, at);
+        grid.trial("strategy: land", 3, slow, at);
+      }
+  }
+}
+
+TEST_CASE("an evaluation fails: by itself, and by a listener in a training") {
+  Table table;
+  const std::vector<std::pair<std::string, std::string>> places = {
+      {"iterator: reset", "the data iterator failed in reset to epoch 1: boom"},
+      {"iterator: next", "the data iterator failed at batch"},
+      {"model: replicate", "on cpu could not be made: boom"},
+      {"model: output", "on cpu failed in batch"}};
+  for (const bool trainedBefore : {false, true})
+    for (const auto& [place, where] : places)
+      for (const long at : {0, 1, 3, 6}) {
+        CAPTURE(trainedBefore);
+        CAPTURE(place);
+        CAPTURE(at);
+        const auto threads = awaitRest();
+        {
+          Faults faults;
+          ToyModel model(toy());
+          model.state();
+          FaultyIterator data(faults, Data());
+          auto wrapper = toyWrapper(model, kWorkers, 2).averageUpdaters(false).build();
+          if (trainedBefore) wrapper.fit(data);
+          const auto bits = model.allBits();
+          const Evaluation expected = evaluate(model, data);
+          addFaults(model.control(), faults);
+          faults.clear();
+          faults.failAt(place, at);
+          std::string text;
+          try {
+            const auto result = wrapper.evaluate(data);
+            CHECK(result == expected);
+          } catch (const TrainingError& error) {
+            text = error.what();
+          }
+          CHECK(text.empty() != faults.struck());
+          if (faults.struck()) {
+            table.add("evaluate(): " + place + " throws", Clock::now() - faults.left());
+            CHECK_MESSAGE(contains(text, where), text);
+            CHECK_MESSAGE(text.ends_with(": boom"), text);
+          }
+          faults.clear();
+          CHECK(model.allBits() == bits);
+          CHECK(wrapper.evaluate(data) == expected);
+        }
+        CHECK(awaitRest() == threads);
+      }
+
+  struct Evaluating final : Listener {
+    Evaluating(DataSetIterator& d) : data(d) {}
+    void onMerge(const MergeEvent& event) override { event.trainer.evaluate(data); }
+    DataSetIterator& data;
+  };
+  for (const auto& rule : rules())
+    for (const auto& [place, where] : places)
+      for (const long at : {0, 5, 20}) {
+        if (rule.listens || place == "model: replicate") continue;
+        CAPTURE(rule.text());
+        CAPTURE(place);
+        CAPTURE(at);
+        Faults faults;
+        ToyModel model(toy()), fresh(toy());
+        model.state();
+        fresh.state();
+        addFaults(model.control(), faults);
+        Data data;
+        FaultyIterator held(faults, data);
+        Faults none;
+        FaultyIterator training(none, data);
+        auto builder = ParallelWrapper::Builder(model);
+        builder.workers(kWorkers).pinThreads(false).prefetchBuffer(1);
+        builder.internals({.pretendedDevices = rule.devices});
+        builder.listeners({std::make_shared<Evaluating>(held)});
+        auto wrapper =
+            builder.strategy(Faulty{strategyNamed(rule.name, rule.options, kWorkers), &none}).build();
+        faults.failAt(place, at);
+        std::string text;
+        try {
+          wrapper.fit(training);
+        } catch (const TrainingError& error) {
+          text = error.what();
+        }
+        CHECK(text.empty() != faults.struck());
+        if (!faults.struck()) continue;
+        table.add("evaluate() by a listener: " + place + " throws", Clock::now() - faults.left());
+        CHECK_MESSAGE(contains(text, "a listener failed after iteration"), text);
+        CHECK_MESSAGE(contains(text, where), text);
+        CHECK_MESSAGE(text.ends_with(": boom"), text);
+        const auto train = [&] {
+          faults.clear();
+          model.copyStateFrom(fresh);
+          wrapper.fit(training);
+          return model.allBits();
+        };
+        const auto bits = train();
+        CHECK(train() == bits);
+      }
+}

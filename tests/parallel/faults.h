@@ -1,0 +1,205 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "muster/parallel/strategies/any_strategy.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/toy_data.h"
+#include "tests/support/toy_model.h"
+
+namespace muster::test {
+
+/// Lets a user's code fail or sleep at the n-th visit of a place, as in "iterator: next". Visited by any
+/// thread; the rest by one, while nothing runs.
+class Faults {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kDelay{3};
+
+  /// No fault; visits are counted from here on.
+  void clear() {
+    failing_ = slow_ = {};
+    struck_ = begun_ = false;
+    counts_.clear();
+  }
+  /// The visit, counted from 0, throws. If another place is to sleep, it waits for that a while, so that it
+  /// fails meanwhile.
+  void failAt(std::string place, long nth) { failing_ = {std::move(place), nth}; }
+  void sleepAt(std::string place, long nth) { slow_ = {std::move(place), nth}; }
+
+  void visit(std::string_view place) {
+    const long visit = count(place);
+    if (place == slow_.place && visit == slow_.nth) {
+      announce();
+      std::this_thread::sleep_for(kDelay);
+      leave();
+    }
+    if (place != failing_.place || visit != failing_.nth) return;
+    if (!slow_.place.empty()) awaitSleeper();
+    struck_ = true;
+    leave();
+    throw std::runtime_error("boom");
+  }
+
+  bool struck() const { return struck_; }
+  bool slept() const { return begun_; }
+  /// When the code that fails or sleeps was left.
+  Clock::time_point left() const { return left_; }
+  /// Visits of each place.
+  const std::map<std::string, long, std::less<>>& visits() const { return counts_; }
+
+ private:
+  struct Fault {
+    std::string place;
+    long nth = 0;
+  };
+
+  long count(std::string_view place) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = counts_.find(place);
+    return found == counts_.end() ? (counts_.emplace(place, 1), 0) : found->second++;
+  }
+  void announce() {
+    const std::scoped_lock lock(mutex_);
+    begun_ = true;
+    changed_.notify_all();
+  }
+  void awaitSleeper() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, 2 * kDelay, [&] { return begun_.load(); });
+  }
+  void leave() {
+    const std::scoped_lock lock(mutex_);
+    left_ = Clock::now();
+  }
+
+  Fault failing_, slow_;
+  std::atomic<bool> struck_{false}, begun_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, long, std::less<>> counts_;  // guarded by mutex_, as is what follows
+  Clock::time_point left_ = Clock::now();
+};
+
+/// Any iterator's data, with faults in each of its functions.
+template <typename Data>
+class FaultyIterator final : public DataSetIterator {
+ public:
+  FaultyIterator(Faults& faults, Data data) : faults_(faults), data_(std::move(data)) {}
+  void reset(std::int64_t epoch) override {
+    faults_.visit("iterator: reset");
+    data_.reset(epoch);
+  }
+  bool next(Batch& batch) override {
+    faults_.visit("iterator: next");
+    return data_.next(batch);
+  }
+  std::optional<std::int64_t> examples() const override {
+    faults_.visit("iterator: size");
+    return data_.examples();
+  }
+
+ private:
+  Faults& faults_;
+  Data data_;
+};
+
+inline std::shared_ptr<Listener> faultyListener(Faults& faults, ListenerScope scope) {
+  const std::string name = scope == ListenerScope::Merged ? "merged listener: " : "worker listener: ";
+  return std::make_shared<RecordingListener>(
+      scope, [&faults, name](const RecordedCall& call, Trainer&) { faults.visit(name + call.event); });
+}
+
+inline void addFaults(ToyControl& control, Faults& faults) {
+  control.onStep = [&](const Batch&) { faults.visit("model: step"); };
+  control.onUpdate = [&](const Model&, const BatchStamp&) { faults.visit("model: update"); };
+  control.onReplicate = [&](int) { faults.visit("model: replicate"); };
+  control.onOutput = [&](const Batch&) { faults.visit("model: output"); };
+}
+
+/// A strategy with faults in each of its functions, before and after the rule's own work.
+class FaultyStrategy final : public Strategy {
+ public:
+  FaultyStrategy(std::unique_ptr<Strategy> rule, Faults& faults) : rule_(std::move(rule)), faults_(faults) {}
+
+  std::string describe() const override { return rule_->describe(); }
+  LocalWork localWork() const override { return rule_->localWork(); }
+  std::vector<StrategyBlock> blocks(int workers) const override {
+    faults_.visit("strategy: blocks");
+    return rule_->blocks(workers);
+  }
+  std::string_view modelSource() const override { return rule_->modelSource(); }
+  std::optional<ArrivalPlan> arrivals(int workers) const override {
+    faults_.visit("strategy: arrivals");
+    return rule_->arrivals(workers);
+  }
+  UpdaterState updaterState() const override { return rule_->updaterState(); }
+  void begin(const Exchange& exchange) override {
+    faults_.visit("strategy: begin");
+    rule_->begin(exchange);
+  }
+  void start(Verbs& verbs) override {
+    faults_.visit("strategy: start");
+    rule_->start(verbs);
+  }
+  int fragments() const override { return rule_->fragments(); }
+  RoundPlan plan(const TrainingProgress& progress) override {
+    faults_.visit("strategy: plan");
+    return rule_->plan(progress);
+  }
+  void contribute(double weight, Verbs& verbs) override {
+    faults_.visit("strategy: contribute");
+    rule_->contribute(weight, verbs);
+    faults_.visit("strategy: contribute, done");
+  }
+  void prepare(const Round& round) override {
+    faults_.visit("strategy: prepare");
+    rule_->prepare(round);
+  }
+  bool stage(Exchange& exchange, Context& context) override { return rule_->stage(exchange, context); }
+  void launch(int fragment, const Round& round, Verbs& verbs) override {
+    faults_.visit("strategy: launch");
+    rule_->launch(fragment, round, verbs);
+    faults_.visit("strategy: launch, done");
+  }
+  void land(int fragment, const Round& round, Verbs& verbs) override {
+    faults_.visit("strategy: land");
+    rule_->land(fragment, round, verbs);
+    faults_.visit("strategy: land, done");
+  }
+  void afterReduction(const Round& round, Verbs& verbs) override {
+    faults_.visit("strategy: afterReduction");
+    rule_->afterReduction(round, verbs);
+    faults_.visit("strategy: afterReduction, done");
+  }
+  bool pending() const override { return rule_->pending(); }
+  MergeKind kind() const override { return rule_->kind(); }
+  double divergence() const override { return rule_->divergence(); }
+  std::span<const MergeValue> values() const override { return rule_->values(); }
+
+ private:
+  const std::unique_ptr<Strategy> rule_;
+  Faults& faults_;
+};
+
+/// Its options.
+struct Faulty {
+  AnyStrategy rule;
+  Faults* faults = nullptr;
+
+  void validate() const { rule.validate(); }
+  std::unique_ptr<Strategy> make() const { return std::make_unique<FaultyStrategy>(rule.make(), *faults); }
+};
+
+}  // namespace muster::test

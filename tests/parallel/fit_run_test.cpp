@@ -1,0 +1,46 @@
+#include "muster/parallel/training/fit_run.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/parallel/strategies/averaging.h"
+
+using namespace muster;
+
+namespace {
+
+/// Does nothing but look at the run when it is aborted.
+class Watching final : public Exchange {
+ public:
+  int participants() const override { return 2; }
+  std::span<const SharedBlock> blocks() const override { return {}; }
+  void merge(int, const SharedBlock&, std::span<const double>, Context&, Spread*) override {}
+  void mean(int, std::span<const Tensor>, std::span<const double>, double, Slice, std::span<const Tensor>,
+            Context&) override {}
+  void mix(int, const SharedBlock&, const Mixing&, Context&) override {}
+  void eachShare(int, std::int64_t, Slice, Context&, ShareUse) override {}
+  void abort() noexcept override { stopping = run->stopping(); }
+
+  const FitRun* run = nullptr;
+  bool stopping = true;
+};
+
+}  // namespace
+
+TEST_CASE("after a failure workers end their rounds only once these cannot be merged any more") {
+  // A worker that saw the failure before the rounds were aborted would contribute a part of its round, and if
+  // all did, that would be merged.
+  std::atomic<bool> stop{false};
+  const auto strategy = Averaging{.frequency = 5}.make();
+  const Schedule rate = 0.1;
+  const Resumption resumed;
+  const std::vector<std::unique_ptr<Batch>> batches(1);
+  Watching exchange;
+  FitRun run(2, batches, {.strategy = *strategy, .stop = stop, .learningRate = rate, .resumed = resumed},
+             &exchange);
+  exchange.run = &run;
+  run.fail(0, std::make_exception_ptr(Error("boom")), [] { return "worker 0 failed"; });
+  CHECK_FALSE(exchange.stopping);
+  CHECK(run.stopping());
+  CHECK_FALSE(run.rounds.await());
+  CHECK_THROWS_WITH_AS(run.failure.rethrow(), "worker 0 failed: boom", TrainingError);
+}
