@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "muster/core/device/context.h"
+#include "muster/core/nn/model.h"
+
+namespace muster {
+
+/// The state that replicas are to serve, and its number. Thread-safe.
+class ModelVersions {
+ public:
+  /// Version 1. @throws InvalidArgument if `model` is not initialised.
+  explicit ModelVersions(Model& model);
+
+  /// The latest version, to be replicated.
+  std::shared_ptr<const Model> model() const;
+  /// @return the number of the new version. @throws InvalidArgument naming the block that differs.
+  std::int64_t publish(Model& model);
+  std::int64_t latest() const;
+  /// Copies the latest version into a replica, unless it has it.
+  /// @param version  that it has; 0 while it has none whole.
+  void bring(Model& replica, std::int64_t& version) const;
+
+ private:
+  struct Version {
+    std::int64_t number;
+    Context context;
+    std::unique_ptr<Model> model;
+    std::mutex mutex = {};  ///< held while its state is copied
+  };
+
+  std::shared_ptr<Version> current() const;
+
+  std::mutex publishing_;  // held while a version is made
+  mutable std::mutex mutex_;
+  std::shared_ptr<Version> current_;  // guarded by mutex_
+};
+
+}  // namespace muster

@@ -1,0 +1,209 @@
+#include "muster/parallel/inference/parallel_inference.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <mutex>
+
+#include "muster/parallel/inference/call_queue.h"
+#include "muster/parallel/inference/free_replicas.h"
+#include "muster/parallel/inference/inference_worker.h"
+#include "muster/parallel/inference/joined_batch.h"
+#include "muster/parallel/inference/model_versions.h"
+#include "muster/parallel/runtime/owner.h"
+
+namespace muster {
+namespace {
+
+constexpr int kMostWorkers = 1024;
+
+/// @return the number of examples. @throws InvalidArgument for what no model could read.
+std::int64_t requireReadable(const Batch& batch) {
+  require(!batch.features.empty(), "output: a batch without features");
+  const auto examples = batch.examples();
+  require(examples > 0, "output: a batch without examples");
+  for (const auto* tensors : {&batch.features, &batch.masks})
+    for (const auto& [name, value, source] : *tensors) {
+      require(source == nullptr, "output: \"{}\" names rows of a data set; gather them first", name);
+      require(value.defined() && value.device().isCpu() && value.layout() == Layout::RowMajor,
+              "output: \"{}\" is not a row-major tensor on the CPU", name);
+      require(!value.shape().empty() && value.shape()[0] == examples,
+              "output: \"{}\" is {}, but the batch has {} examples", name, value.toString(), examples);
+    }
+  return examples;
+}
+
+InferenceOptions checked(InferenceOptions options) {
+  options.validate();
+  return options;
+}
+
+/// Threads of callers are not pinned.
+Placements place(const InferenceOptions& options) {
+  const bool pin = options.pinThreads && options.mode != InferenceMode::InPlace;
+  return placeAndClaim(options.workers, options.devices, options.threadsPerWorker, pin, options.mathMode);
+}
+
+}  // namespace
+
+void InferenceOptions::validate() const {
+  require(workers >= 1 && workers <= kMostWorkers, "workers: at least 1 and at most {} are possible, got {}",
+          kMostWorkers, workers);
+  require(batchLimit >= 1, "batchLimit: at least 1 is needed, got {}", batchLimit);
+  require(batchTime >= batchTime.zero(), "batchTime cannot be negative, got {} microseconds",
+          batchTime.count());
+  require(batchTime <= std::chrono::hours(1), "batchTime: at most an hour is possible, got {} microseconds",
+          batchTime.count());
+  require(mode == InferenceMode::Batched || batchTime == batchTime.zero(),
+          "batchTime: in mode {} no calls are joined", nameOf(mode));
+  require(queueLimit >= 1, "queueLimit: at least 1 is needed, got {}", queueLimit);
+  require(!devices.empty(), "devices: at least one is needed");
+  require(threadsPerWorker >= 1, "threadsPerWorker: at least 1 is needed, got {}", threadsPerWorker);
+  for (const auto& device : devices)
+    require(hasMathMode(device, mathMode), "mathMode: {} does not have this mode", device.toString());
+  if (!example.features.empty()) requireReadable(example);
+}
+
+struct ParallelInference::Impl {
+  Impl(Model& model, InferenceOptions options);
+  ~Impl() { shutdown(); }
+
+  Prediction output(const Batch& batch, Clock::time_point deadline);
+  void shutdown();
+  std::int64_t waitingCalls() const { return queue_->waiting() + replicas_.waiting(); }
+  std::string plan() const;
+
+  const InferenceOptions options;
+  const OwnerProcess owner;
+  ModelVersions versions;
+
+ private:
+  void makeWorkers();
+  void makeFreeReplicas();
+
+  const Placements placements_;
+  const std::shared_ptr<CallQueue> queue_;  // shared with the callers inside
+  FreeReplicas replicas_;
+  std::vector<std::unique_ptr<InferenceWorker>> workers_;
+  std::mutex shuttingDown_;
+  Tasks serving_;  // last: they end before what they use
+};
+
+ParallelInference::Impl::Impl(Model& model, InferenceOptions given)
+    : options(checked(std::move(given))),
+      versions(model),
+      placements_(place(options)),
+      queue_(std::make_shared<CallQueue>(options)),
+      replicas_(options) {
+  if (options.mode == InferenceMode::InPlace)
+    makeFreeReplicas();
+  else
+    makeWorkers();
+}
+
+void ParallelInference::Impl::makeFreeReplicas() {
+  for (int i = 0; i < options.workers; ++i) try {
+      auto replica =
+          std::make_unique<FreeReplica>(*versions.model(), placements_.workers[i], options.threadsPerWorker);
+      versions.bring(*replica->model, replica->version);
+      compileFor(options, *replica->model);
+      replicas_.add(std::move(replica));
+    } catch (const std::exception& error) {
+      throw TrainingError(fmt::format("replica {} could not be made: {}", i, error.what()), i,
+                          std::current_exception());
+    }
+}
+
+void ParallelInference::Impl::makeWorkers() {
+  std::vector<ReplicaThread*> threads;
+  for (int i = 0; i < options.workers; ++i) {
+    workers_.push_back(
+        std::make_unique<InferenceWorker>(i, placements_.workers[i], options, *queue_, versions));
+    threads.push_back(&workers_.back()->thread());
+  }
+  const auto model = versions.model();
+  runOnAll(threads, "could not be made",
+           [&](ReplicaThread& thread) { workers_[thread.index()]->prepare(*model, options); });
+  for (auto& worker : workers_)
+    worker->thread().addTo(serving_, Activity::Kind::Computing, [&worker = *worker] { worker.serve(); });
+  serving_.start();
+}
+
+Prediction ParallelInference::Impl::output(const Batch& batch, Clock::time_point deadline) {
+  const auto examples = requireReadable(batch);
+  if (options.mode == InferenceMode::InPlace) {
+    FreeReplicas::Loan loan(replicas_, deadline);
+    auto& [context, model, version] = loan.replica();
+    versions.bring(*model, version);
+    Prediction prediction;
+    model->output(batch, prediction.output);
+    prediction.modelVersion = version;
+    return prediction;
+  }
+  InferenceCall call{.batch = batch, .examples = examples, .deadline = deadline};
+  const auto queue = queue_;  // this object may end once the call is answered
+  queue->answer(call);
+  return {.output = std::move(call.output), .modelVersion = call.modelVersion};
+}
+
+void ParallelInference::Impl::shutdown() {
+  const std::scoped_lock lock(shuttingDown_);
+  queue_->close();
+  serving_.wait();
+  replicas_.close();
+}
+
+std::string ParallelInference::Impl::plan() const {
+  std::string joining;
+  if (options.mode == InferenceMode::Batched)
+    joining = fmt::format(
+        "; calls are joined to batches of {} examples, so the last places may differ from those of output()",
+        fmt::join(paddedSizes(options.batchLimit), ", "));
+  return fmt::format("{}, {}{}", describe(placements_, options.threadsPerWorker), nameOf(options.mode),
+                     joining);
+}
+
+ParallelInference::ParallelInference(Model& model, InferenceOptions options)
+    : impl_(std::make_unique<Impl>(model, std::move(options))) {}
+
+ParallelInference::~ParallelInference() {
+  abandonInChild(impl_);
+}
+ParallelInference::ParallelInference(ParallelInference&&) noexcept = default;
+ParallelInference& ParallelInference::operator=(ParallelInference&& other) noexcept {
+  abandonInChild(impl_);
+  impl_ = std::move(other.impl_);
+  return *this;
+}
+
+Prediction ParallelInference::output(const Batch& batch, Clock::time_point deadline) {
+  return usable(impl_, "output").output(batch, deadline);
+}
+
+Prediction ParallelInference::output(const Tensor& features, Clock::time_point deadline) {
+  Batch batch;
+  batch.features.push_back({"features", features});
+  return output(batch, deadline);
+}
+
+std::int64_t ParallelInference::updateModel(Model& model) {
+  return usable(impl_, "updateModel").versions.publish(model);
+}
+
+std::int64_t ParallelInference::modelVersion() const {
+  return usable(impl_, "modelVersion").versions.latest();
+}
+
+std::int64_t ParallelInference::waitingCalls() const {
+  return usable(impl_, "waitingCalls").waitingCalls();
+}
+
+void ParallelInference::shutdown() {
+  usable(impl_, "shutdown").shutdown();
+}
+
+std::string ParallelInference::plan() const {
+  return usable(impl_, "plan").plan();
+}
+
+}  // namespace muster

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/fields.h"
+#include "muster/core/data/batch.h"
+#include "muster/core/device/context.h"
+#include "muster/core/nn/model.h"
+
+namespace muster {
+
+/// Where and how the calls of many threads are computed.
+enum class InferenceMode {
+  Sequential,  ///< by the workers, one call at a time: the bits of `Model::output`
+  Batched,     ///< by the workers; calls that wait are joined into one batch
+  InPlace,     ///< on the caller's own thread, with a replica that is free: the bits of `Model::output`
+};
+
+template <>
+struct EnumNames<InferenceMode> {
+  static constexpr std::array<std::pair<InferenceMode, std::string_view>, 3> kNames{{
+      {InferenceMode::Sequential, "sequential"},
+      {InferenceMode::Batched, "batched"},
+      {InferenceMode::InPlace, "in-place"},
+  }};
+};
+
+/// What a call does while `queueLimit` others wait.
+enum class WhenFull {
+  Wait,    ///< it waits, too, until its deadline
+  Refuse,  ///< it throws QueueFull
+};
+
+/// A call was not answered before its deadline.
+class DeadlineExceeded : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A call was refused, since `queueLimit` others wait.
+class QueueFull : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A call was refused, since `shutdown` has been called.
+class InferenceShutDown : public Error {
+ public:
+  using Error::Error;
+};
+
+struct InferenceOptions {
+  int workers = 1;  ///< replicas; in `Sequential` and `Batched` each has a thread. 1 to 1024
+  InferenceMode mode = InferenceMode::Batched;
+  /// `Batched`: how many examples are computed at once, at most.
+  std::int64_t batchLimit = 32;
+  /// `Batched`: how long the first of the calls that are joined waits for others. By default only calls that
+  /// came while all workers were busy are joined.
+  std::chrono::microseconds batchTime{0};
+  std::int64_t queueLimit = 64;  ///< calls that wait for a worker
+  WhenFull whenFull = WhenFull::Wait;
+  /// Features (and masks) of one or more examples, of the shape and type that callers send. With it the model
+  /// is compiled in the constructor, for each number of examples that is computed at once; without it at the
+  /// first call that needs that number.
+  Batch example = {};
+  std::vector<Device> devices = {Device::cpu()};  ///< worker i is on device i mod D
+  std::optional<MathMode> mathMode = {};          ///< nothing: each device's default
+  int threadsPerWorker = 1;                       ///< that an operation uses on the CPU
+  bool pinThreads = true;                         ///< `InPlace` never pins: the threads are the callers'
+
+  /// @throws InvalidArgument naming the option.
+  void validate() const;
+};
+
+struct Prediction {
+  Tensor output;  ///< as of `Model::output`: [examples, ...] on the CPU, the caller's own
+  std::int64_t modelVersion = 1;
+};
+
+/// Answers the calls of many threads with the predictions of one model, by several replicas of it.
+///
+///     ParallelInference inference(model, {.workers = 2, .batchLimit = 32});
+///     const auto [classes, version] = inference.output(image);  // from any number of threads
+///     inference.updateModel(retrained);                         // while it serves
+///
+/// In `Batched` mode a joined batch is padded with zeros to one of at most six sizes: `batchLimit`, its
+/// halves, and 1. A call with more examples is computed in pieces. What is predicted for an example depends
+/// on no other, but sums of a batch of another size may be formed in another order: the last places may
+/// differ from those of `Model::output`, and from call to call. In the other modes they do not.
+///
+/// The model is copied: it may be trained on or destroyed while this object lives. All members but
+/// construction, destruction and moves are thread-safe. A call may be in progress when the destructor begins:
+/// it is answered.
+class ParallelInference {
+ public:
+  /// @throws InvalidArgument naming an option that is out of range, or if the model is not initialised;
+  ///         TrainingError naming the worker if a replica or a thread could not be made, or if it cannot
+  ///         compute `example`.
+  explicit ParallelInference(Model& model, InferenceOptions options = {});
+  /// As `shutdown`.
+  ~ParallelInference();
+  ParallelInference(ParallelInference&&) noexcept;
+  ParallelInference& operator=(ParallelInference&&) noexcept;
+
+  using Clock = std::chrono::steady_clock;
+  static constexpr auto kNoDeadline = Clock::time_point::max();
+
+  /// The predictions for features (and masks) of one or more examples, on the CPU. Labels are not read. The
+  /// tensors are not to change during the call.
+  /// @throws InvalidArgument for features that are not of this form, DeadlineExceeded, QueueFull,
+  ///         InferenceShutDown; whatever the model throws for these features: no other call sees that.
+  Prediction output(const Batch& batch, Clock::time_point deadline = kNoDeadline);
+  /// As above, for a model that reads one tensor: float32 [N, ...], or what else its first layer reads.
+  Prediction output(const Tensor& features, Clock::time_point deadline = kNoDeadline);
+
+  /// Serves the state of another model of the same architecture from now on: parameters and statistics are
+  /// copied. Calls that begin after this one has returned get the new version; those in progress are computed
+  /// by one version or the other, never by a part of each. Waits for no call.
+  /// @return the number of the version; the constructor's is 1.
+  /// @throws InvalidArgument naming the block that differs in shape; the old version is served on.
+  std::int64_t updateModel(Model& model);
+  std::int64_t modelVersion() const;
+
+  /// Calls that wait: for a worker, a replica, or room in the queue.
+  std::int64_t waitingCalls() const;
+
+  /// Refuses new calls and those that wait for room in the queue, answers all others, and ends the workers.
+  void shutdown();
+
+  /// The effective plan in words: workers, devices, pinning, how calls are joined.
+  std::string plan() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster

@@ -1,0 +1,159 @@
+// How many samples a second ParallelInference answers to many callers, and how long they wait, beside models
+// that call `output` without it. `inference --help` lists what it can be told.
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "muster/core/nn/models/convnet.h"
+#include "muster/core/nn/models/lenet.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/inference/parallel_inference.h"
+#include "tests/bench/command_line.h"
+#include "tests/bench/timing.h"
+
+using namespace muster;
+using namespace muster::bench;
+
+namespace {
+
+struct Options {
+  int workers = 2, callers = 64, rounds = 5;
+  std::int64_t limit = 32;
+  double seconds = 2;
+};
+
+/// What the callers of one way to compute got in one round.
+struct Measured {
+  double samplesPerSecond = 0;
+  std::vector<double> milliseconds = {};  ///< that each call took
+};
+
+/// Calls `call` from so many threads for so long.
+/// @param call  takes the number of the thread. @param samples  of each call
+Measured measure(int threads, std::int64_t samples, double seconds, const std::function<void(int)>& call) {
+  std::atomic<bool> stop{false};
+  std::atomic<std::int64_t> calls{0};
+  std::mutex mutex;
+  Measured all;
+  std::vector<std::jthread> callers;
+  const auto begin = Clock::now();
+  for (int t = 0; t < threads; ++t)
+    callers.emplace_back([&, t] {
+      std::vector<double> times;
+      while (!stop) {
+        const auto before = Clock::now();
+        call(t);
+        times.push_back(1000 * secondsSince(before));
+        ++calls;
+      }
+      const std::scoped_lock lock(mutex);
+      all.milliseconds.insert(all.milliseconds.end(), times.begin(), times.end());
+    });
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  const auto counted = calls.load();
+  all.samplesPerSecond = static_cast<double>(counted * samples) / secondsSince(begin);
+  stop = true;
+  callers.clear();
+  std::ranges::sort(all.milliseconds);
+  return all;
+}
+
+/// One way to compute. It is made for a round, and ends with it.
+struct Arm {
+  std::string name;
+  std::function<Measured()> measure;
+  std::vector<Measured> rounds = {};
+
+  double rate() const {
+    std::vector<double> rates;
+    for (const auto& round : rounds) rates.push_back(round.samplesPerSecond);
+    return medianOf(rates);
+  }
+  /// The time in which this share of the calls was answered, the median over the rounds.
+  double milliseconds(double share) const {
+    std::vector<double> times;
+    for (const auto& round : rounds)
+      times.push_back(round.milliseconds[static_cast<std::size_t>(
+          share * static_cast<double>(round.milliseconds.size() - 1))]);
+    return medianOf(times);
+  }
+};
+
+std::vector<Arm> armsOf(MultiLayerNetwork& model, const Options& o) {
+  const Tensor one = Tensor::zeros({1, 1, 28, 28}), full = Tensor::zeros({o.limit, 1, 28, 28});
+  Batch example;
+  example.features.push_back({"image", one});
+  const auto inference = [=, &model](InferenceMode mode) {
+    return [=, &model] {
+      ParallelInference served(model, {.workers = o.workers,
+                                       .mode = mode,
+                                       .batchLimit = o.limit,
+                                       .queueLimit = o.callers,
+                                       .example = example});
+      return measure(o.callers, 1, o.seconds, [&](int) { served.output(one); });
+    };
+  };
+  // Each caller has a replica of its own, without a queue: what the machine can do.
+  const auto alone = [=, &model] {
+    ParallelInference served(model,
+                             {.workers = o.workers, .mode = InferenceMode::InPlace, .queueLimit = o.callers});
+    for (int w = 0; w < o.workers; ++w) served.output(full);
+    return measure(o.workers, o.limit, o.seconds, [&](int) { served.output(full); });
+  };
+  const auto locked = [=, &model](int threads) {
+    return [=, &model] {
+      std::mutex mutex;
+      return measure(threads, 1, o.seconds, [&](int) {
+        const std::scoped_lock lock(mutex);
+        model.output(one);
+      });
+    };
+  };
+  return {{fmt::format("{} threads, output() of {}", o.workers, o.limit), alone},
+          {fmt::format("{} callers, batched", o.callers), inference(InferenceMode::Batched)},
+          {fmt::format("{} callers, sequential", o.callers), inference(InferenceMode::Sequential)},
+          {fmt::format("{} callers, in place", o.callers), inference(InferenceMode::InPlace)},
+          {fmt::format("{} callers, one lock", o.callers), locked(o.callers)},
+          {"1 caller, one lock", locked(1)}};
+}
+
+void compare(const std::string& name, const MultiLayerConfiguration& configuration, const Options& o) {
+  MultiLayerNetwork model(configuration);
+  model.init();
+  auto arms = armsOf(model, o);
+  for (int round = 0; round < o.rounds; ++round)
+    for (auto& arm : arms) arm.rounds.push_back(arm.measure());
+  fmt::print("{}, {} workers, calls of one image, batch limit {}; medians of {} rounds of {} s\n", name,
+             o.workers, o.limit, o.rounds, o.seconds);
+  fmt::print("{:<28} {:>10} {:>10} {:>10} {:>10}\n", "", "samples/s", "of first", "p50, ms", "p99, ms");
+  for (const auto& arm : arms)
+    fmt::print("{:<28} {:>10.0f} {:>9.0f}% {:>10.3f} {:>10.3f}\n", arm.name, arm.rate(),
+               100 * arm.rate() / arms.front().rate(), arm.milliseconds(0.5), arm.milliseconds(0.99));
+  fmt::print("\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  namespace po = boost::program_options;
+  Options o;
+  po::options_description options("inference: samples a second and waiting times of many callers");
+  options.add_options()("workers", po::value(&o.workers)->default_value(o.workers), "replicas")(
+      "callers", po::value(&o.callers)->default_value(o.callers), "threads that call")(
+      "batch-limit", po::value(&o.limit)->default_value(o.limit), "examples computed at once")(
+      "rounds", po::value(&o.rounds)->default_value(o.rounds), "of all arms, in turns")(
+      "seconds", po::value(&o.seconds)->default_value(o.seconds), "of each measurement");
+  po::variables_map given;
+  if (!readCommandLine(argc, argv, options, given)) return 0;
+  compare("LeNet", lenet(10), o);
+  compare("The convnet of the MNIST example", convnet(10), o);
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "inference: {}\n", error.what());
+  return 2;
+}

@@ -1,0 +1,411 @@
+#include "muster/parallel/inference/parallel_inference.h"
+
+#include <doctest/doctest.h>
+
+#include <condition_variable>
+#include <future>
+#include <thread>
+
+#include "muster/core/base/random.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_model.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Clock = ParallelInference::Clock;
+
+constexpr float kBad = 666;
+
+constexpr InferenceMode kModes[] = {InferenceMode::Sequential, InferenceMode::Batched,
+                                    InferenceMode::InPlace};
+
+/// A model that holds up its outputs until it is told to go on, and keeps the numbers of
+/// examples. It fails for features that are kBad.
+struct Gate {
+  explicit Gate(ToyModel& model) {
+    model.control().onOutput = [this](const Batch& batch) {
+      std::unique_lock lock(mutex);
+      sizes.push_back(batch.examples());
+      changed.notify_all();
+      changed.wait(lock, [this] { return open; });
+      for (const float value : batch.features.front().value.span<float>())
+        if (value == kBad) throw std::runtime_error("bad features");
+    };
+  }
+  void waitForOutputs(std::size_t count) {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return sizes.size() >= count; });
+  }
+  void openUp() {
+    const std::scoped_lock lock(mutex);
+    open = true;
+    changed.notify_all();
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::int64_t> sizes;
+  bool open = false;
+};
+
+Tensor row(float value, std::int64_t examples = 1) {
+  return Tensor::of(std::vector<float>(static_cast<std::size_t>(examples), value), {examples, 1});
+}
+
+using Answer = std::future<Prediction>;
+
+/// A call on a thread of its own.
+Answer ask(ParallelInference& inference, Tensor features,
+           Clock::time_point deadline = ParallelInference::kNoDeadline) {
+  return std::async(std::launch::async,
+                    [&inference, features, deadline] { return inference.output(features, deadline); });
+}
+
+void waitForCalls(const ParallelInference& inference, std::int64_t count) {
+  while (inference.waitingCalls() != count) std::this_thread::yield();
+}
+
+float valueOf(Answer& answer) {
+  return answer.get().output.data<float>()[0];
+}
+
+/// A network whose sums are exact, in any order: parameters and features are small whole numbers.
+struct WholeNumbers {
+  WholeNumbers()
+      : model({.seed = 1,
+               .inputShape = {6},
+               .layers = {Dense{.units = 9, .activation = Activation::ReLU}, Dense{.units = 4}}}) {
+    model.init();
+    const Tensor parameters = model.block(BlockKind::Parameters).values;
+    const RandomStream random(5, "whole numbers");
+    for (std::int64_t i = 0; i < parameters.elements(); ++i)
+      parameters.data<float>()[i] = static_cast<float>(static_cast<int>(random.uniform(i) * 7) - 3);
+  }
+  static Tensor features(std::int64_t examples, std::uint64_t seed) {
+    Tensor x = Tensor::empty({examples, 6});
+    const RandomStream random(seed, "features");
+    for (std::int64_t i = 0; i < x.elements(); ++i)
+      x.data<float>()[i] = static_cast<float>(static_cast<int>(random.uniform(i) * 9) - 4);
+    return x;
+  }
+  MultiLayerNetwork model;
+};
+
+bool sameBits(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && std::ranges::equal(a.span<float>(), b.span<float>());
+}
+
+}  // namespace
+
+TEST_CASE("many callers get what the model alone predicts") {
+  WholeNumbers whole;
+  for (const auto mode : kModes) {
+    CAPTURE(nameOf(mode));
+    ParallelInference inference(whole.model,
+                                {.workers = 3, .mode = mode, .batchLimit = 5, .pinThreads = false});
+    std::vector<std::future<bool>> callers;
+    for (std::uint64_t caller = 0; caller < 8; ++caller)
+      callers.push_back(std::async(std::launch::async, [&inference, caller] {
+        WholeNumbers alone;
+        bool same = true;
+        for (std::int64_t call = 0; call < 30; ++call) {
+          const auto x =
+              WholeNumbers::features(1 + (call + static_cast<std::int64_t>(caller)) % 7, caller * 100 + call);
+          same = same && sameBits(inference.output(x).output, alone.model.output(x));
+        }
+        return same;
+      }));
+    for (auto& caller : callers) CHECK(caller.get());
+  }
+}
+
+TEST_CASE("calls that wait while the worker is busy are joined, and padded to a size") {
+  ToyModel model;
+  model.setParameters({10});
+  Gate gate(model);
+  ParallelInference inference(model, {.batchLimit = 8, .pinThreads = false});
+  std::vector<Answer> answers;
+  answers.push_back(ask(inference, row(0)));
+  gate.waitForOutputs(1);
+  for (int i = 1; i <= 3; ++i) answers.push_back(ask(inference, row(static_cast<float>(i))));
+  waitForCalls(inference, 3);
+  gate.openUp();
+  for (int i = 0; i <= 3; ++i) CHECK(valueOf(answers[i]) == static_cast<float>(10 + i));
+  CHECK(gate.sizes == std::vector<std::int64_t>{1, 4});
+}
+
+TEST_CASE("a batch is not filled beyond its limit, and other shapes are not joined") {
+  ToyModel model;
+  Gate gate(model);
+  ParallelInference inference(model, {.batchLimit = 4, .pinThreads = false});
+  std::vector<Answer> answers;
+  answers.push_back(ask(inference, row(0)));
+  gate.waitForOutputs(1);
+  const auto add = [&](const Tensor& x) {
+    answers.push_back(ask(inference, x));
+    waitForCalls(inference, static_cast<std::int64_t>(answers.size()) - 1);
+  };
+  add(row(1, 2));
+  add(row(2).reshape({1, 1, 1}));
+  add(row(3, 3));  // too many beside the first
+  add(row(4, 2));
+  gate.openUp();
+  for (std::size_t i = 0; i < answers.size(); ++i) CHECK(valueOf(answers[i]) == static_cast<float>(i));
+  CHECK(gate.sizes == std::vector<std::int64_t>{1, 4, 1, 4});
+}
+
+TEST_CASE("with a batch time the first call waits for others") {
+  ToyModel model;
+  Gate gate(model);
+  gate.openUp();
+  ParallelInference inference(model, {.batchLimit = 3, .batchTime = 1h, .pinThreads = false});
+  std::vector<Answer> answers;
+  for (int i = 0; i < 3; ++i) answers.push_back(ask(inference, row(static_cast<float>(i))));
+  for (int i = 0; i < 3; ++i) CHECK(valueOf(answers[i]) == static_cast<float>(i));
+  CHECK(gate.sizes == std::vector<std::int64_t>{3});
+}
+
+TEST_CASE("a batch time that has passed ends the waiting") {
+  ToyModel model;
+  ParallelInference inference(model, {.batchLimit = 3, .batchTime = 1ms, .pinThreads = false});
+  CHECK(inference.output(row(2)).output.data<float>()[0] == 2);
+}
+
+TEST_CASE("a call with more examples than the limit is computed in pieces") {
+  ToyModel model;
+  Gate gate(model);
+  gate.openUp();
+  ParallelInference inference(model, {.batchLimit = 4, .pinThreads = false});
+  Tensor x = Tensor::empty({11, 1});
+  for (int i = 0; i < 11; ++i) x.data<float>()[i] = static_cast<float>(i);
+  CHECK(sameBits(inference.output(x).output, x));
+  CHECK(gate.sizes == std::vector<std::int64_t>{4, 4, 4});
+}
+
+TEST_CASE("an example is compiled in each size at the start") {
+  ToyModel model;
+  Gate gate(model);
+  gate.openUp();
+  Batch example;
+  example.features.push_back({"x", row(1, 2)});
+  const ParallelInference inference(model, {.batchLimit = 24, .example = example, .pinThreads = false});
+  CHECK(gate.sizes == std::vector<std::int64_t>{1, 3, 6, 12, 24});
+}
+
+TEST_CASE("a deadline ends a call that waits, and one that is computed") {
+  for (const auto mode : {InferenceMode::Sequential, InferenceMode::Batched}) {
+    ToyModel model;
+    Gate gate(model);
+    ParallelInference inference(model, {.mode = mode, .pinThreads = false});
+    auto computed = ask(inference, row(1), Clock::now() + 20ms);
+    gate.waitForOutputs(1);
+    auto waits = ask(inference, row(2), Clock::now() + 20ms);
+    CHECK(thrown<DeadlineExceeded>([&] { computed.get(); }) != "");
+    CHECK(thrown<DeadlineExceeded>([&] { waits.get(); }) != "");
+    gate.openUp();
+    CHECK(inference.output(row(3)).output.data<float>()[0] == 3);
+  }
+}
+
+TEST_CASE("in place, a deadline ends the waiting for a replica") {
+  ToyModel model;
+  Gate gate(model);
+  ParallelInference inference(model, {.mode = InferenceMode::InPlace});
+  auto computed = ask(inference, row(1));
+  gate.waitForOutputs(1);
+  CHECK(thrown<DeadlineExceeded>([&] { inference.output(row(2), Clock::now() + 5ms); }) != "");
+  gate.openUp();
+  CHECK(valueOf(computed) == 1);
+}
+
+TEST_CASE("a full queue refuses, or lets wait") {
+  for (const auto mode : kModes)
+    for (const auto whenFull : {WhenFull::Refuse, WhenFull::Wait}) {
+      CAPTURE(nameOf(mode));
+      ToyModel model;
+      Gate gate(model);
+      ParallelInference inference(
+          model, {.mode = mode, .batchLimit = 1, .queueLimit = 1, .whenFull = whenFull, .pinThreads = false});
+      auto computed = ask(inference, row(1));
+      gate.waitForOutputs(1);
+      auto waits = ask(inference, row(2));
+      waitForCalls(inference, 1);
+      Answer third;
+      if (whenFull == WhenFull::Refuse) {
+        CHECK(thrown<QueueFull>([&] { inference.output(row(3)); }) ==
+              "output: 1 calls wait, which is the queue limit");
+      } else {
+        third = ask(inference, row(3));
+        waitForCalls(inference, 2);
+      }
+      gate.openUp();
+      CHECK(valueOf(computed) == 1);
+      CHECK(valueOf(waits) == 2);
+      if (whenFull == WhenFull::Wait) CHECK(valueOf(third) == 3);
+    }
+}
+
+TEST_CASE("a model is swapped whole while it serves") {
+  constexpr std::int64_t kSize = 2000;
+  for (const auto mode : kModes) {
+    CAPTURE(nameOf(mode));
+    ToyModel model({.size = kSize}), next({.size = kSize});
+    model.setParameters(std::vector<float>(kSize, 1));
+    ParallelInference inference(model, {.workers = 2, .mode = mode, .pinThreads = false});
+    std::atomic<bool> stop{false};
+    std::vector<std::future<bool>> callers;
+    for (int caller = 0; caller < 4; ++caller)
+      callers.push_back(std::async(std::launch::async, [&] {
+        bool whole = true;
+        std::int64_t last = 0;
+        do {
+          const auto before = inference.modelVersion();
+          const auto [out, version] = inference.output(Tensor::zeros({1, kSize}));
+          for (const float value : out.span<float>()) whole = whole && value == static_cast<float>(version);
+          whole = whole && version >= before && version >= last;
+          last = version;
+        } while (!stop);
+        return whole;
+      }));
+    for (std::int64_t version = 2; version <= 40; ++version) {
+      next.setParameters(std::vector<float>(kSize, static_cast<float>(version)));
+      CHECK(inference.updateModel(next) == version);
+      CHECK(inference.output(Tensor::zeros({1, kSize})).modelVersion == version);
+    }
+    stop = true;
+    for (auto& caller : callers) CHECK(caller.get());
+  }
+}
+
+TEST_CASE("a model of other shapes is refused, and the old one is served on") {
+  ToyModel model, other({.size = 2});
+  model.setParameters({5});
+  ParallelInference inference(model, {.pinThreads = false});
+  CHECK(thrown<InvalidArgument>([&] {
+          inference.updateModel(other);
+        }).starts_with("updateModel: the model is of another form: its p [2] in the block"));
+  const auto [out, version] = inference.output(row(1));
+  CHECK(out.data<float>()[0] == 6);
+  CHECK(version == 1);
+}
+
+TEST_CASE("the user's model may change or end meanwhile") {
+  auto model = std::make_unique<ToyModel>();
+  model->setParameters({5});
+  ParallelInference inference(*model, {.pinThreads = false});
+  model->setParameters({7});
+  model.reset();
+  CHECK(inference.output(row(1)).output.data<float>()[0] == 6);
+}
+
+TEST_CASE("what is wrong with one call's features fails that call alone") {
+  ToyModel model;
+  Gate gate(model);
+  ParallelInference inference(model, {.batchLimit = 8, .pinThreads = false});
+  auto first = ask(inference, row(0));
+  gate.waitForOutputs(1);
+  std::vector<Answer> answers;
+  for (const float value : {1.0f, kBad, 3.0f}) answers.push_back(ask(inference, row(value)));
+  waitForCalls(inference, 3);
+  gate.openUp();
+  CHECK(valueOf(first) == 0);
+  CHECK(valueOf(answers[0]) == 1);
+  CHECK(thrown<std::runtime_error>([&] { answers[1].get(); }) == "bad features");
+  CHECK(valueOf(answers[2]) == 3);
+  CHECK(gate.sizes == std::vector<std::int64_t>{1, 4, 1, 1, 1});
+}
+
+TEST_CASE("bad features are refused in words") {
+  ToyModel model;
+  ParallelInference inference(model, {.pinThreads = false});
+  CHECK(thrown<InvalidArgument>([&] { inference.output(Batch{}); }) == "output: a batch without features");
+  Batch uneven;
+  uneven.features = {{"a", row(1, 2)}, {"b", row(1, 3)}};
+  CHECK(thrown<InvalidArgument>([&] { inference.output(uneven); }) ==
+        "output: \"b\" is float32 [3, 1] on cpu, but the batch has 2 examples");
+}
+
+TEST_CASE("shutdown answers those that wait, and refuses the others") {
+  for (const auto mode : kModes) {
+    CAPTURE(nameOf(mode));
+    ToyModel model;
+    Gate gate(model);
+    ParallelInference inference(model, {.mode = mode, .batchLimit = 1, .queueLimit = 1, .pinThreads = false});
+    auto computed = ask(inference, row(1));
+    gate.waitForOutputs(1);
+    auto waits = ask(inference, row(2));
+    waitForCalls(inference, 1);
+    auto end = std::async(std::launch::async, [&] { inference.shutdown(); });
+    // Until shutdown has begun, a call would wait for room, or for the replica.
+    while (thrown<InferenceShutDown>([&] {
+             try {
+               inference.output(row(3), Clock::now() + 1ms);
+             } catch (const DeadlineExceeded&) {
+             }
+           }) == "") {
+    }
+    gate.openUp();
+    CHECK(valueOf(computed) == 1);
+    CHECK(valueOf(waits) == 2);
+    end.get();
+    CHECK(thrown<InferenceShutDown>([&] { inference.output(row(4)); }) ==
+          "output: this ParallelInference was shut down");
+    inference.shutdown();
+  }
+}
+
+TEST_CASE("a call that waits for room is refused by shutdown") {
+  ToyModel model;
+  Gate gate(model);
+  ParallelInference inference(model, {.batchLimit = 1, .queueLimit = 1, .pinThreads = false});
+  auto computed = ask(inference, row(1));
+  gate.waitForOutputs(1);
+  auto waits = ask(inference, row(2)), room = ask(inference, row(3));
+  waitForCalls(inference, 2);
+  auto end = std::async(std::launch::async, [&] { inference.shutdown(); });
+  waitForCalls(inference, 1);
+  gate.openUp();
+  CHECK(valueOf(computed) == 1);
+  const int refused = static_cast<int>(thrown<InferenceShutDown>([&] { waits.get(); }) != "") +
+                      static_cast<int>(thrown<InferenceShutDown>([&] { room.get(); }) != "");
+  CHECK(refused == 1);  // which of the two came first is for the threads to decide
+}
+
+TEST_CASE("a replica that cannot be made is named") {
+  ToyModel model;
+  model.control().onReplicate = [](int replica) {
+    if (replica == 2) throw std::runtime_error("boom");
+  };
+  CHECK(thrown<TrainingError>([&] {
+          ParallelInference(model, {.workers = 2, .pinThreads = false});
+        }).find("could not be made: boom") != std::string::npos);
+}
+
+TEST_CASE("options that cannot work are refused by name") {
+  ToyModel model;
+  const auto refusal = [&](InferenceOptions options) {
+    return thrown<InvalidArgument>([&] { ParallelInference(model, std::move(options)); });
+  };
+  CHECK(refusal({.workers = 0}).starts_with("workers"));
+  CHECK(refusal({.batchLimit = 0}).starts_with("batchLimit"));
+  CHECK(refusal({.batchTime = -1us}).starts_with("batchTime"));
+  CHECK(refusal({.mode = InferenceMode::Sequential, .batchTime = 1us}).starts_with("batchTime"));
+  CHECK(refusal({.queueLimit = 0}).starts_with("queueLimit"));
+  CHECK(refusal({.devices = {}}).starts_with("devices"));
+  CHECK(refusal({.threadsPerWorker = 0}).starts_with("threadsPerWorker"));
+}
+
+TEST_CASE("it can be moved; an object that was moved from says so") {
+  ToyModel model;
+  ParallelInference first(model, {.workers = 2, .pinThreads = false});
+  ParallelInference second = std::move(first);
+  CHECK(second.output(row(1)).output.data<float>()[0] == 1);
+  CHECK(thrown<InvalidArgument>([&] { first.output(row(1)); }).find("moved from") != std::string::npos);
+  CHECK(second.plan().find("2 workers on cpu") == 0);
+  CHECK(second.plan().find("batches of 1, 2, 4, 8, 16, 32 examples") != std::string::npos);
+}
