@@ -1,6 +1,7 @@
 #include "muster/datasets/download.h"
 
 #include <curl/curl.h>
+#include <strings.h>
 
 #include <array>
 #include <memory>
@@ -54,10 +55,18 @@ Transfer newTransfer() {
   return transfer;
 }
 
+bool isHttp(const std::string& address) {
+  constexpr std::string_view kScheme = "http:";
+  return ::strncasecmp(address.c_str(), kScheme.data(), kScheme.size()) == 0;
+}
+
 void configure(CURL* curl, const std::string& address, const DownloadOptions& options) {
   curl_easy_setopt(curl, CURLOPT_URL, address.c_str());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  // What begins encrypted stays so.
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, isHttp(address) ? "http,https" : "https");
+  curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
+  curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
   curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);

@@ -32,12 +32,12 @@ std::uint32_t bigEndian(const std::uint8_t* bytes) {
          bytes[3];
 }
 
-/// Bytes of the elements; the maximum if that overflows.
-std::uint64_t elementBytes(const Shape& shape, DType dtype) {
-  std::uint64_t bytes = sizeOf(dtype);
+/// Whether a Shape can have these sizes: not even an image of none may be larger.
+bool isTooLarge(const Shape& shape) {
+  std::int64_t product = 1;
   for (const auto size : shape)
-    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(size), &bytes)) return UINT64_MAX;
-  return bytes;
+    if (__builtin_mul_overflow(product, std::max<std::int64_t>(size, 1), &product)) return true;
+  return product > Shape::kMaxElements;
 }
 
 }  // namespace
@@ -61,7 +61,9 @@ IdxHeader readIdxHeader(std::span<const std::uint8_t> contents, const std::files
                                       contents.size(), header.offset));
   for (std::size_t i = rank; i-- > 0;) header.shape = header.shape.prepend(bigEndian(&contents[4 + 4 * i]));
 
-  const std::uint64_t expected = elementBytes(header.shape, header.dtype);
+  if (isTooLarge(header.shape))
+    throw FileError(path, fmt::format("damaged or truncated: its header says {}, which no memory holds", header.shape.toString()));
+  const auto expected = static_cast<std::uint64_t>(header.shape.elements()) * sizeOf(header.dtype);
   const std::uint64_t present = contents.size() - header.offset;
   if (present != expected)
     throw FileError(path, fmt::format("{}: its header says {} {}, that is {} bytes, but {} follow",

@@ -19,7 +19,7 @@ constexpr std::array<PublishedFile, 4> kFiles{{
 }  // namespace
 
 constinit const PublishedSet KmnistDataSetIterator::kPublished{
-    "kmnist", "http://codh.rois.ac.jp/kmnist/dataset/kmnist/", "MUSTER_KMNIST_URL", SumOf::Packed, kFiles};
+    "kmnist", "https://codh.rois.ac.jp/kmnist/dataset/kmnist/", "MUSTER_KMNIST_URL", SumOf::Packed, kFiles};
 
 KmnistDataSetIterator::KmnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed,
                                              const DataOptions& options)

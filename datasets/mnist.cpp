@@ -26,8 +26,8 @@ constinit const PublishedSet MnistDataSetIterator::kPublished{
     "mnist", "https://ossci-datasets.s3.amazonaws.com/mnist/", "MUSTER_MNIST_URL", SumOf::Contents,
     kMnistFiles};
 constinit const PublishedSet FashionMnistDataSetIterator::kPublished{
-    "fashion-mnist", "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-    "MUSTER_FASHION_MNIST_URL", SumOf::Packed, kFashionFiles};
+    "fashion-mnist", "https://fashion-mnist.s3.eu-central-1.amazonaws.com/", "MUSTER_FASHION_MNIST_URL",
+    SumOf::Packed, kFashionFiles};
 
 MnistDataSetIterator::MnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed,
                                            const DataOptions& options)

@@ -127,12 +127,13 @@ void requireDescribedTensors(const Network& described, const Safetensors& file,
         requireTensor(file, path, node.name + "." + spec.name, spec.shape, DType::Float32);
 }
 
-/// Counters are read as they are by schedules and random streams.
+/// Counters are read as they are by schedules and random streams, and count on.
 void requireCounters(const Safetensors& file, const std::filesystem::path& path) {
   for (const auto& [name, values] : file.tensors)
     if (name.starts_with(kCounters) && values.dtype() == DType::Int64)
       for (const std::int64_t count : values.span<std::int64_t>())
-        if (count < 0) throw FileError(path, fmt::format("{} is {}, but cannot be negative", name, count));
+        if (constexpr auto kMost = std::int64_t{1} << 60; count < 0 || count > kMost)
+          throw FileError(path, fmt::format("{} is {}, but can only be 0 to {}", name, count, kMost));
 }
 
 /// The file must have exactly the network's tensors, by name, shape and type.

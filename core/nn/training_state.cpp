@@ -13,6 +13,9 @@
 namespace muster {
 namespace {
 
+/// More than any training counts: sums with such a number do not overflow.
+constexpr std::int64_t kMostCounted = std::int64_t{1} << 60;
+
 constexpr std::string_view kPosition = "position", kScores = "scores", kFingerprint = "fingerprint";
 
 /// The numbers before those of EpochPosition::trainedLater.
@@ -54,13 +57,14 @@ EpochPosition readPosition(const TrainingState& state) {
                          .weight = scores[1],
                          .score = scores[2]};
   std::int64_t before = position.nextBatch;
-  bool possible = before >= 0 && position.examples >= 0 && position.weight >= 0 &&
+  bool possible = before >= 0 && position.examples >= 0 && position.examples < kMostCounted &&
+                  position.weight >= 0 &&
                   std::ranges::all_of(scores, [](double s) { return std::isfinite(s); });
   for (const auto batch : position.trainedLater) {
     possible = possible && batch > before;
     before = batch;
   }
-  require(possible && before < std::int64_t{1} << 60, "training state: its position is impossible");
+  require(possible && before < kMostCounted, "training state: its position is impossible");
   return position;
 }
 

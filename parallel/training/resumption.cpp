@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 
 #include "muster/core/base/error.h"
@@ -11,6 +10,13 @@
 
 namespace muster {
 namespace {
+
+/// More than any training counts: sums with such a number do not overflow.
+constexpr std::int64_t kMostCounted = std::int64_t{1} << 60;
+
+bool canBeCount(auto number) {
+  return number >= 0 && number < kMostCounted;  // false for NaN
+}
 
 constexpr std::string_view kRounds = "rounds", kWeights = "weights", kExamples = "examples", kRule = "rule";
 constexpr std::string_view kMerged = "merged.", kReplicas = "replicas.";
@@ -40,9 +46,9 @@ FragmentSet fragmentsIn(std::int64_t bits) {
 RoundsState roundsIn(const TrainingState& state) {
   const auto numbers = numbersIn<std::int64_t>(state, kRounds, kRoundsFields);
   const auto weights = numbersIn<double>(state, kWeights, 0);
-  require(numbers[Finished] >= 0, "training state: {} rounds cannot be", numbers[Finished]);
-  const bool possible = std::ranges::all_of(weights, [](double w) { return std::isfinite(w) && w >= 0; });
-  require(possible, "training state: weights must be finite and not negative");
+  require(canBeCount(numbers[Finished]), "training state: {} rounds cannot be", numbers[Finished]);
+  require(std::ranges::all_of(weights, canBeCount<double>),
+          "training state: weights must be finite and not negative");
   return {.rounds = numbers[Finished],
           .plan = {.iterations = numbers[Iterations],
                    .launch = fragmentsIn(numbers[Launch]),
@@ -107,6 +113,8 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const Strateg
         examples.size(), workers);
     return resumed;
   }
+  require(std::ranges::all_of(examples, canBeCount<std::int64_t>),
+          "training state: workers cannot have trained such numbers of examples");
   resumed.examples.assign(examples.begin(), examples.end());
   resumed.replicas = true;
   if (!strategy.arrivals(workers)) resumed.rounds = roundsIn(state);

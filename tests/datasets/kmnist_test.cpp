@@ -138,7 +138,7 @@ TEST_CASE("a download is asked for at MUSTER_KMNIST_URL, checked and not kept if
 TEST_CASE("without the files the published address is named") {
   const Sandbox sandbox;
   CHECK(contains(thrown<DownloadError>([&] { KmnistDataSetIterator(4, true, 1, sandbox.offline); }),
-                 "http://codh.rois.ac.jp/kmnist/dataset/kmnist/train-images-idx3-ubyte.gz"));
+                 "https://codh.rois.ac.jp/kmnist/dataset/kmnist/train-images-idx3-ubyte.gz"));
 }
 
 TEST_CASE("the other data sets in the format of MNIST know KMNIST's sums") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "muster/core/base/log.h"
@@ -318,12 +319,21 @@ TEST_CASE("impossible numbers in a training state are refused") {
     auto model = modelOf(rule);
     atMerges[2].giveTo(model);
     Tensor values = *findValues(model.trainingState(), name);
-    values.data<std::int64_t>()[at] = value;
+    if (values.dtype() == DType::Float64)
+      values.data<double>()[at] = static_cast<double>(value);
+    else
+      values.data<std::int64_t>()[at] = value;
     auto data = dataOf();
     return thrown<InvalidArgument>([&] { wrapperOf(model, rule, 2).fit(data); });
   };
   CHECK(refusal("position", 0, -1) == "training state: its position is impossible");
   CHECK(refusal("position", 0, std::int64_t{1} << 62) == "training state: its position is impossible");
   CHECK(refusal("rounds", 0, -5) == "training state: -5 rounds cannot be");
+  constexpr auto kLast = std::numeric_limits<std::int64_t>::max();
+  CHECK(refusal("position", 1, kLast) == "training state: its position is impossible");
+  CHECK(refusal("rounds", 0, kLast) == "training state: 9223372036854775807 rounds cannot be");
+  CHECK(refusal("examples", 1, kLast) ==
+        "training state: workers cannot have trained such numbers of examples");
+  CHECK(refusal("weights", 2, kLast) == "training state: weights must be finite and not negative");
   CHECK(refusal("rounds", 1, 0) == "the strategy's plan: a round must have at least 1 iteration, got 0");
 }

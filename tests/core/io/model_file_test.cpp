@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -314,10 +315,12 @@ TEST_CASE("a file that describes more than it holds is refused before memory is 
   CHECK(thrown<FileError>([&] { loadState(network, path); }) == problem);
 }
 
-TEST_CASE("counters in a file cannot be negative") {
+TEST_CASE("counters in a file are not negative, and leave room to count on") {
   for (const char* name : {"counters.iteration", "counters.epoch"})
-    CHECK(problemAfter([&](Safetensors& file) { entry(file, name).values.span<std::int64_t>()[0] = -3; }) ==
-          std::string(name) + " is -3, but cannot be negative");
+    for (const std::int64_t count : {std::int64_t{-3}, std::numeric_limits<std::int64_t>::max()})
+      CHECK(problemAfter([&](Safetensors& file) {
+              entry(file, name).values.span<std::int64_t>()[0] = count;
+            }) == fmt::format("{} is {}, but can only be 0 to 1152921504606846976", name, count));
 }
 
 TEST_CASE("a network that was never initialised, and a place that cannot be written") {

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <map>
+
+#include "tests/fuzz/target.h"
+#include "tests/support/temporary_directory.h"
+
+namespace muster::fuzz {
+/// What a declared size may not make a reader ask for. Sanitizers need the address space for themselves, and
+/// have limits of their own.
+inline void limitMemory() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  constexpr rlim_t kMost = rlim_t{1} << 30;
+  const rlimit limit{kMost, RLIM_INFINITY};
+  ::setrlimit(RLIMIT_DATA, &limit);
+#endif
+}
+
+inline std::vector<Bytes> inputsOf(const Target& target) {
+  auto inputs = target.seeds();
+  const std::filesystem::path folder = std::filesystem::path(MUSTER_FUZZ_CORPUS) / target.name;
+  std::map<std::filesystem::path, Bytes> found;  // in the order of their names
+  if (std::filesystem::is_directory(folder))
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
+      found[entry.path()] = bytesOf(test::readFile(entry.path()));
+  for (auto& [path, bytes] : found) inputs.push_back(std::move(bytes));
+  return inputs;
+}
+
+inline void tryOut(const Target& target, const Bytes& bytes) {
+  CAPTURE(target.name);
+  try {
+    target.run(bytes);
+  } catch (const std::exception& error) {
+    const auto kept = std::filesystem::temp_directory_path() / ("muster-fuzz-" + std::string(target.name));
+    test::writeFile(kept, std::string(textOf(bytes)));
+    FAIL("found: " << std::string(error.what()) << "; the input is " << kept.string());
+  }
+}
+
+/// Runs a target on the inputs that were found (tests/fuzz/corpus), on those that the program makes, and on
+/// some mutations of both.
+inline void check(const Target& target, int mutations) {
+  limitMemory();
+  const auto inputs = inputsOf(target);
+  for (const auto& input : inputs) tryOut(target, input);
+  Draw draw(std::hash<std::string_view>()(target.name));
+  for (int i = 0; i < mutations; ++i) {
+    Bytes bytes = draw.of(inputs);
+    for (std::size_t times = 1 + draw.below(4); times-- > 0;)
+      draw.oneIn(4) ? mutateBytes(bytes, draw) : target.mutate(bytes, draw);
+    tryOut(target, bytes);
+  }
+}
+
+}  // namespace muster::fuzz

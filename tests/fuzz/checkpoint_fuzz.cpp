@@ -1,0 +1,121 @@
+// Checkpoints: a training goes on from the numbers in one, or says why it cannot.
+#include <algorithm>
+#include <boost/json/value.hpp>
+
+#include "muster/core/base/log.h"
+#include "muster/core/io/model_file.h"
+#include "muster/core/nn/layers.h"
+#include "muster/core/optim/updaters.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "muster/parallel/strategies/averaging.h"
+#include "muster/parallel/strategies/overlapped_averaging.h"
+#include "muster/parallel/strategies/shared_gradients.h"
+#include "tests/fuzz/container.h"
+#include "tests/fuzz/input_file.h"
+#include "tests/fuzz/json_mutation.h"
+#include "tests/fuzz/networks.h"
+#include "tests/support/small_examples.h"
+#include "tests/support/temporary_directory.h"
+
+namespace muster::fuzz {
+namespace {
+
+constexpr int kWorkers = 2, kBatches = 6;
+
+MultiLayerConfiguration configuration() {
+  return {.updater = Nesterovs{.learningRate = 0.1}, .inputShape = {6}, .layers = {Output{.classes = 4}}};
+}
+
+/// Rules that leave different things in a checkpoint.
+std::vector<AnyStrategy> rules() {
+  return {Averaging{.frequency = 2, .updaterState = UpdaterState::Keep},
+          OverlappedAveraging{.frequency = 2, .delay = 1, .rate = 0.7, .momentum = 0.5},
+          SharedGradients{.updaterState = UpdaterState::Keep}};
+}
+
+void train(Network& network, const AnyStrategy& rule, Listeners listeners) {
+  auto wrapper = ParallelWrapper::Builder(network)
+                     .workers(kWorkers)
+                     .strategy(rule)
+                     .pinThreads(false)
+                     .prefetchBuffer(0)
+                     .listeners(std::move(listeners))
+                     .build();
+  test::SmallExamples data(kBatches);
+  wrapper.fit(data, 1);
+}
+
+/// Which rule a file is of, by the words in it.
+AnyStrategy ruleOf(ByteSpan bytes) {
+  for (const auto& rule : rules())
+    if (textOf(bytes).find(rule.make()->describe()) != std::string_view::npos) return rule;
+  return rules().front();
+}
+
+void run(ByteSpan bytes) {
+  static const bool quiet = (setLogSink([](LogLevel, std::string_view) {}), true);
+  static_cast<void>(quiet);
+  static FuzzedFile file;
+  const auto& path = file.of(bytes);
+  MultiLayerNetwork network(configuration());
+  if (!isRead(path, [&] { loadState(network, path); })) return;
+  try {
+    train(network, ruleOf(bytes), {});
+  } catch (const InvalidArgument&) {
+  } catch (const TrainingError& error) {
+    try {
+      std::rethrow_exception(error.cause());
+    } catch (const InvalidArgument&) {
+    } catch (const NonFiniteScore&) {  // of hostile parameters
+    }
+  } catch (const NonFiniteScore&) {
+  }
+}
+
+/// Writes a file in the middle of the first epoch.
+class Writer final : public Listener {
+ public:
+  void onMerge(const MergeEvent& event) override {
+    if (!bytes.empty()) return;
+    ModelSnapshot(dynamic_cast<Network&>(event.trainer.model()), event.trainer.trainingState())
+        .write(directory_ / "checkpoint");
+    bytes = bytesOf(test::readFile(directory_ / "checkpoint"));
+  }
+  Bytes bytes;
+
+ private:
+  test::TemporaryDirectory directory_;
+};
+
+std::vector<Bytes> seeds() {
+  std::vector<Bytes> all;
+  for (const auto& rule : rules()) {
+    MultiLayerNetwork network(configuration());
+    network.init();
+    const auto writer = std::make_shared<Writer>();
+    train(network, rule, {writer});
+    all.push_back(writer->bytes);
+  }
+  return all;
+}
+
+void mutate(Bytes& bytes, Draw& draw) {
+  auto file = Container::in(bytes);
+  if (!file) return mutateBytes(bytes, draw);
+  if (draw.oneIn(4)) {
+    boost::json::value header = file->header;
+    mutateJson(header, draw);
+    if (header.is_object()) file->header = header.get_object();
+    file->settleOffsets();
+  } else {
+    file->mutateTensor("updater.", draw);
+  }
+  file->settleChecksums();
+  bytes = file->bytes();
+}
+
+}  // namespace
+
+const Target targets::checkpoint{"checkpoint", &run, &seeds, &mutate};
+
+}  // namespace muster::fuzz

@@ -1,0 +1,74 @@
+// Network configurations as JSON: what is read is written to the same, laid out, and run if it is small.
+#include <boost/json/value.hpp>
+#include <cstring>
+
+#include "muster/core/base/error.h"
+#include "muster/core/io/detail/network_json.h"
+#include "muster/core/io/detail/network_parts.h"
+#include "muster/core/nn/detail/network_probe.h"
+#include "tests/fuzz/json_mutation.h"
+#include "tests/fuzz/networks.h"
+
+namespace muster::fuzz {
+namespace {
+
+constexpr std::int64_t kSmall = 4096;
+
+/// A batch of one example, of zeros.
+Batch exampleFor(const Network& network) {
+  Batch batch;
+  for (const auto& input : detail::NetworkProbe::layOut(network).inputs) {
+    Tensor& values = Batch::ensure(batch.features, input.name, input.shape.prepend(1),
+                                   input.indices ? DType::Int64 : DType::Float32);
+    std::memset(values.raw(), 0, values.bytes());
+  }
+  return batch;
+}
+
+void run(ByteSpan bytes) {
+  std::unique_ptr<Network> network;
+  try {
+    network = detail::networkFromJson(textOf(bytes));
+  } catch (const InvalidArgument&) {
+    return;
+  }
+  const std::string text = network->toJson();
+  expect(detail::networkFromJson(text)->toJson() == text,
+         "a configuration that was read and written is another one");
+  for (const auto& [name, shape] : detail::partsOf(*network).inputs)
+    if (shape.empty()) return;  // laid out with the first batch
+  if (!isSmall(*network, kSmall)) return;
+  try {
+    network->init();
+    Tensor out;
+    network->output(exampleFor(*network), out);
+  } catch (const InvalidArgument&) {
+  }
+}
+
+std::vector<std::string> texts() {
+  std::vector<std::string> all{smallGraph().toJson()};
+  for (const auto& chain : smallChains()) all.push_back(chain.toJson());
+  return all;
+}
+
+std::vector<Bytes> seeds() {
+  std::vector<Bytes> all;
+  for (const auto& text : texts()) all.push_back(bytesOf(text));
+  return all;
+}
+
+void mutate(Bytes& bytes, Draw& draw) {
+  static const auto donors = [] {
+    std::vector<boost::json::value> all;
+    for (const auto& text : texts()) all.push_back(*jsonIn(text));
+    return all;
+  }();
+  bytes = bytesOf(mutateJsonText(textOf(bytes), draw, donors));
+}
+
+}  // namespace
+
+const Target targets::configuration{"configuration", &run, &seeds, &mutate};
+
+}  // namespace muster::fuzz

@@ -1,0 +1,123 @@
+#include "tests/fuzz/container.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <cstring>
+#include <limits>
+
+#include "tests/fuzz/json_mutation.h"
+
+namespace muster::fuzz {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kLength = sizeof(std::uint64_t);
+constexpr std::size_t kMostData = 1 << 16;
+
+/// Bytes of a tensor's shape and type; nothing if these are hostile.
+std::optional<std::size_t> sizeOf(const json::object& tensor) {
+  const auto* const dtype = tensor.if_contains("dtype");
+  const auto* const shape = tensor.if_contains("shape");
+  if (!dtype || !dtype->is_string() || !shape || !shape->is_array()) return std::nullopt;
+  std::size_t bytes = dtype->get_string() == "U8" ? 1 : dtype->get_string() == "F32" ? 4 : 8;
+  for (const auto& size : shape->get_array()) {
+    if (!size.is_int64() || size.get_int64() < 0) return std::nullopt;
+    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(size.get_int64()), &bytes))
+      return std::nullopt;
+  }
+  return bytes <= kMostData ? std::optional(bytes) : std::nullopt;
+}
+
+/// The part of `data` that is a tensor's, by its offsets.
+std::optional<std::string_view> valuesOf(const json::object& tensor, std::string_view data) {
+  const auto* const offsets = tensor.if_contains("data_offsets");
+  if (!offsets || !offsets->is_array() || offsets->get_array().size() != 2) return std::nullopt;
+  const auto &begin = offsets->get_array()[0], &end = offsets->get_array()[1];
+  if (!begin.is_int64() || !end.is_int64() || begin.get_int64() < 0 || end.get_int64() < begin.get_int64() ||
+      end.get_int64() > static_cast<std::int64_t>(data.size()))
+    return std::nullopt;
+  return data.substr(static_cast<std::size_t>(begin.get_int64()),
+                     static_cast<std::size_t>(end.get_int64() - begin.get_int64()));
+}
+
+}  // namespace
+
+std::optional<Container> Container::in(ByteSpan bytes) {
+  const std::string_view all = textOf(bytes);
+  std::uint64_t length = 0;
+  if (all.size() < kLength) return std::nullopt;
+  std::memcpy(&length, all.data(), kLength);
+  if (length > all.size() - kLength) return std::nullopt;
+  auto header = jsonIn(all.substr(kLength, length));
+  if (!header || !header->is_object()) return std::nullopt;
+  return Container{.header = std::move(header->get_object()),
+                   .data = std::string(all.substr(kLength + length))};
+}
+
+Bytes Container::bytes() const {
+  const std::string text = json::serialize(header);
+  const std::uint64_t length = text.size();
+  std::string all(reinterpret_cast<const char*>(&length), kLength);
+  return bytesOf(all + text + data);
+}
+
+void Container::settleOffsets() {
+  std::size_t at = 0;
+  for (auto& [name, value] : header) {
+    auto* const tensor = value.if_object();
+    const auto size = tensor && name != "__metadata__" ? sizeOf(*tensor) : std::nullopt;
+    if (!size || at + *size > kMostData) continue;
+    (*tensor)["data_offsets"] = {static_cast<std::int64_t>(at), static_cast<std::int64_t>(at + *size)};
+    at += *size;
+  }
+  data.resize(at);
+}
+
+void Container::settleChecksums() {
+  auto* const metadata = header.if_contains("__metadata__");
+  if (!metadata || !metadata->is_object() || !metadata->get_object().contains("muster.crc32")) return;
+  json::object sums;
+  for (const auto& [name, value] : header)
+    if (const auto* const tensor = value.if_object(); tensor && name != "__metadata__")
+      if (const auto values = valuesOf(*tensor, data))
+        sums[name] = fmt::format(
+            "{:08x}", ::crc32_z(0, reinterpret_cast<const Bytef*>(values->data()), values->size()));
+  metadata->get_object()["muster.crc32"] = json::serialize(sums);
+}
+
+namespace {
+
+void mutateNumber(std::span<char> values, Draw& draw) {
+  if (values.size() < kLength) return;
+  char* const at = values.data() + draw.below(values.size() / kLength) * kLength;
+  const std::int64_t number = draw.hostile();
+  const double real =
+      draw.oneIn(4) ? std::numeric_limits<double>::infinity() : static_cast<double>(number) / 2;
+  if (draw.oneIn(3))
+    std::memcpy(at, &real, kLength);
+  else
+    std::memcpy(at, &number, kLength);
+}
+
+}  // namespace
+
+void Container::mutateData(Draw& draw) {
+  mutateNumber(data, draw);
+}
+
+void Container::mutateTensor(std::string_view prefix, Draw& draw) {
+  std::vector<std::string_view> parts;
+  for (const auto& [name, value] : header)
+    if (const auto* const tensor = value.if_object(); tensor && name.starts_with(prefix))
+      if (const auto values = valuesOf(*tensor, data)) parts.push_back(*values);
+  if (parts.empty()) return mutateData(draw);
+  const std::string_view part = draw.of(parts);
+  mutateNumber(std::span(data).subspan(static_cast<std::size_t>(part.data() - data.data()), part.size()),
+               draw);
+}
+
+}  // namespace muster::fuzz

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include "muster/core/base/error.h"
+#include "tests/fuzz/target.h"
+
+namespace muster::fuzz {
+
+/// A file in memory, given new contents by each input.
+class FuzzedFile {
+ public:
+  FuzzedFile() : descriptor_(::memfd_create("input", MFD_CLOEXEC)) {
+    if (descriptor_ < 0) throw std::runtime_error("cannot make a file in memory");
+    path_ = "/proc/self/fd/" + std::to_string(descriptor_);
+  }
+  ~FuzzedFile() { ::close(descriptor_); }
+  FuzzedFile(const FuzzedFile&) = delete;
+  FuzzedFile& operator=(const FuzzedFile&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& of(ByteSpan bytes) {
+    if (::ftruncate(descriptor_, 0) != 0 ||
+        ::pwrite(descriptor_, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+      throw std::runtime_error("cannot write a file in memory");
+    return path_;
+  }
+
+ private:
+  int descriptor_;
+  std::filesystem::path path_;
+};
+
+/// Whether a reader took its file. Checks a refusal: a FileError that names the file.
+template <typename Read>
+bool isRead(const std::filesystem::path& path, const Read& read) {
+  try {
+    read();
+    return true;
+  } catch (const FileError& error) {
+    expectReadable(error.what());
+    expect(error.path() == path, "an error names another file");
+    return false;
+  }
+}
+
+}  // namespace muster::fuzz

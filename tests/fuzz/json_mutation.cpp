@@ -1,0 +1,160 @@
+#include "tests/fuzz/json_mutation.h"
+
+#include <array>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <utility>
+#include <vector>
+
+namespace muster::fuzz {
+namespace {
+
+namespace json = boost::json;
+
+struct Place {
+  json::value* value;
+  json::value* parent;  // null: the outermost
+};
+
+void collect(json::value& value, json::value* parent, std::vector<Place>& places) {
+  places.push_back({&value, parent});
+  if (auto* const array = value.if_array())
+    for (auto& element : *array) collect(element, &value, places);
+  else if (auto* const object = value.if_object())
+    for (auto& [key, element] : *object) collect(element, &value, places);
+}
+
+json::value hostileNumber(const json::value& before, Draw& draw) {
+  static constexpr std::array kDoubles{0.5, -0.0, 1e-320, 1e308, -1e308, 1.0, 2.5, 4294967296.0};
+  switch (draw.below(5)) {
+    case 0:
+      return draw.of(kDoubles);
+    case 1:
+      return ~std::uint64_t{0} - draw.below(2);
+    case 2:
+      if (before.is_int64())
+        return static_cast<std::int64_t>(static_cast<std::uint64_t>(before.get_int64()) + draw.below(3) - 1);
+      return draw.hostile();
+    default:
+      return draw.hostile();
+  }
+}
+
+json::value partOf(std::span<const json::value> values, Draw& draw) {
+  json::value copy = draw.of(values);
+  std::vector<Place> places;
+  collect(copy, nullptr, places);
+  return *draw.of(places).value;
+}
+
+std::string anyKey(const std::vector<Place>& places, Draw& draw) {
+  for (int tries = 0; tries < 8; ++tries) {
+    const auto* const object = draw.of(places).value->if_object();
+    if (object != nullptr && !object->empty())
+      return std::string((object->begin() + static_cast<std::ptrdiff_t>(draw.below(object->size())))->key());
+  }
+  return "name";
+}
+
+void leaveOut(const Place& place, Draw& draw) {
+  if (place.parent == nullptr) return;
+  if (auto* const array = place.parent->if_array())
+    array->erase(array->begin() + static_cast<std::ptrdiff_t>(draw.below(array->size())));
+  else if (auto& object = place.parent->get_object(); !object.empty())
+    object.erase(object.begin() + static_cast<std::ptrdiff_t>(draw.below(object.size())));
+}
+
+void repeat(json::value& value, const std::vector<Place>& places, Draw& draw) {
+  if (auto* const array = value.if_array(); array != nullptr && !array->empty()) {
+    const json::value element = draw.of(*array);
+    for (std::size_t times = 1 + draw.below(4); times-- > 0;)
+      array->insert(array->begin() + static_cast<std::ptrdiff_t>(draw.below(array->size() + 1)), element);
+  } else if (auto* const object = value.if_object(); object != nullptr && !object->empty()) {
+    const json::value element =
+        (object->begin() + static_cast<std::ptrdiff_t>(draw.below(object->size())))->value();
+    (*object)[anyKey(places, draw)] = element;
+  }
+}
+
+void nest(json::value& value, Draw& draw) {
+  static constexpr std::array<std::size_t, 5> kDepths{1, 2, 31, 33, 200};
+  for (std::size_t depth = draw.of(kDepths); depth-- > 0;) {
+    json::value inner = std::move(value);
+    if (draw.oneIn(2))
+      value = json::array{std::move(inner)};
+    else
+      value = json::object{{"type", std::move(inner)}};
+  }
+}
+
+json::value anyWord(Draw& draw) {
+  static constexpr std::array<std::string_view, 12> kWords{
+      "",    "updater.x", "counters.iteration", "a\nb", "\x1B[2J", "F32", "I64", "U8", "F64", "cuda:1",
+      "cpu", "features"};
+  return draw.oneIn(20) ? json::value(std::string(5000, 'n')) : json::value(draw.of(kWords));
+}
+
+}  // namespace
+
+void mutateJson(json::value& root, Draw& draw, std::span<const json::value> donors) {
+  std::vector<Place> places;
+  collect(root, nullptr, places);
+  const Place place = draw.of(places);
+  json::value& value = *place.value;
+  switch (draw.below(12)) {
+    case 0:
+      return leaveOut(place, draw);
+    case 1:
+      return repeat(value, places, draw);
+    case 2:
+      if (draw.oneIn(4)) nest(value, draw);
+      return;
+    case 3: {
+      json::value other = *draw.of(places).value;
+      value = std::move(other);
+      return;
+    }
+    case 4:
+    case 5:
+      if (!donors.empty()) value = partOf(donors, draw);
+      return;
+    case 6:
+      value = anyWord(draw);
+      return;
+    default:
+      if (value.is_number())
+        value = hostileNumber(value, draw);
+      else if (value.is_bool())
+        value = !value.get_bool();
+      else if (value.is_string() && draw.oneIn(4))
+        value = anyWord(draw);
+      else
+        for (auto& [leaf, parent] : places)  // numbers are what hostile files are about
+          if (leaf->is_number() && draw.oneIn(3)) {
+            *leaf = hostileNumber(*leaf, draw);
+            return;
+          }
+  }
+}
+
+std::optional<json::value> jsonIn(std::string_view text) {
+  json::parse_options options;
+  options.max_depth = 500;
+  json::error_code error;
+  json::value value = json::parse({text.data(), text.size()}, error, {}, options);
+  if (error) return std::nullopt;
+  return value;
+}
+
+std::string mutateJsonText(std::string_view text, Draw& draw, std::span<const json::value> donors) {
+  auto value = jsonIn(text);
+  if (!value || draw.oneIn(16)) {
+    Bytes bytes = bytesOf(text);
+    mutateBytes(bytes, draw);
+    return std::string(textOf(bytes));
+  }
+  for (std::size_t times = 1 + draw.below(3); times-- > 0;) mutateJson(*value, draw, donors);
+  return json::serialize(*value);
+}
+
+}  // namespace muster::fuzz
