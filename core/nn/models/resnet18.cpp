@@ -56,7 +56,10 @@ ComputationGraphConfiguration resnet18(std::int64_t classes, std::int64_t channe
       classes, channels, options.width, options.imageSize[0], options.imageSize[1]);
   Builder builder(options);
   builder.graph.inputs = {{.name = "image", .shape = {channels, options.imageSize[0], options.imageSize[1]}}};
-  auto y = builder.convolution("stem", "image", options.width, 3, 1, Activation::ReLU);
+  auto y = builder.convolution("stem", "image", options.width, options.largeImages ? 7 : 3,
+                               options.largeImages ? 2 : 1, Activation::ReLU);
+  if (options.largeImages)
+    y = builder.graph.add("stem.pool", MaxPool2d{.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}, {y});
   for (std::int64_t stage = 1, width = options.width; stage <= 4; ++stage, width *= 2)
     for (std::int64_t block = 1; block <= 2; ++block)
       y = builder.block(fmt::format("stage{}.block{}", stage, block), y, width,
@@ -64,6 +67,24 @@ ComputationGraphConfiguration resnet18(std::int64_t classes, std::int64_t channe
   y = builder.graph.add("pool", GlobalPool2d{.kind = PoolKind::Average}, {y});
   builder.graph.addOutput(builder.graph.add("output", Output{.classes = classes, .init = options.init}, {y}));
   return std::move(builder.graph);
+}
+
+std::vector<std::pair<std::string, std::string>> resnet18InTorchvision() {
+  std::vector<std::pair<std::string, std::string>> names{
+      {"stem", "conv1"}, {"stem.norm", "bn1"}, {"output", "fc"}};
+  for (int stage = 1; stage <= 4; ++stage)
+    for (int block = 1; block <= 2; ++block) {
+      const auto here = fmt::format("stage{}.block{}", stage, block);
+      const auto there = fmt::format("layer{}.{}", stage, block - 1);
+      for (int i = 1; i <= 2; ++i) {
+        names.emplace_back(fmt::format("{}.conv{}", here, i), fmt::format("{}.conv{}", there, i));
+        names.emplace_back(fmt::format("{}.conv{}.norm", here, i), fmt::format("{}.bn{}", there, i));
+      }
+      if (stage == 1 || block == 2) continue;
+      names.emplace_back(here + ".shortcut", there + ".downsample.0");
+      names.emplace_back(here + ".shortcut.norm", there + ".downsample.1");
+    }
+  return names;
 }
 
 }  // namespace muster

@@ -1,0 +1,148 @@
+#include "muster/core/io/weights.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "muster/core/base/error.h"
+#include "muster/core/io/safetensors.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kVariance = "variance";
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNormalisation{
+    {{"gamma", "weight"}, {"beta", "bias"}, {"mean", "running_mean"}, {kVariance, "running_var"}}};
+constexpr std::string_view kBatchesTracked = "num_batches_tracked";
+
+/// A tensor of a network.
+struct Weight {
+  std::string layer, name;  ///< here
+  std::string there;        ///< its whole name in the file
+  Tensor values;            ///< of the network, on its device
+};
+
+std::string_view translated(std::string_view name) {
+  const auto* found =
+      std::ranges::find(kNormalisation, name, &std::pair<std::string_view, std::string_view>::first);
+  return found == kNormalisation.end() ? name : found->second;
+}
+
+void requireLayers(const Network& network, const WeightOptions& options) {
+  std::set<std::string> layers;
+  for (const auto& [name, shape] : network.outputShapes()) layers.insert(name);
+  const auto check = [&](const std::string& layer, std::string_view option) {
+    require(layers.contains(layer),
+            "weights: {} names the layer {}, which this network does not have; it has {}", option, layer,
+            fmt::join(layers, ", "));
+  };
+  for (const auto& [here, there] : options.layers) check(here, "layers");
+  for (const auto& layer : options.keep) check(layer, "keep");
+}
+
+std::vector<Weight> weightsOf(Network& network, const WeightOptions& options) {
+  require(network.initialized(), "weights: the network is not initialised; call init()");
+  require(options.batch >= 0, "weights: batch cannot be negative, got {}", options.batch);
+  requireLayers(network, options);
+  std::vector<Weight> weights;
+  for (const auto& block : network.blocks()) {
+    if (block.kind != BlockKind::Parameters && block.kind != BlockKind::Statistics) continue;
+    for (const auto& segment : block.segments->segments) {
+      const auto dot = segment.name.rfind('.');
+      const auto layer = segment.name.substr(0, dot), name = segment.name.substr(dot + 1);
+      const auto pair = std::ranges::find(options.layers, layer, &LayerNames::value_type::first);
+      const auto& there = pair == options.layers.end() ? layer : pair->second;
+      weights.push_back({layer, name, fmt::format("{}.{}", there, translated(name)), block.segment(segment)});
+    }
+  }
+  return weights;
+}
+
+/// What an unbiased running variance of the layer is multiplied with to be biased.
+double biasOf(const Network& network, const Weight& weight, std::int64_t batch) {
+  if (batch == 0 || weight.name != kVariance) return 1;
+  for (const auto& [layer, shape] : network.outputShapes())
+    if (layer == weight.layer) {
+      const auto n = static_cast<double>(batch * shape.elements() / shape[0]);
+      require(n > 1, "weights: {}: a batch of one value has no unbiased variance", weight.layer);
+      return (n - 1) / n;
+    }
+  return 1;
+}
+
+Tensor multiplied(const Tensor& values, double factor) {
+  Tensor product = cloneTensor(values);
+  if (factor != 1)
+    for (float& value : product.span<float>()) value = static_cast<float>(value * factor);
+  return product;
+}
+
+bool isIgnored(const std::string& name, const WeightOptions& options) {
+  const auto ends = [&](std::string_view end) { return name.ends_with(end); };
+  return ends(kBatchesTracked) || std::ranges::any_of(options.ignore, ends);
+}
+
+bool isKept(const Weight& weight, const WeightOptions& options) {
+  return std::ranges::find(options.keep, weight.layer) != options.keep.end();
+}
+
+/// @throws FileError with all that does not fit.
+void requireFits(const std::vector<Weight>& weights, const Safetensors& file, const WeightOptions& options,
+                 const std::filesystem::path& path) {
+  std::vector<std::string> missing, unexpected, different;
+  std::set<std::string, std::less<>> known;
+  for (const auto& weight : weights) {
+    known.insert(weight.there);
+    if (isKept(weight, options)) continue;
+    const Tensor* theirs = file.find(weight.there);
+    if (!theirs)
+      missing.push_back(weight.there);
+    else if (theirs->shape() != weight.values.shape() || theirs->dtype() != weight.values.dtype())
+      different.push_back(
+          fmt::format("{} is {}, here {}", weight.there, theirs->toString(), weight.values.toString()));
+  }
+  for (const auto& [name, values] : file.tensors)
+    if (!known.contains(name) && !isIgnored(name, options)) unexpected.push_back(name);
+  std::vector<std::string> problems;
+  const auto add = [&](std::string_view what, const std::vector<std::string>& names) {
+    if (!names.empty()) problems.push_back(fmt::format("{}: {}", what, fmt::join(names, ", ")));
+  };
+  add("it lacks", missing);
+  add("it has what the network has not", unexpected);
+  add("it has other tensors", different);
+  if (!problems.empty()) throw FileError(path, fmt::format("does not fit: {}", fmt::join(problems, "; ")));
+}
+
+}  // namespace
+
+void loadWeights(Network& network, const std::filesystem::path& path, const WeightOptions& options) {
+  const auto weights = weightsOf(network, options);
+  const Safetensors file = readSafetensors(path);
+  requireFits(weights, file, options, path);
+  std::vector<Tensor> values;
+  for (const auto& weight : weights)
+    values.push_back(isKept(weight, options)
+                         ? copyTo(weight.values, Device::cpu())
+                         : multiplied(*file.find(weight.there), biasOf(network, weight, options.batch)));
+  network.init();
+  network.context().synchronize();
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    Tensor into = weights[i].values;
+    copy(values[i], into);
+  }
+}
+
+void saveWeights(Network& network, const std::filesystem::path& path, const WeightOptions& options) {
+  const auto weights = weightsOf(network, options);
+  network.context().synchronize();
+  Safetensors file;
+  file.metadata = {{"format", "pt"}};
+  for (const auto& weight : weights)
+    file.add(weight.there,
+             multiplied(copyTo(weight.values, Device::cpu()), 1 / biasOf(network, weight, options.batch)));
+  writeSafetensors(path, file);
+}
+
+}  // namespace muster

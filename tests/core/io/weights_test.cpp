@@ -1,0 +1,228 @@
+#include "muster/core/io/weights.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "muster/core/base/random.h"
+#include "muster/core/data/in_memory.h"
+#include "muster/core/io/safetensors.h"
+#include "muster/core/nn/models/resnet18.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::TemporaryDirectory;
+using test::thrown;
+
+/// [1, 4, 4] -> conv [2, 4, 4] -> norm -> dense [3].
+struct Small {
+  Small() { network.init(); }
+  MultiLayerNetwork network{
+      {.seed = 1,
+       .inputShape = {1, 4, 4},
+       .layers = {Conv2d{.outChannels = 2, .kernel = {3, 3}, .padding = {1, 1}, .name = "conv"},
+                  BatchNorm{.name = "norm"}, Output{.classes = 3, .name = "head"}}}};
+};
+
+WeightOptions namesInTorch() {
+  return {.layers = {{"conv", "features.0"}, {"norm", "features.1"}, {"head", "classifier"}}};
+}
+
+/// The file that PyTorch would write for such a network, of random numbers.
+Safetensors torchFile() {
+  Safetensors file;
+  const RandomStream random(3, "weights");
+  std::uint64_t index = 0;
+  for (const auto& [name, shape] :
+       std::vector<std::pair<std::string, Shape>>{{"features.0.weight", {2, 1, 3, 3}},
+                                                  {"features.0.bias", {2}},
+                                                  {"features.1.weight", {2}},
+                                                  {"features.1.bias", {2}},
+                                                  {"features.1.running_mean", {2}},
+                                                  {"features.1.running_var", {2}},
+                                                  {"classifier.weight", {3, 32}},
+                                                  {"classifier.bias", {3}}}) {
+    const Tensor values = Tensor::empty(shape);
+    for (float& value : values.span<float>()) value = static_cast<float>(random.uniform(index++)) + 0.5f;
+    file.add(name, values);
+  }
+  file.add("features.1.num_batches_tracked", Tensor::zeros({1}, DType::Int64));
+  return file;
+}
+
+Tensor valuesOf(Network& network, const std::string& name) {
+  for (auto& block : network.blocks())
+    if (block.kind != BlockKind::Gradients && block.segments->find(name)) return block.segment(name);
+  FAIL("there is no " << name);
+  return {};
+}
+
+bool same(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && std::ranges::equal(a.span<float>(), b.span<float>());
+}
+
+/// What PyTorch's modules compute in evaluation, for one image [1, 4, 4], in float64.
+std::vector<double> outputInTorch(const Safetensors& file, const Tensor& image) {
+  const auto at = [&](const char* name, std::int64_t i) { return double{file.find(name)->data<float>()[i]}; };
+  std::vector<double> normed;
+  for (std::int64_t c = 0; c < 2; ++c)
+    for (std::int64_t y = 0; y < 4; ++y)
+      for (std::int64_t x = 0; x < 4; ++x) {
+        double sum = at("features.0.bias", c);
+        for (std::int64_t i = 0; i < 3; ++i)
+          for (std::int64_t j = 0; j < 3; ++j)
+            if (const auto row = y + i - 1, column = x + j - 1;
+                row >= 0 && row < 4 && column >= 0 && column < 4)
+              sum +=
+                  at("features.0.weight", c * 9 + i * 3 + j) * double{image.data<float>()[row * 4 + column]};
+        normed.push_back((sum - at("features.1.running_mean", c)) /
+                             std::sqrt(at("features.1.running_var", c) + 1e-5) * at("features.1.weight", c) +
+                         at("features.1.bias", c));
+      }
+  std::vector<double> logits(3);
+  double total = 0;
+  for (std::int64_t k = 0; k < 3; ++k) {
+    logits[k] = at("classifier.bias", k);
+    for (std::int64_t i = 0; i < 32; ++i) logits[k] += at("classifier.weight", k * 32 + i) * normed[i];
+  }
+  const double most = *std::ranges::max_element(logits);
+  for (double& logit : logits) total += logit = std::exp(logit - most);
+  for (double& logit : logits) logit /= total;
+  return logits;
+}
+
+TEST_CASE("a network with PyTorch's weights computes what PyTorch's modules do") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "torch.safetensors", back = directory.path() / "back.safetensors";
+  const Safetensors file = torchFile();
+  writeSafetensors(path, file);
+  Small loaded;
+  loadWeights(loaded.network, path, namesInTorch());
+  const Tensor image = Tensor::empty({1, 1, 4, 4});
+  const RandomStream random(8, "image");
+  for (std::int64_t i = 0; i < 16; ++i) image.data<float>()[i] = static_cast<float>(random.uniform(i)) * 0.1f;
+  const auto expected = outputInTorch(file, image);
+  const Tensor output = loaded.network.output(image);
+  // Some 60 roundings of terms below 100 in the logits, whose error is that of the probabilities, relatively.
+  for (std::int64_t k = 0; k < 3; ++k)
+    CHECK(std::abs(output.data<float>()[k] - expected[k]) <= 60 * 100 * 0x1p-24);
+
+  saveWeights(loaded.network, back, namesInTorch());
+  const Safetensors written = readSafetensors(back);
+  CHECK(written.tensors.size() == file.tensors.size() - 1);  // PyTorch needs no num_batches_tracked
+  for (const auto& [name, values] : written.tensors) CHECK(same(values, *file.find(name)));
+}
+
+TEST_CASE("running variances are converted for the batches they come from") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "torch.safetensors", back = directory.path() / "back.safetensors";
+  const Safetensors file = torchFile();
+  writeSafetensors(path, file);
+  auto options = namesInTorch();
+  options.batch = 2;  // of 16 pixels: 32 values
+  Small loaded;
+  loadWeights(loaded.network, path, options);
+  const Tensor there = *file.find("features.1.running_var"), here = valuesOf(loaded.network, "norm.variance");
+  for (std::int64_t c = 0; c < 2; ++c)
+    CHECK(here.data<float>()[c] == static_cast<float>(there.data<float>()[c] * (31.0 / 32)));
+  CHECK(same(valuesOf(loaded.network, "norm.mean"), *file.find("features.1.running_mean")));
+  saveWeights(loaded.network, back, options);
+  const Tensor again = *readSafetensors(back).find("features.1.running_var");
+  for (std::int64_t c = 0; c < 2; ++c)  // two roundings
+    CHECK(std::abs(again.data<float>()[c] - there.data<float>()[c]) <= there.data<float>()[c] * 0x1p-23f);
+}
+
+TEST_CASE("a new head stays as it is, and all that does not fit is told") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "torch.safetensors";
+  Safetensors file = torchFile();
+  for (auto& [name, values] : file.tensors) {
+    if (name == "classifier.weight") values = Tensor::zeros({5, 32});
+    if (name == "classifier.bias") name = "classifier.offset";
+  }
+  writeSafetensors(path, file);
+  Small tuned, untouched;
+  CHECK(
+      thrown<FileError>([&] { loadWeights(tuned.network, path, namesInTorch()); })
+          .ends_with("does not fit: it lacks: classifier.bias; it has what the network has not: "
+                     "classifier.offset; it has other tensors: classifier.weight is float32 [5, 32] on cpu, "
+                     "here float32 [3, 32] on cpu"));
+  CHECK(same(valuesOf(tuned.network, "conv.weight"), valuesOf(untouched.network, "conv.weight")));
+
+  auto options = namesInTorch();
+  options.keep = {"head"};
+  options.ignore = {"offset"};
+  loadWeights(tuned.network, path, options);
+  CHECK(same(valuesOf(tuned.network, "conv.weight"), *file.find("features.0.weight")));
+  CHECK(same(valuesOf(tuned.network, "head.weight"), valuesOf(untouched.network, "head.weight")));
+  CHECK(tuned.network.iteration() == 0);
+}
+
+TEST_CASE("a layer that the network does not have is named") {
+  Small mine;
+  CHECK(thrown<InvalidArgument>([&] {
+          saveWeights(mine.network, "/nowhere", {.layers = {{"con", "conv1"}}});
+        }) ==
+        "weights: layers names the layer con, which this network does not have; it has conv, head, "
+        "head.flatten, norm");
+}
+
+TEST_CASE("ResNet-18 has torchvision's tensors") {
+  ComputationGraph small(resnet18(1000, 3, {.imageSize = {64, 64}, .width = 4, .largeImages = true}));
+  small.init();
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "resnet18.safetensors";
+  saveWeights(small, path, {.layers = resnet18InTorchvision()});
+  const auto file = readSafetensors(path);
+  // 20 convolutions, 20 normalisations of 4 tensors, a dense layer; torchvision has 20 num_batches_tracked
+  // more.
+  CHECK(file.tensors.size() == 102);
+  const auto shapeOf = [&](const char* name) {
+    const Tensor* found = file.find(name);
+    return found ? found->shape() : Shape();
+  };
+  CHECK(shapeOf("conv1.weight") == Shape{4, 3, 7, 7});
+  CHECK(shapeOf("bn1.running_var") == Shape{4});
+  CHECK(shapeOf("layer1.1.conv2.weight") == Shape{4, 4, 3, 3});
+  CHECK(shapeOf("layer2.0.downsample.0.weight") == Shape{8, 4, 1, 1});
+  CHECK(shapeOf("layer4.0.downsample.1.bias") == Shape{32});
+  CHECK(shapeOf("layer4.1.bn2.running_mean") == Shape{32});
+  CHECK(shapeOf("fc.weight") == Shape{1000, 32});
+  CHECK(shapeOf("fc.bias") == Shape{1000});
+}
+
+TEST_CASE("of a pre-trained network with a new head only the head is trained") {
+  const Resnet18Options options{.imageSize = {32, 32}, .width = 4, .largeImages = true};
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "pretrained.safetensors";
+  ComputationGraph pretrained(resnet18(7, 3, options));
+  pretrained.init();
+  saveWeights(pretrained, path, {.layers = resnet18InTorchvision()});
+
+  auto graph = resnet18(2, 3, options);
+  graph.seed = 5;
+  for (auto& vertex : graph.vertices)
+    if (vertex.name != "output") vertex.layer = vertex.layer.frozen();
+  ComputationGraph tuned(graph);
+  tuned.init();
+  loadWeights(tuned, path,
+              {.layers = resnet18InTorchvision(), .keep = {"output"}, .ignore = {"fc.weight", "fc.bias"}});
+  const Tensor head = cloneTensor(valuesOf(tuned, "output.weight"));
+  Tensor images = Tensor::empty({4, 3, 32, 32}), labels = Tensor::zeros({4}, DType::Int64);
+  const RandomStream random(2, "images");
+  for (std::int64_t i = 0; i < images.elements(); ++i)
+    images.data<float>()[i] = static_cast<float>(random.normal(static_cast<std::uint64_t>(i)));
+  InMemoryDataSetIterator data(images, labels, 4);
+  tuned.fit(data);
+  for (const auto* name : {"stem.weight", "stem.norm.gamma", "stage4.block2.conv2.weight"})
+    CHECK(same(valuesOf(tuned, name), valuesOf(pretrained, name)));
+  CHECK(!same(valuesOf(tuned, "output.weight"), head));
+}
+
+}  // namespace
+}  // namespace muster
