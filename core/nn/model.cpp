@@ -1,5 +1,7 @@
 #include "muster/core/nn/model.h"
 
+#include <cmath>
+
 #include "muster/core/base/error.h"
 #include "muster/core/optim/finite_gradient.h"
 
@@ -41,8 +43,17 @@ Optimizer& Model::optimizer() {
 
 double Model::update(const BatchStamp& stamp) {
   ContextScope scope(*context_);
-  return optimizer().apply(block(BlockKind::Parameters), block(BlockKind::Gradients), stamp.iteration,
-                           stamp.epoch, *context_, stamp.updates());
+  StateBlock& parameters = block(BlockKind::Parameters);
+  const StateBlock& gradients = block(BlockKind::Gradients);
+  const double penalty =
+      optimizer().apply(parameters, gradients, stamp.iteration, stamp.epoch, *context_, stamp.updates());
+  if (std::isnan(penalty)) refuseUpdate(parameters, gradients);
+  if (!optimizer().enqueues()) {  // an updater of the user's own, which nothing has bounded
+    requireFiniteBlock(parameters, "after an update the parameters");
+    for (const auto& state : updaterState())
+      requireFiniteBlock(state, "after an update the updater's numbers");
+  }
+  return penalty;
 }
 
 std::span<StateBlock> Model::updaterState() {
@@ -53,8 +64,10 @@ StepTicket Model::step(const Batch& batch) {
   StepScore score = gradient(batch).wait();
   // A bad loss or gradient must not reach the parameters; the caller decides what to do.
   requireFinite(score);
-  for (const auto& some : blocks())
-    if (some.kind == BlockKind::Gradients) requireFiniteGradient(some);
+  // A planned update looks at the gradient itself.
+  if (!optimizer_ || !optimizer_->enqueues())
+    for (const auto& some : blocks())
+      if (some.kind == BlockKind::Gradients) requireFiniteGradient(some);
   score.score += update(batch.stamp);
   return StepTicket(score);
 }

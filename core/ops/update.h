@@ -45,11 +45,11 @@ inline constexpr std::size_t kUpdateNumbers = sizeof(update::StepNumbers) / size
 void writeUpdateNumbers(const UpdateRule& rule, double learningRate, std::int64_t t, double gradientScale,
                         Tensor& numbers);
 
-/// An update of one parameter block, planned for one set of ranges. It is one pass over the ranges and
-/// touches nothing outside them: clip, add L1 and L2, apply the rule, then weight decay with the parameter's
-/// value from before. On a GPU that is one kernel for the whole block and every rule, two with clipping by
-/// norm, which may be recorded in a graph. Running a plan allocates nothing. It belongs to the context it was
-/// planned for; one thread at a time.
+/// An update of one parameter block, planned for one set of ranges: clip, add L1 and L2, apply the rule, then
+/// weight decay with the parameter's value from before; nothing outside the ranges is touched. On a GPU that
+/// is one kernel for the whole block, two with clipping by norm, which may be recorded in a graph. On the CPU
+/// nothing is updated, and the penalty is NaN, if the gradient or what would be written is not finite.
+/// Allocates nothing. It belongs to the context it was planned for; one thread at a time.
 class UpdatePlan {
  public:
   virtual ~UpdatePlan() = default;

@@ -1,51 +1,87 @@
 #include "muster/core/optim/finite_gradient.h"
 
-#include <bit>
+#include <algorithm>
 #include <cmath>
-#include <concepts>
 #include <cstdint>
-#include <limits>
-#include <type_traits>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
 
-#include "muster/core/base/error.h"
+#include "muster/core/ops/detail/finite.h"
 
 namespace muster {
 namespace {
 
-/// Whether all are finite, by their exponents: a loop that compilers vectorise.
-template <std::floating_point T>
-bool allFinite(const T* x, std::int64_t n) {
-  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  constexpr Bits exponent = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
-  Bits bad = 0;
-  for (std::int64_t i = 0; i < n; ++i) bad |= (std::bit_cast<Bits>(x[i]) & exponent) == exponent ? 1 : 0;
-  return bad == 0;
-}
+constexpr std::string_view kAdvice =
+    "a lower learning rate or clipping may help, or the data hold a value that is not finite";
 
-template <std::floating_point T>
-void requireFiniteSegment(const Segment& segment, const T* x) {
-  const std::int64_t n = segment.shape.elements();
-  if (allFinite(x, n)) return;
+struct BadElement {
+  std::int64_t at;
+  double value;
+};
+
+/// Of n numbers. @return the largest magnitude, and the first element that is not finite if there is one.
+template <typename T>
+std::pair<double, std::optional<BadElement>> look(const T* x, std::int64_t n) {
+  const auto largest = detail::largestMagnitude(x, n);
+  if (detail::isFinite<T>(largest)) return {std::bit_cast<T>(largest), std::nullopt};
   std::int64_t at = 0;
   while (std::isfinite(x[at])) ++at;
-  throw NonFiniteScore(
-      fmt::format("the gradient of {} is not finite: element {} is {}; a lower learning rate or clipping may "
-                  "help, or the "
-                  "data hold a value that is not finite",
-                  segment.name, at, std::isnan(x[at]) ? std::abs(x[at]) : x[at]));
+  return {std::numeric_limits<double>::infinity(),
+          BadElement{at, std::isnan(x[at]) ? std::abs(x[at]) : x[at]}};
+}
+
+std::pair<double, std::optional<BadElement>> look(const Tensor& values, std::int64_t begin, std::int64_t n) {
+  if (values.dtype() == DType::Float64) return look(values.data<double>() + begin, n);
+  if (values.dtype() == DType::Float32) return look(values.data<float>() + begin, n);
+  return {};
+}
+
+std::span<const Segment> segmentsOf(const StateBlock& block) {
+  if (!block.values.device().isCpu() || !block.segments) return {};
+  return block.segments->segments;
 }
 
 }  // namespace
 
 void requireFiniteGradient(const StateBlock& gradients) {
-  if (!gradients.values.device().isCpu() || !gradients.segments) return;
-  for (const auto& segment : gradients.segments->segments) {
+  for (const auto& segment : segmentsOf(gradients)) {
     if (segment.frozen) continue;
-    if (gradients.values.dtype() == DType::Float64)
-      requireFiniteSegment(segment, gradients.values.data<double>() + segment.offset);
-    else if (gradients.values.dtype() == DType::Float32)
-      requireFiniteSegment(segment, gradients.values.data<float>() + segment.offset);
+    if (const auto bad = look(gradients.values, segment.offset, segment.shape.elements()).second)
+      throw UpdateRefused(fmt::format("the gradient of {} is not finite: element {} is {}; {}", segment.name,
+                                      bad->at, bad->value, kAdvice));
   }
+}
+
+double requireFiniteBlock(const StateBlock& block, std::string_view what) {
+  double largest = 0;
+  for (const auto& segment : segmentsOf(block)) {
+    const auto [magnitude, bad] = look(block.values, segment.offset, segment.shape.elements());
+    if (bad)
+      throw NonFiniteScore(fmt::format("{} of {} are not finite: element {} is {}; {}", what, segment.name,
+                                       bad->at, bad->value, kAdvice));
+    largest = std::max(largest, magnitude);
+  }
+  return largest;
+}
+
+void refuseUpdate(const StateBlock& parameters, const StateBlock& gradients) {
+  requireFiniteGradient(gradients);
+  std::string name = "the parameters";
+  double largest = -1;
+  for (const auto& segment : segmentsOf(gradients)) {
+    if (segment.frozen) continue;
+    const double magnitude =
+        std::max(look(gradients.values, segment.offset, segment.shape.elements()).first,
+                 look(parameters.values, segment.offset, segment.shape.elements()).first);
+    if (magnitude > largest) name = segment.name;
+    largest = std::max(largest, magnitude);
+  }
+  throw UpdateRefused(
+      fmt::format("an update would leave numbers that are not finite; the largest gradient or parameter is "
+                  "{:.3g}, in {}; {}",
+                  largest, name, kAdvice));
 }
 
 }  // namespace muster

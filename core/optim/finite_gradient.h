@@ -1,13 +1,30 @@
 #pragma once
 
+#include <string_view>
+
+#include "muster/core/base/error.h"
 #include "muster/core/optim/state_block.h"
 
 namespace muster {
 
+/// An update was refused: neither parameters nor the updater's state have changed.
+class UpdateRefused : public NonFiniteScore {
+ public:
+  using NonFiniteScore::NonFiniteScore;
+};
+
 /// Checks a gradient block on the CPU right after the backward pass, while it is in the caches: nothing that
 /// is not finite reaches parameters or a merge. Frozen segments are not looked at. Allocates nothing unless
 /// it throws. Does nothing for a block on a GPU.
-/// @throws NonFiniteScore naming the segment and the element.
+/// @throws UpdateRefused naming the segment and the element.
 void requireFiniteGradient(const StateBlock& gradients);
+
+/// Likewise any block of float32 or float64. @return the largest magnitude; 0 for a block on a GPU.
+/// @throws NonFiniteScore naming `what`, the segment and the element.
+double requireFiniteBlock(const StateBlock& block, std::string_view what);
+
+/// Throws what explains why an update was refused (`UpdatePlan::run`): an element of the gradient that is not
+/// finite, or else the segment whose numbers are the largest.
+[[noreturn]] void refuseUpdate(const StateBlock& parameters, const StateBlock& gradients);
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
+#include "muster/core/ops/non_finite.h"
 
 namespace muster {
 namespace {
@@ -24,11 +25,57 @@ void requireOneEach(std::string_view what, std::size_t count, int participants) 
           what, participants, count);
 }
 
+bool isOf(std::span<const Tensor> some, const Tensor& target) {
+  return std::ranges::find(some, target.raw(), &Tensor::raw) != some.end();
+}
+
+std::string segmentText(const SegmentTable* segments, std::int64_t element) {
+  for (const Segment& segment : segments ? std::span(segments->segments) : std::span<const Segment>())
+    if (element >= segment.offset && element < segment.offset + segment.shape.elements())
+      return fmt::format("element {} of {}", element - segment.offset, segment.name);
+  return fmt::format("element {}", element);
+}
+
+double valueAt(const Tensor& values, std::int64_t i) {
+  return values.dtype() == DType::Float64 ? values.data<double>()[i] : values.data<float>()[i];
+}
+
+/// Tells which number of which block a merge could not write, and which replica brought it, if one did.
+[[noreturn]] void throwNamed(const Exchange& exchange, const Tensor& target, std::int64_t element) {
+  const auto blocks = exchange.blocks();
+  const auto own = exchange.strategyBlocks();
+  const auto shared = std::ranges::find_if(
+      blocks, [&](const auto& one) { return isOf(one.replicas, target) || isOf(one.mergedCopies, target); });
+  const auto strategys = std::ranges::find_if(own, [&](const auto& one) { return isOf(one.values, target); });
+  const bool found = shared != blocks.end();
+  const SharedBlock& like = found ? *shared : exchange.block(BlockKind::Parameters);
+  std::string text = fmt::format("a merge would not leave finite numbers: {} of the {}",
+                                 segmentText(like.segments.get(), element),
+                                 found                    ? like.name
+                                 : strategys != own.end() ? "strategy's " + strategys->declared.name
+                                                          : "strategy's own numbers");
+  for (std::size_t w = 0; w < like.replicas.size(); ++w)
+    if (element < like.replicas[w].elements())
+      if (const double value = valueAt(like.replicas[w], element); !std::isfinite(value))
+        text += fmt::format(", where worker {} has {}", w, value);
+  throw NonFiniteScore(text);
+}
+
+template <typename Work>
+void named(const Exchange& exchange, const Tensor& target, const Work& work) {
+  try {
+    work();
+  } catch (const NonFiniteResult& error) {
+    throwNamed(exchange, target, error.element());
+  }
+}
+
 }  // namespace
 
 void Verbs::merge(const SharedBlock& block, std::span<const double> weights, Spread* spread) {
   if (spread) *spread = {};
-  exchange_.merge(participant_, block, weights, context_, spread);
+  named(exchange_, block.replicas.front(),
+        [&] { exchange_.merge(participant_, block, weights, context_, spread); });
   bytes_ += bytesToMerge(block, static_cast<std::size_t>(participant_), weights);
 }
 
@@ -71,8 +118,10 @@ void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weight
     total += weight;
   }
   require(total > 0, "mean: the weights sum to {}, so there is no mean", total);
-  for (const Slice slice : fragment.slices)
-    exchange_.mean(participant_, tensors, weights, keep, slice, into, context_);
+  named(exchange_, into.front(), [&] {
+    for (const Slice slice : fragment.slices)
+      exchange_.mean(participant_, tensors, weights, keep, slice, into, context_);
+  });
   const auto own = static_cast<std::size_t>(participant_);
   if (participants() > 1 && weights[own] > 0)
     bytes_ += fragment.elements() * static_cast<std::int64_t>(sizeOf(tensors[own].dtype()));
@@ -96,8 +145,10 @@ void Verbs::combine(std::span<const Tensor> target, std::initializer_list<Operan
                         share.context);
     }
   };
-  for (const Slice slice : fragment.slices)
-    exchange_.eachShare(participant_, target.front().elements(), slice, context_, ShareUse(combineShare));
+  named(exchange_, target.front(), [&] {
+    for (const Slice slice : fragment.slices)
+      exchange_.eachShare(participant_, target.front().elements(), slice, context_, ShareUse(combineShare));
+  });
 }
 
 Spread Verbs::distance(std::span<const Tensor> values, std::span<const Tensor> about,

@@ -20,6 +20,7 @@ class AveragingStrategy final : public Strategy {
     return blocks;
   }
   UpdaterState updaterState() const override { return options_.updaterState; }
+  bool extrapolates() const override { return false; }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     if (options_.measureDivergence) exchange.block(BlockKind::Parameters);  // throws if there is none

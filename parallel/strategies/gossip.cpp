@@ -43,6 +43,7 @@ class GossipStrategy final : public Strategy {
     return blocks;
   }
   UpdaterState updaterState() const override { return options_.updaterState; }
+  bool extrapolates() const override { return false; }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     const auto workers = static_cast<std::size_t>(exchange.participants());

@@ -22,6 +22,7 @@ class HierarchicalAveragingStrategy final : public Strategy {
   std::string describe() const override;
   std::vector<StrategyBlock> blocks(int workers) const override;
   UpdaterState updaterState() const override { return options_.updaterState; }
+  bool extrapolates() const override { return false; }
   void begin(const Exchange& exchange) override;
   void start(Verbs& verbs) override {
     for (double& number : numbers_[static_cast<std::size_t>(verbs.participant())].span<double>()) number = 0;

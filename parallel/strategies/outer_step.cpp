@@ -8,11 +8,13 @@ namespace muster {
 namespace {
 
 constexpr std::string_view kMomentum = "outer momentum", kMean = "mean";
+constexpr double kMostRate = 1e6;  // beyond that one step may overflow, from replicas of any size
 
 }  // namespace
 
 void OuterStep::validate(std::string_view rule) const {
-  require(std::isfinite(rate) && rate > 0, "{}: rate must be above 0, got {}", rule, rate);
+  require(rate > 0 && rate <= kMostRate, "{}: rate must be above 0 and at most {}, got {}", rule, kMostRate,
+          rate);
   require(momentum >= 0 && momentum < 1, "{}: momentum must lie in [0, 1), got {}", rule, momentum);
 }
 

@@ -107,6 +107,10 @@ class Strategy {
   virtual std::optional<ArrivalPlan> arrivals(int /*workers*/) const { return {}; }
   /// What a merge of all state does with the updater's.
   virtual UpdaterState updaterState() const { return UpdaterState::Average; }
+  /// Whether merged parameters may be larger than all that they are made of: outer momentum, sums of moves.
+  /// Such a merge may overflow, so before it, while replicas hold very large numbers, the user's model takes
+  /// the last merge. False only for weighted means and what lies between replicas.
+  virtual bool extrapolates() const { return true; }
 
   // A training.
 

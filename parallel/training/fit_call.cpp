@@ -18,25 +18,27 @@ std::optional<std::int64_t> batchesPerEpoch(const DataSetIterator& data) {
   }
 }
 
-Rounds::Options roundsOf(const FitSetting& setting) {
+Rounds::Options roundsOf(const FitSetting& setting, std::function<void()> fillModel) {
   const auto isMerged = [](const auto& listener) { return listener->scope() == ListenerScope::Merged; };
   const bool joins = std::ranges::any_of(setting.listeners, isMerged);
+  const bool onePlace = setting.replicas.made() && setting.replicas.exchange().onePlace();
   return {.strategy = setting.strategy,
           .stop = setting.stop,
           .learningRate = setting.model.trainingOptions().updater.learningRate(),
           .coordinatorJoinsEveryRound = joins,
-          .meetAtLandings = joins || !setting.replicas.made() || !setting.replicas.exchange().onePlace(),
+          .meetAtLandings = joins || !onePlace,
           .firstIteration = setting.model.iteration(),
           .firstEpoch = setting.model.epoch(),
           .resumed = setting.resumed,
-          .patience = setting.patience};
+          .patience = setting.patience,
+          .keepLastMerge = onePlace ? std::move(fillModel) : nullptr};
 }
 
 }  // namespace
 
 FitCall::FitCall(const FitSetting& setting)
     : setting_(setting),
-      run_(setting.trainer.workers(), setting.batches, roundsOf(setting),
+      run_(setting.trainer.workers(), setting.batches, roundsOf(setting, [this] { fillModel(); }),
            setting.replicas.made() ? &setting.replicas.exchange() : nullptr) {}
 
 Listeners FitCall::listenersOf(ListenerScope scope) const {

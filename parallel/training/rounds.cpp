@@ -83,6 +83,11 @@ bool Rounds::gather(const Participant& who, const Contribution& contribution) {
 }
 
 void Rounds::plan(bool met) {
+  // Merges multiply by factors up to about 2^20: from numbers below this they stay far from overflow.
+  constexpr double kLarge = 0x1p40;
+  if (met && looksAtReplicas() &&
+      std::ranges::max(contributions_, {}, &Contribution::largest).largest > kLarge)
+    options_.keepLastMerge();
   previous_ = std::exchange(result_, nextResult(met));
   ++rounds_;
   committed_ = false;  // until nothing can fail here any more

@@ -49,6 +49,9 @@ class Rounds {
     std::int64_t firstIteration = 0, firstEpoch = 0;
     const Resumption& resumed;
     std::chrono::nanoseconds patience{0};  ///< before a worker that waits for others sleeps; see Barrier
+    /// Fills the user's model with the last merge, while all workers wait; null where replicas are on
+    /// devices.
+    std::function<void()> keepLastMerge = {};
   };
   /// @param peers  all workers take part in it again when an epoch begins.
   Rounds(int workers, const Options& options, PeerSums& peers);
@@ -57,6 +60,8 @@ class Rounds {
   std::int64_t firstIteration() const { return options_.firstIteration; }
   std::int64_t firstEpoch() const { return options_.firstEpoch; }
   LocalWork localWork() const { return strategy_.localWork(); }
+  /// Whether workers are to say how large the numbers of their replicas are.
+  bool looksAtReplicas() const { return options_.keepLastMerge && strategy_.extrapolates(); }
   /// Null where workers wait for each other.
   const Arrivals* arrivals() const { return arrivals_ ? &*arrivals_ : nullptr; }
 
@@ -132,8 +137,11 @@ class Rounds {
 
   /// The last round whose result replicas or merged copies hold, and how many there were: an abort may come
   /// between the reduction of gradients and the update. As `result`, or after all threads have ended.
-  const RoundResult& committed() const { return committed_ ? result_ : previous_; }
-  std::int64_t committedRounds() const { return committed_ ? rounds_ : rounds_ - 1; }
+  const RoundResult& committed() const { return isCommitted() ? result_ : previous_; }
+  std::int64_t committedRounds() const { return isCommitted() ? rounds_ : rounds_ - 1; }
+  /// Of an update that would not leave finite numbers: all replicas, which are equal, refuse it, and stay as
+  /// they are. Thread-safe.
+  void refuseUpdate() { refused_ = true; }
   /// Whether the strategy has failed in the middle of a merge: merged copies hold parts of it. After all
   /// threads have ended.
   bool mergeFailed() const { return mergeFailed_; }
@@ -158,6 +166,7 @@ class Rounds {
   std::span<const Arrival> land(const Participant& who);
 
   Round round() const;
+  bool isCommitted() const { return committed_ && !refused_; }
 
   const Options options_;
   Strategy& strategy_;
@@ -189,6 +198,7 @@ class Rounds {
 
   std::atomic<bool> penaltyAdded_{false};  // reset in gathered_
   std::atomic<bool> mergeFailed_{false};
+  std::atomic<bool> refused_{false};
   std::function<void(int)> task_;  // coordinator, while the workers wait at resumed_
 };
 

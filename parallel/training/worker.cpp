@@ -1,10 +1,12 @@
 #include "muster/parallel/training/worker.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/network.h"
 #include "muster/core/optim/finite_gradient.h"
 
 namespace muster {
@@ -84,9 +86,12 @@ void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, W
     for (Verdict verdict = Verdict::Continue; verdict != Verdict::EpochOver;) {
       if (!runRound(run, me, listeners)) return;
       if (staged_) continue;  // it is merged while the next round's first step runs
-      if (contribution_.batches > 0) run.rounds.contribute(me, contribution_.weight);
-      const RoundEnd end = run.rounds.end(me, contribution_,
-                                          [&](const RoundResult& round) { return update(round, listeners); });
+      if (contribution_.batches > 0) {
+        lookAtReplica(run);
+        run.rounds.contribute(me, contribution_.weight);
+      }
+      const RoundEnd end = run.rounds.end(
+          me, contribution_, [&](const RoundResult& round) { return update(run, round, listeners); });
       verdict = end.verdict;
       if (verdict == Verdict::Aborted) return;
       if (run.rounds.landed(thread_.index())) contribution_ = {.ended = contribution_.ended};
@@ -207,14 +212,34 @@ void Worker::finishBegun(FitRun& run, const Participant& me, WorkerListeners& li
   current_ = latest;
 }
 
-double Worker::update(const RoundResult& round, WorkerListeners& listeners) {
+void Worker::lookAtReplica(const FitRun& run) {
+  if (run.rounds.localWork() == LocalWork::Gradient) return;
+  Model& replica = thread_.replica();
+  const bool updatesItself = dynamic_cast<const Network*>(&replica) == nullptr;
+  if (!updatesItself && !run.rounds.looksAtReplicas()) return;
+  for (const auto& block : replica.blocks())
+    if (block.kind == BlockKind::Parameters)
+      contribution_.largest = requireFiniteBlock(block, "after its steps the parameters");
+  if (!updatesItself) return;
+  for (const auto& block : replica.updaterState())
+    requireFiniteBlock(block, "after its steps the updater's numbers");
+}
+
+double Worker::update(FitRun& run, const RoundResult& round, WorkerListeners& listeners) {
   const bool trained = contribution_.batches > 0;
   current_.epoch = round.epoch;  // as they are already, unless it is idle
   current_.iteration = round.iteration - 1;
   thread_.activity().set(Activity::Kind::Computing, current_.sequence);
   const auto begin = Clock::now();
   whole_ = false;
-  const double penalty = thread_.replica().update(current_);
+  double penalty = 0;
+  try {
+    penalty = thread_.replica().update(current_);
+  } catch (const UpdateRefused&) {
+    whole_ = true;
+    run.rounds.refuseUpdate();
+    throw;
+  }
   whole_ = true;
   times_.own.computing += Clock::now() - begin;
   if (trained) {

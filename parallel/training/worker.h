@@ -54,7 +54,10 @@ class Worker {
   /// The same, if one was begun, and then ends its round if that was staged.
   void finishBegun(FitRun& run, const Participant& me, WorkerListeners& listeners);
   /// The update that follows a merge of gradients. @return the penalty.
-  double update(const RoundResult& round, WorkerListeners& listeners);
+  double update(FitRun& run, const RoundResult& round, WorkerListeners& listeners);
+  /// Before the replica is merged: how large its numbers are, if a merge needs to know, and in a model that
+  /// updates itself whether they are finite, which an update of the library's sees to.
+  void lookAtReplica(const FitRun& run);
   void tell(WorkerListeners& listeners, double score);
   /// After a stop: a reader that waits for a free batch must not wait for ever.
   void giveBackBatches(FitRun& run);

@@ -199,8 +199,9 @@ TEST_CASE("an update that is not finite ends the run before it is exchanged") {
   const auto failure = failureOf(wrapper, data);
   CHECK(
       failure.text ==
-      "worker 1 on cpu failed at the merge after batch 4 of epoch 1: 1 of 16 elements of the update are not "
-      "finite; a lower learning rate or clipping may help");
+      "worker 1 on cpu failed in batch 4 of epoch 1: an update would leave numbers that are not finite; the "
+      "largest gradient or parameter is 1e+10, in p; a lower learning rate or clipping may help, or the data "
+      "hold a value that is not finite");
   CHECK(model.parameters()[0] == 0);
   CHECK(model.iteration() == 1);
 }

@@ -1,9 +1,12 @@
 #include "muster/core/ops/linear_combination.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <limits>
 #include <numeric>
 
+#include "muster/core/backend/cpu/first_bad.h"
 #include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/simd.h"
 #include "muster/core/backend/cpu/weighted_sums.h"
@@ -17,6 +20,35 @@ constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
 template <typename T>
 [[gnu::always_inline]] inline void round(T* __restrict out, const double* __restrict sums, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(sums[i]);
+}
+
+/// Numbers from here on are not finite once they are rounded: for float32 halfway from the largest to the
+/// next power of two.
+template <typename T>
+constexpr double kBeyond = sizeof(T) == 4 ? 0x1.ffffffp127 : std::numeric_limits<double>::infinity();
+
+template <typename T>
+[[gnu::always_inline]] inline bool allFit(const double* __restrict sums, std::int64_t n) {
+  std::int64_t beyond = 0;
+  for (std::int64_t i = 0; i < n; ++i) beyond |= std::fabs(sums[i]) < kBeyond<T> ? 0 : 1;
+  return beyond == 0;
+}
+
+/// Rounds a block, unless a result is not finite. @return that element, or n.
+template <typename T>
+std::int64_t roundBlock(const Tensor& out, const double* sums, std::int64_t at, std::int64_t n, bool copies) {
+  if (!copies && !dispatch<allFit<T>>(sums, n))
+    return std::find_if(sums, sums + n, [](double x) { return !(std::fabs(x) < kBeyond<T>); }) - sums;
+  dispatch<round<T>>(out.data<T>() + at, sums, n);
+  return n;
+}
+
+/// One term of factor 1: whatever bits it has.
+bool copies(std::span<const Term> terms) {
+  const auto counts = [](const Term& term) { return term.factor != 0; };
+  const auto first = std::ranges::find_if(terms, counts);
+  return first != terms.end() && first->factor == 1 &&
+         std::find_if(first + 1, terms.end(), counts) == terms.end();
 }
 
 void addTerm(const Term& term, bool first, double* sums, std::int64_t at, std::int64_t n) {
@@ -46,6 +78,9 @@ constexpr std::int64_t kSums = 16;  // independent ones, for wide registers
 
 void linearCombination(std::span<const Term> terms, const Tensor& out, std::int64_t begin, std::int64_t end,
                        Context& context) {
+  FirstBad bad;
+  const bool copied = copies(terms);
+  const auto roundTo = out.dtype() == DType::Float64 ? roundBlock<double> : roundBlock<float>;
   parallelFor(context, end - begin, kGrain, [&](std::int64_t from, std::int64_t to) {
     alignas(64) double sums[kBlock];
     for (std::int64_t at = begin + from; at < begin + to; at += kBlock) {
@@ -57,12 +92,10 @@ void linearCombination(std::span<const Term> terms, const Tensor& out, std::int6
         first = false;
       }
       if (first) std::fill_n(sums, n, 0.0);
-      if (out.dtype() == DType::Float64)
-        dispatch<round<double>>(out.data<double>() + at, static_cast<const double*>(sums), n);
-      else
-        dispatch<round<float>>(out.data<float>() + at, static_cast<const double*>(sums), n);
+      if (const std::int64_t done = roundTo(out, sums, at, n, copied); done < n) bad.note(at + done);
     }
   });
+  bad.check("linearCombination");
 }
 
 double innerProduct(const Tensor& a, const Tensor& b, const Tensor& origin, std::int64_t begin,

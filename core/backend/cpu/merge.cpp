@@ -6,31 +6,42 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
+#include "muster/core/backend/cpu/first_bad.h"
 #include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/simd.h"
 #include "muster/core/backend/cpu/weighted_sums.h"
+#include "muster/core/ops/detail/finite.h"
 
 // Note [A merge in blocks]
 // A block of each replica is added to float64 sums in the L1 cache; then the means are written to all
 // replicas and the merged copy while the block is still cached. So each line is read and written once, for
-// any number of replicas.
+// any number of replicas. Means that are not finite are found there, before they are written.
 
 namespace muster::cpu {
 namespace {
+
+using muster::detail::MagnitudeBits;
 
 // T is float or double throughout: the type of the replicas.
 
 constexpr std::int64_t kBlock = 256;      // elements: 2 KiB of sums, 1 KiB of each float32 replica
 constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
 
+/// @return the largest magnitude among the means.
 template <typename T>
-[[gnu::always_inline]] inline void addLast(T* __restrict means, const double* __restrict sums,
-                                           const T* __restrict x, double weight, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) means[i] = static_cast<T>(sums[i] + weight * x[i]);
+[[gnu::always_inline]] inline MagnitudeBits<T> addLast(T* __restrict means, const double* __restrict sums,
+                                                       const T* __restrict x, double weight, std::int64_t n) {
+  MagnitudeBits<T> largest = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    means[i] = static_cast<T>(sums[i] + weight * x[i]);
+    largest = std::max(largest, muster::detail::magnitudeBits(means[i]));
+  }
+  return largest;
 }
 
 /// Line by line: a memcpy of a block becomes a string instruction, which starts slowly.
@@ -84,9 +95,10 @@ struct Contributors {
   double total = 0;
 };
 
+/// @return the first element whose mean is not finite: then nothing is written; or else n.
 template <typename T>
-void meanOfBlock(std::span<const Tensor> replicas, const Contributors& contributors, const Tensor& mergedCopy,
-                 std::int64_t begin, std::int64_t n) {
+std::int64_t meanOfBlock(std::span<const Tensor> replicas, const Contributors& contributors,
+                         const Tensor& mergedCopy, std::int64_t begin, std::int64_t n) {
   alignas(64) double sums[kBlock];
   alignas(64) T means[kBlock];
   const auto block = [&](std::size_t replica) { return replicas[replica].data<T>() + begin; };
@@ -95,11 +107,15 @@ void meanOfBlock(std::span<const Tensor> replicas, const Contributors& contribut
   for (std::size_t replica = first + 1; replica < last; ++replica)
     if (contributors.weights[replica] != 0)
       dispatch<multiplyAdd<T>>(sums, block(replica), contributors.share(replica), n);
-  dispatch<addLast<T>>(means, sums, block(last), contributors.share(last), n);
+  const auto largest =
+      dispatch<addLast<T>>(means, sums, static_cast<const T*>(block(last)), contributors.share(last), n);
   const T* result = means;
+  if (!muster::detail::isFinite<T>(largest))
+    return std::find_if(means, means + n, [](T x) { return !std::isfinite(x); }) - means;
   for (std::size_t replica = 0; replica < replicas.size(); ++replica)
     dispatch<copyBlock<T>>(block(replica), result, n);
   if (mergedCopy.defined()) dispatch<streamBlock<T>>(mergedCopy.data<T>() + begin, result, n);
+  return n;
 }
 
 void copyToOthers(std::span<const Tensor> replicas, std::size_t source, const Tensor& mergedCopy,
@@ -135,7 +151,8 @@ std::pair<T, T> momentsOfElement(std::span<const Tensor> replicas, const Contrib
     squares += weight * (x[variance] + shift * shift);
   }
   const double shift = shifts / contributors.total;
-  const double deviation = std::max(0.0, squares / contributors.total - shift * shift);
+  double deviation = squares / contributors.total - shift * shift;
+  if (std::isfinite(deviation)) deviation = std::max(0.0, deviation);
   return {static_cast<T>(origin + shift), static_cast<T>(deviation)};
 }
 
@@ -147,18 +164,25 @@ void storeEverywhere(std::span<const Tensor> replicas, const Tensor& mergedCopy,
 
 template <typename T>
 void mean(std::span<const Tensor> replicas, const Contributors& contributors, const Tensor& mergedCopy,
-          std::int64_t begin, std::int64_t end) {
-  for (std::int64_t at = begin; at < end; at += kBlock)
-    meanOfBlock<T>(replicas, contributors, mergedCopy, at, std::min(kBlock, end - at));
+          std::int64_t begin, std::int64_t end, FirstBad& bad) {
+  for (std::int64_t at = begin; at < end; at += kBlock) {
+    const std::int64_t n = std::min(kBlock, end - at);
+    const std::int64_t done = meanOfBlock<T>(replicas, contributors, mergedCopy, at, n);
+    if (done < n) bad.note(at + done);
+  }
   finishStreaming();
 }
 
 template <typename T>
 void moments(std::span<const Tensor> replicas, const Contributors& contributors, const Tensor& mergedCopy,
-             std::int64_t begin, std::int64_t end) {
+             std::int64_t begin, std::int64_t end, FirstBad& bad) {
   const std::int64_t half = replicas[0].elements() / 2;
   for (std::int64_t i = begin; i < end; ++i) {
     const auto [mean, variance] = momentsOfElement<T>(replicas, contributors, i, half + i);
+    if (!std::isfinite(mean) || !std::isfinite(variance)) {
+      bad.note(std::isfinite(mean) ? half + i : i);
+      continue;
+    }
     storeEverywhere(replicas, mergedCopy, i, mean);
     storeEverywhere(replicas, mergedCopy, half + i, variance);
   }
@@ -230,11 +254,13 @@ void weightedMean(std::span<const Tensor> replicas, std::span<const double> weig
     }
   }
   const auto meanOf = replicas[0].dtype() == DType::Float64 ? mean<double> : mean<float>;
+  FirstBad bad;
   parallelFor(context, end - begin, kGrain, [&](std::int64_t from, std::int64_t to) {
     if (contributors.count == 1)
       return copyToOthers(replicas, contributors.first, mergedCopy, begin + from, begin + to);
-    meanOf(replicas, contributors, mergedCopy, begin + from, begin + to);
+    meanOf(replicas, contributors, mergedCopy, begin + from, begin + to, bad);
   });
+  bad.check("weightedMean");
 }
 
 void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
@@ -246,7 +272,9 @@ void weightedMoments(std::span<const Tensor> replicas, std::span<const double> w
     return copyToOthers(replicas, contributors.first, mergedCopy, half + begin, half + end);
   }
   const auto momentsOf = replicas[0].dtype() == DType::Float64 ? moments<double> : moments<float>;
-  momentsOf(replicas, contributors, mergedCopy, begin, end);
+  FirstBad bad;
+  momentsOf(replicas, contributors, mergedCopy, begin, end, bad);
+  bad.check("weightedMoments");
 }
 
 }  // namespace muster::cpu

@@ -1,31 +1,58 @@
 #include "muster/core/ops/update.h"
 
+#include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "muster/core/backend/cpu/reduce.h"
 #include "muster/core/backend/cpu/simd.h"
+#include "muster/core/ops/detail/finite.h"
 #include "muster/core/ops/loss.h"
+
+// Note [An update is whole or not at all]
+// It must not leave numbers that are not finite, nor half a step. So before anything is written, one look at
+// the gradient finds its largest magnitude: where clipping by norm reads it anyway, in that pass, otherwise
+// in one of its own, right before the update reads the same cache lines. Together with the largest magnitude
+// that the update before has written, this bounds all that the update writes. Only where that bound is beyond
+// float32, or nothing is known yet, the update is computed once without writing.
 
 namespace muster::cpu {
 namespace {
 
+using muster::detail::isFinite;
+using muster::detail::largestMagnitude;
+using muster::detail::magnitudeBits;
 using update::StepNumbers;
 using update::Terms;
 
-template <typename Rule>
-[[gnu::always_inline]] inline void updateElements(Rule rule, Terms terms, float* __restrict w,
-                                                  const float* __restrict g, float* __restrict first,
-                                                  float* __restrict second, std::int64_t n) {
+/// @return the largest magnitude among the new parameters and states.
+template <typename Rule, bool kWrite>
+[[gnu::always_inline]] inline std::int32_t updateElements(Rule rule, Terms terms, float* __restrict w,
+                                                          const float* __restrict g, float* __restrict first,
+                                                          float* __restrict second, std::int64_t n) {
+  std::int32_t largest = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const float before = w[i];
     float a = 0, b = 0;
     if constexpr (Rule::kStates > 0) a = first[i];
     if constexpr (Rule::kStates > 1) b = second[i];
     const float step = rule.step(update::regularised(g[i], before, terms), terms.learningRate, a, b);
-    if constexpr (Rule::kStates > 0) first[i] = a;
-    if constexpr (Rule::kStates > 1) second[i] = b;
-    w[i] = before - (step + terms.decay * before);
+    const float after = before - (step + terms.decay * before);
+    if constexpr (kWrite && Rule::kStates > 0) first[i] = a;
+    if constexpr (kWrite && Rule::kStates > 1) second[i] = b;
+    if constexpr (kWrite) w[i] = after;
+    largest = std::max(largest, magnitudeBits(after));
+    if constexpr (Rule::kStates > 0) largest = std::max(largest, magnitudeBits(a));
+    if constexpr (Rule::kStates > 1) largest = std::max(largest, magnitudeBits(b));
+  }
+  return largest;
+}
+
+void raiseTo(std::atomic<std::int32_t>& largest, std::int32_t other) {
+  std::int32_t now = largest.load(std::memory_order_relaxed);
+  while (now < other && !largest.compare_exchange_weak(now, other, std::memory_order_relaxed)) {
   }
 }
 
@@ -60,40 +87,109 @@ class LoopUpdatePlan final : public UpdatePlan {
     *penalty = allGood(losses) ? std::visit(updateBy, settings_.rule) : 0;
   }
 
-  /// @return the penalty.
+  /// @return the penalty; NaN if nothing was updated.
   template <typename Rule>
   double updateAll(const Rule& rule, const UpdateBlocks& blocks, const StepNumbers& step) {
+    const Look gradient = look(blocks.gradients, step);
+    const auto scale = static_cast<float>(step.gradientScale * gradient.normScale);
+    const double largest = gradient.largest * std::abs(static_cast<double>(scale));
+    if (!std::isfinite(largest)) return kRefused;
+    const bool known = blocks.parameters.raw() == updated_;
+    if (!(known && staysFinite(rule, step, largest)) &&
+        !isFinite<float>(pass<Rule, false>(rule, blocks, step, scale).largest))
+      return kRefused;
+    const Written written = pass<Rule, true>(rule, blocks, step, scale);
+    const bool finite = isFinite<float>(written.largest);  // or the parameters were changed to what is not
+    largest_ = std::bit_cast<float>(written.largest);
+    updated_ = finite ? blocks.parameters.raw() : nullptr;
+    return finite ? written.penalty : kRefused;
+  }
+
+  struct Written {
+    double penalty = 0;
+    std::int32_t largest = 0;  // magnitude among parameters and states
+  };
+
+  /// @tparam kWrite  whether it writes what it computes.
+  template <typename Rule, bool kWrite>
+  Written pass(const Rule& rule, const UpdateBlocks& blocks, const StepNumbers& step, float scale) const {
     float* const w = blocks.parameters.data<float>();
     const float* const g = blocks.gradients.data<float>();
     float* const first = Rule::kStates > 0 ? blocks.state[0].data<float>() : nullptr;
     float* const second = Rule::kStates > 1 ? blocks.state[1].data<float>() : nullptr;
-    const auto scale = static_cast<float>(step.gradientScale * normScale(blocks.gradients, step));
-    const float limit = settings_.clipValue > 0 ? static_cast<float>(settings_.clipValue)
-                                                : std::numeric_limits<float>::infinity();
-    return sumOverChunks(
-        ranges_, context_, [&](const UpdateRange& range, std::int64_t begin, std::int64_t end) {
+    std::atomic<std::int32_t> largest{0};
+    const double penalty =
+        sumOverChunks(ranges_, context_, [&](const UpdateRange& range, std::int64_t begin, std::int64_t end) {
           const auto learningRate = static_cast<float>(step.learningRate * range.learningRate);
-          const Terms terms{scale, limit, range.l1, range.l2, learningRate, learningRate * range.weightDecay};
-          const double penalty = chunkPenalty(w + begin, end - begin, range);
-          dispatch<updateElements<Rule>>(rule, terms, w + begin, g + begin, first ? first + begin : nullptr,
-                                         second ? second + begin : nullptr, end - begin);
-          return penalty;
+          const Terms terms{scale,    clipLimit(),  range.l1,
+                            range.l2, learningRate, learningRate * range.weightDecay};
+          const double part = kWrite ? chunkPenalty(w + begin, end - begin, range) : 0;
+          raiseTo(largest, dispatch<updateElements<Rule, kWrite>>(
+                               rule, terms, w + begin, g + begin, first ? first + begin : nullptr,
+                               second ? second + begin : nullptr, end - begin));
+          return part;
         });
+    return {penalty, largest};
   }
 
-  /// The gradient's factor from clipping by norm.
-  double normScale(const Tensor& gradients, const StepNumbers& step) const {
-    if (settings_.clipNorm == 0) return 1;
+  float clipLimit() const {
+    return settings_.clipValue > 0 ? static_cast<float>(settings_.clipValue)
+                                   : std::numeric_limits<float>::infinity();
+  }
+
+  struct Look {
+    double normScale = 1;  // from clipping by norm
+    double largest = 0;    // magnitude of the gradient, or a bound; not finite if an element is not
+  };
+
+  Look look(const Tensor& gradients, const StepNumbers& step) const {
+    if (settings_.clipNorm == 0) {
+      std::atomic<std::int32_t> largest{0};
+      const float* const g = gradients.data<float>();
+      sumOverChunks(ranges_, context_, [&](const UpdateRange&, std::int64_t begin, std::int64_t end) {
+        raiseTo(largest, dispatch<largestMagnitude<float>>(g + begin, end - begin));
+        return 0.0;
+      });
+      return {.largest = std::bit_cast<float>(largest.load())};
+    }
     double squares = 0;
     for (const auto& range : ranges_)
       squares += cpu::squaredNorm(gradients, range.begin, range.end, context_);
     const double norm = step.gradientScale * std::sqrt(squares);
-    return norm > settings_.clipNorm ? settings_.clipNorm / norm : 1;
+    return {.normScale = norm > settings_.clipNorm ? settings_.clipNorm / norm : 1,
+            .largest = std::sqrt(squares)};
   }
+
+  /// Whether no rule, for any element, computes a number beyond float32; false if that is not certain.
+  /// @param gradient  the largest magnitude, scaled.
+  template <typename Rule>
+  bool staysFinite(const Rule& rule, const StepNumbers& step, double gradient) const {
+    const double before = 0x1p20 * static_cast<double>(largest_);  // a merge or a user may write since
+    double correction = 1, divisor = 1;
+    if constexpr (requires { rule.correction1; })
+      correction = std::max(
+          {correction, static_cast<double>(rule.correction1), static_cast<double>(rule.correction2)});
+    if constexpr (requires { rule.epsilon; }) divisor = std::min(divisor, static_cast<double>(rule.epsilon));
+    const double clipped = std::min(gradient, static_cast<double>(clipLimit()));
+    double most = 0;
+    for (const auto& range : ranges_) {
+      const double learningRate = std::abs(step.learningRate * range.learningRate);
+      const double g = clipped + range.l1 + range.l2 * before;
+      const double state = before + g + g * g;
+      const double moved =
+          learningRate * (correction * (2 * g + before) / divisor + range.weightDecay * before);
+      most = std::max({most, gradient, state, before + moved});
+    }
+    return most < 0x1p126;  // less than half of the largest float32, which is more than all roundings
+  }
+
+  static constexpr double kRefused = std::numeric_limits<double>::quiet_NaN();
 
   UpdateSettings settings_;
   std::vector<UpdateRange> ranges_;
   Context& context_;
+  float largest_ = 0;              // magnitude that the last update has written
+  const void* updated_ = nullptr;  // the parameters that it has updated
 };
 
 }  // namespace

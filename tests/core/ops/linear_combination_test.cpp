@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "muster/core/base/error.h"
+#include "muster/core/ops/non_finite.h"
 #include "tests/support/devices.h"
 #include "tests/support/thrown.h"
 
@@ -77,6 +78,33 @@ TEST_CASE_TEMPLATE("one term of factor 1 is a copy, bit for bit; no term leaves 
   linearCombination({}, target, 0, 6, context);
   context.synchronize();
   CHECK(sameBits(copyTo(target, Device::cpu()), Tensor::zeros({6})));
+}
+
+TEST_CASE("a result that is not finite is not written, and is named") {
+  const float most = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
+  const std::int64_t n = 100'000;
+  for (const int threads : {1, 3})
+    for (const DType type : {DType::Float32, DType::Float64}) {
+      CAPTURE(static_cast<int>(type));
+      Context context(Device::cpu(), {.threads = threads});
+      const auto combined = [&](float bad, double factor) {
+        Tensor values = Tensor::zeros({n}), out = Tensor::zeros({n}, type);
+        values.data<float>()[70'001] = bad;
+        const auto text = thrown<NonFiniteResult>([&] {
+          linearCombination(std::array{Term{factor, values}, Term{1, out}}, out, 0, n, context);
+        });
+        for (std::int64_t i = 0; i < n; ++i) REQUIRE(std::isfinite(valueAt(out, i)));
+        return text;
+      };
+      const std::string told = "linearCombination: the result is not finite, at element 70001";
+      CHECK(combined(std::nanf(""), 1) == told);
+      CHECK(combined(-infinity, 0.5) == told);
+      CHECK(combined(most, 1) == "");
+      CHECK(combined(-most, 2) == (type == DType::Float32 ? told : ""));
+      // Halfway to 2^128 rounds up, a little less does not.
+      CHECK(combined(-most, 1 + 0x1p-25 - 0x1p-40) == "");
+      CHECK(combined(most, 1 + 0x1p-25 + 0x1p-40) == (type == DType::Float32 ? told : ""));
+    }
 }
 
 TEST_CASE("the sum is rounded once") {

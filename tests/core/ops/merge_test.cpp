@@ -12,6 +12,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
+#include "muster/core/ops/non_finite.h"
 #include "tests/support/devices.h"
 
 using namespace muster;
@@ -175,6 +176,37 @@ TEST_CASE("weightedMean: one contributor is copied bit for bit") {
     for (const auto& replica : replicas) CHECK(sameBits(replica, source));
     CHECK(sameBits(mergedCopy, source));
   }
+}
+
+TEST_CASE("weightedMean and weightedMoments: a result that is not finite is not written, and is named") {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::int64_t n = 100'000, bad = 70'002;
+  const double weights[] = {1, 2};
+  for (const int threads : {1, 3})
+    for (const float value : {std::nanf(""), infinity, -infinity}) {
+      Context context(Device::cpu(), {.threads = threads});
+      Tensor replicas[] = {filled(n, 1), filled(n, 1)}, mergedCopy = filled(n, 3);
+      replicas[1].data<float>()[bad] = value;
+      const auto named = [&](auto call) {
+        try {
+          call();
+        } catch (const NonFiniteResult& error) {
+          return error.element();
+        }
+        return std::int64_t{-1};
+      };
+      CHECK(named([&] { weightedMean(replicas, weights, mergedCopy, 0, n, context); }) == bad);
+      for (const float x : mergedCopy.span<float>()) REQUIRE(std::isfinite(x));
+      CHECK(replicas[0].data<float>()[bad] == 1);
+      CHECK(named([&] { weightedMoments(replicas, weights, mergedCopy, 0, n / 2, context); }) == bad);
+      for (const float x : mergedCopy.span<float>()) REQUIRE(std::isfinite(x));
+      // Finite means whose variance is beyond float32.
+      Tensor far[] = {filled(2, 0), filled(2, 0)};
+      far[0].data<float>()[0] = 3e38f;
+      Tensor none;
+      CHECK(named([&] { weightedMoments(far, weights, none, 0, 1, context); }) == 1);
+      CHECK(far[1].data<float>()[0] == 0);
+    }
 }
 
 TEST_CASE("weightedMean: slices by several threads make the whole, and each touches only its own") {

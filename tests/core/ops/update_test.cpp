@@ -335,16 +335,76 @@ TEST_CASE_TEMPLATE("blocks of millions: every element once, whatever the threads
   }
 }
 
-TEST_CASE("a gradient that is not a number shows in the parameters, clipped or not") {
+TEST_CASE("an update that would not leave finite numbers changes nothing, with every rule") {
+  const float infinity = std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::max();
+  std::int64_t elements = 0;
+  const auto ranges = awkwardRanges(elements);
+  const std::int64_t last = ranges.back().end - 1;
+  struct Fault {
+    float gradient, parameter;
+    double learningRate;
+    bool onlyUnclipped;  // with clipping the update is finite
+  };
+  for (const auto& rule : kRules)
+    for (const auto& [clipNorm, clipValue] : {std::pair(0.0, 0.0), {0.0, 0.5}, {1.0, 0.0}, {1.0, 0.5}})
+      for (const int threads : {1, 3})
+        for (const Fault& fault :
+             {Fault{0, 1, 0.5, false}, Fault{kNan, 1, 0.5, false}, Fault{infinity, 1, 0.5, false},
+              Fault{-infinity, 1, 0.5, false}, Fault{0, kNan, 0.5, false}, Fault{most, -most, 1e38, true},
+              Fault{1, -most, 3e38, false}}) {
+          CAPTURE(rule.name);
+          CAPTURE(clipNorm);
+          CAPTURE(clipValue);
+          CAPTURE(fault.gradient);
+          CAPTURE(fault.parameter);
+          const bool clipped = clipNorm > 0 || clipValue > 0;
+          if (fault.onlyUnclipped && clipped) continue;
+          const bool good = fault.gradient == 0 && fault.parameter == 1;
+          Context context(Device::cpu(), {.threads = threads});
+          UpdateSettings settings = rule.settings;
+          settings.clipNorm = clipNorm;
+          settings.clipValue = clipValue;
+          const auto plan = planUpdate(settings, elements, ranges, context);
+          Tensor numbers = Tensor::zeros({kUpdateNumbers}, DType::Float64);
+          Tensor penalty = Tensor::zeros({1}, DType::Float64);
+          const UpdateBlocks blocks = randomBlocks(elements, rule.squaresFirst);
+          // A good step before, so that the plan knows how large its numbers are.
+          for (const bool known : {false, true}) {
+            CAPTURE(known);
+            writeUpdateNumbers(settings.rule, known ? fault.learningRate : 0.5, known ? 2 : 1, 1, numbers);
+            if (known) {
+              blocks.gradients.data<float>()[last] = fault.gradient;
+              blocks.parameters.data<float>()[last] = fault.parameter;
+            }
+            const UpdateBlocks before = clone(blocks);
+            plan->run(blocks, numbers, penalty);
+            const auto changed = [](const Tensor& a, const Tensor& b) {
+              return std::memcmp(a.raw(), b.raw(), a.bytes()) != 0;
+            };
+            const bool updated = good || !known;
+            CHECK(std::isnan(*penalty.data<double>()) != updated);
+            // A parameter that was broken from outside is found once it has been written.
+            if (known && std::isnan(fault.parameter)) continue;
+            CHECK(changed(blocks.parameters, before.parameters) == updated);
+            if (!updated) CHECK(!changed(blocks.state[0], before.state[0]));
+            if (!updated) CHECK(!changed(blocks.state[1], before.state[1]));
+          }
+        }
+}
+
+TEST_CASE("an update is refused, too, where its state would overflow") {
   Context context;
-  for (const double clipValue : {0.0, 0.5}) {
-    const UpdateBlocks blocks{Tensor::of({1, 1, 1}, {3}), Tensor::of({0.25f, kNan, -4}, {3}), {}};
-    const UpdateRange range{.begin = 0, .end = 3, .learningRate = 0.5f};
-    updateOnce({.clipValue = clipValue}, blocks, {&range, 1}, context);
-    CHECK(blocks.parameters.data<float>()[0] == 0.875f);
-    CHECK(std::isnan(blocks.parameters.data<float>()[1]));
-    CHECK(blocks.parameters.data<float>()[2] == (clipValue > 0 ? 1.25f : 3.0f));
-  }
+  // v + (1 - beta2) g^2 with g = 2^70: 2^140 / 1000 is beyond float32, but the parameter would hardly move.
+  const UpdateBlocks blocks{Tensor::of({1, 1}, {2}),
+                            Tensor::of({0x1p70f, 0x1p-70f}, {2}),
+                            {Tensor::zeros({2}), Tensor::zeros({2})}};
+  const UpdateRange range{.begin = 0, .end = 2, .learningRate = 0.001};
+  CHECK(std::isnan(updateOnce({.rule = update::AdamRule(0.9, 0.999, 1e-8)}, blocks, {&range, 1}, context)));
+  CHECK(blocks.state[1].data<float>()[1] == 0);
+  // Clamped it is a step.
+  CHECK(updateOnce({.rule = update::AdamRule(0.9, 0.999, 1e-8), .clipValue = 1}, blocks, {&range, 1},
+                   context) == 0);
+  CHECK(blocks.state[1].data<float>()[0] == doctest::Approx(0.001));
 }
 
 TEST_CASE("weight decay acts on the value from before, and L1 not on zero") {

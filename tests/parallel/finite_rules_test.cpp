@@ -1,0 +1,255 @@
+// No averaging rule lets a number in that is not finite, wherever it comes from, and the model holds the last
+// merge afterwards.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <limits>
+
+#include "tests/parallel/every_rule.h"
+#include "tests/support/failure.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+constexpr std::int64_t kWidth = 37;
+constexpr int kBatches = 11;
+constexpr std::int64_t kBad = kBatches - 2;  // in the second epoch: in mid-epoch for every rule
+
+ToyModel toy(bool statistics = true) {
+  return ToyModel({.size = kWidth,
+                   .training = {.updater = Nesterovs{.learningRate = 0.05, .momentum = 0.5}, .l2 = 0.01},
+                   .statistics = statistics});
+}
+
+std::vector<ToyBatch> batches() {
+  return randomBatches(5, kBatches, 1, kWidth);
+}
+
+ParallelWrapper wrapperOf(Model& model, const NamedRule& rule, int workers, Listeners listeners = {}) {
+  auto builder = ParallelWrapper::Builder(model);
+  builder.workers(workers).strategy(rule.options).listeners(std::move(listeners)).pinThreads(false);
+  return builder.build();
+}
+
+/// A model with its state and what a strategy has left in it.
+std::vector<std::byte> bitsOf(ToyModel& model) {
+  auto bits = model.allBits();
+  for (const NamedValues& saved : model.strategyState()) {
+    const auto* const begin = static_cast<const std::byte*>(saved.values.raw());
+    bits.insert(bits.end(), begin, begin + saved.values.bytes());
+  }
+  return bits;
+}
+
+/// Checks that the model holds what it holds if the bad batch's step throws instead.
+void checkAsAfterThrow(ToyModel& failed, const NamedRule& rule, int workers) {
+  for (const float p : failed.parameters()) CHECK(std::isfinite(p));
+  // Others may land once more before they hear of the failure.
+  if (workers > 1 && rule.options.make()->arrivals(workers)) return;
+  auto model = toy();
+  ToyIterator data(batches(), kWidth);
+  model.control().onStep = [](const Batch& batch) {
+    if (batch.stamp.epoch == 1 && batch.stamp.sequence == kBad) boom();
+  };
+  auto wrapper = wrapperOf(model, rule, workers);
+  CHECK(contains(failureOf(wrapper, data, 3).cause, "boom"));
+  CHECK(bitsOf(failed) == bitsOf(model));
+}
+
+/// The second epoch has other data.
+struct TwoEpochs final : DataSetIterator {
+  TwoEpochs(std::vector<ToyBatch> first, std::vector<ToyBatch> second)
+      : epochs{ToyIterator(std::move(first), kWidth), ToyIterator(std::move(second), kWidth)} {}
+  void reset(std::int64_t e) override {
+    at = e == 1 ? 1 : 0;
+    epochs[at].reset(e);
+  }
+  bool next(Batch& batch) override { return epochs[at].next(batch); }
+  std::array<ToyIterator, 2> epochs;
+  std::size_t at = 0;
+};
+
+/// Feature 3 of the last `count` batches up to the bad one has a value whose score is hidden.
+Failure failureWith(float feature, ToyModel& model, const NamedRule& rule, int workers, int count = 1) {
+  auto bad = batches();
+  for (std::int64_t b = kBad; b > kBad - count; --b) bad[static_cast<std::size_t>(b)].values[3] = feature;
+  TwoEpochs data(batches(), bad);
+  model.control().reportedScore = [](const Batch&, double score) { return std::isfinite(score) ? score : 1; };
+  auto wrapper = wrapperOf(model, rule, workers);
+  return failureOf(wrapper, data, 3);
+}
+
+template <typename Check>
+void forEveryRule(std::initializer_list<int> workers, Check check) {
+  for (const NamedRule& rule : everyRule())
+    for (const int least : workers) {
+      const int w = rule.workers(least);
+      CAPTURE(rule.name);
+      CAPTURE(w);
+      check(rule, w);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("every rule: a gradient that is not finite reaches no merge") {
+  forEveryRule({1, 2, 3}, [](const NamedRule& rule, int w) {
+    for (const float feature : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+      auto model = toy();
+      const Failure failure = failureWith(feature, model, rule, w);
+      CAPTURE(failure.text);
+      CHECK(contains(failure.text, fmt::format("worker {} on cpu failed in batch {} of epoch 2: the gradient "
+                                               "of p is not finite: element 3 is ",
+                                               kBad % w, kBad + 1)));
+      CHECK(failure.worker == kBad % w);
+      checkAsAfterThrow(model, rule, w);
+    }
+  });
+}
+
+TEST_CASE("every rule: an update that would overflow reaches no merge") {
+  // The gradient is finite; with momentum the step is not. A mean of gradients would be small enough.
+  forEveryRule({1, 2, 3}, [](const NamedRule& rule, int w) {
+    if (rule.options.make()->localWork() == LocalWork::Gradient && w > 1) return;
+    auto model = toy();
+    const Failure failure = failureWith(-3e38f, model, rule, w);
+    CAPTURE(failure.text);
+    CHECK(failure.worker == kBad % w);
+    CHECK(contains(failure.text, fmt::format("in batch {} of epoch 2: an update would leave numbers that are "
+                                             "not finite; the largest gradient or parameter is 3e+38, in p",
+                                             kBad + 1)));
+    if (rule.options.make()->localWork() == LocalWork::Step) checkAsAfterThrow(model, rule, w);
+  });
+}
+
+TEST_CASE("merged gradients whose update would overflow: all replicas refuse it and stay as they are") {
+  for (const int w : {1, 2, 5}) {
+    CAPTURE(w);
+    const NamedRule rule{"synchronous gradients", SynchronousGradients{}};
+    auto model = toy(/*statistics=*/false), thrown = toy(/*statistics=*/false);
+    // Batches kBad - w + 1 to kBad are those of one iteration.
+    REQUIRE((kBad + 1) % w == 0);
+    const Failure failure = failureWith(-3e38f, model, rule, w, w);
+    CHECK(contains(failure.text, "an update would leave numbers that are not finite"));
+    thrown.control().onStep = [](const Batch& batch) {
+      if (batch.stamp.epoch == 1 && batch.stamp.sequence == kBad) boom();
+    };
+    ToyIterator data(batches(), kWidth);
+    auto wrapper = wrapperOf(thrown, rule, w);
+    failureOf(wrapper, data, 3);
+    CHECK(model.allBits() == thrown.allBits());
+    CHECK(model.iteration() == (kBatches + w - 1) / w + (kBad + 1) / w - 1);
+  }
+}
+
+TEST_CASE("a merge that would overflow: the model holds the one before") {
+  // From 0 half of the way to 1e32, a million times as far in the merge; the second one leaves float32.
+  const auto build = [](ToyModel& model, const NamedRule& rule, Listeners listeners) {
+    return wrapperOf(model, rule, rule.workers(2), std::move(listeners));
+  };
+  const std::vector<NamedRule> rules{
+      {"outer", OuterAveraging{.frequency = 1, .rate = 1e6}},
+      {"momentum", OuterAveraging{.frequency = 1, .rate = 1e6, .momentum = 0.9}},
+      {"nesterov", OuterAveraging{.frequency = 1, .rate = 1e6, .momentum = 0.1, .nesterov = true}},
+      {"int8", OuterAveraging{.frequency = 1, .rate = 1e6, .codec = Int8Codec{}}},
+      {"overlapped", OverlappedAveraging{.frequency = 2, .delay = 1, .rate = 1e6}},
+      {"streaming", StreamingOuter{.frequency = 2, .fragments = 1, .delay = 0, .rate = 1e6}},
+      {"own", TwoHalves{.pull = 1e6}},
+  };
+  for (const auto& rule : rules) {
+    CAPTURE(rule.name);
+    const auto fresh = [] {
+      return ToyModel({.size = kWidth, .training = {.updater = Sgd{.learningRate = 0.5}}});
+    };
+    const auto data = [] {
+      return ToyIterator(std::vector<ToyBatch>(60, {std::vector<float>(kWidth, 1e32f)}), kWidth);
+    };
+    auto watched = fresh(), model = fresh();
+    std::vector<std::byte> last = watched.allBits();
+    int merges = 0;
+    const auto listener = std::make_shared<RecordingListener>(
+        ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
+          if (call.event != "merge") return;
+          last = dynamic_cast<ToyModel&>(trainer.model()).allBits();
+          ++merges;
+        });
+    auto first = data(), second = data();
+    auto watchedWrapper = build(watched, rule, {listener}), wrapper = build(model, rule, {});
+    CHECK(contains(failureOf(watchedWrapper, first).text, "not"));
+    CHECK(merges >= 1);
+    const Failure failure = failureOf(wrapper, second);
+    CAPTURE(failure.text);
+    CHECK(contains(failure.text, "a merge would not leave finite numbers: element "));
+    CHECK(model.allBits() == last);
+    for (const float p : model.parameters()) CHECK(std::isfinite(p));
+  }
+}
+
+namespace {
+
+/// A model that updates itself, and at one batch writes what is not a number.
+class OwnUpdate final : public Model {
+ public:
+  explicit OwnUpdate(Context* context = nullptr) : Model({}, context) {
+    auto table = std::make_shared<SegmentTable>();
+    table->add({.name = "w", .shape = {5}});
+    for (const auto kind : {BlockKind::Parameters, BlockKind::Gradients})
+      blocks_.push_back(StateBlock::zeros("block", kind, MergeRule::Average, table, DType::Float64));
+  }
+  std::unique_ptr<Model> replicate(Context& context) const override {
+    return std::make_unique<OwnUpdate>(&context);
+  }
+  StepTicket gradient(const Batch& batch) override {
+    for (double& g : blocks_[1].values.span<double>()) g = batch.features[0].value.data<float>()[0];
+    return StepTicket({.score = 1, .weight = 1});
+  }
+  double update(const BatchStamp& stamp) override {
+    for (std::size_t i = 0; i < 5; ++i)
+      blocks_[0].values.data<double>()[i] -= blocks_[1].values.data<double>()[i];
+    if (stamp.sequence == 9) blocks_[0].values.data<double>()[4] = std::nan("");
+    return 0;
+  }
+  std::span<StateBlock> updaterState() override { return {}; }
+  std::span<StateBlock> blocks() override { return blocks_; }
+
+ private:
+  std::vector<StateBlock> blocks_;
+};
+
+}  // namespace
+
+TEST_CASE("a model that updates itself: what is not finite is found before it is merged") {
+  OwnUpdate model;
+  auto wrapper = ParallelWrapper::Builder(model).workers(2).averagingFrequency(2).pinThreads(false).build();
+  auto data = ToyIterator::ofValues({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+  const Failure failure = failureOf(wrapper, data);
+  CHECK(failure.worker == 1);
+  CAPTURE(failure.text);
+  // After its round, whose last batch this is.
+  CHECK(contains(failure.text,
+                 "worker 1 on cpu failed in batch 12 of epoch 1: after its steps the parameters "
+                 "of w are not finite: element 4 is nan"));
+  CHECK(model.block(BlockKind::Parameters).values.data<double>()[0] == -4);
+}
+
+TEST_CASE("fit() ends before an update that would overflow: the model holds the last finite step") {
+  auto all = batches();
+  const std::vector<ToyBatch> before(all.begin(), all.begin() + 6);
+  all[6].values[3] = -3e38f;
+  auto model = toy(), expected = toy();
+  model.control().reportedScore = [](const Batch&, double) { return 1; };
+  ToyIterator data(all, kWidth), few(before, kWidth);
+  try {
+    model.fit(data);
+    CHECK(false);
+  } catch (const NonFiniteScore& error) {
+    CHECK(contains(error.what(), "batch 7 of epoch 1: an update would leave numbers that are not finite"));
+  }
+  expected.fit(few);
+  CHECK(model.parameters() == expected.parameters());
+  CHECK(model.updaterState("velocity") == expected.updaterState("velocity"));
+}
