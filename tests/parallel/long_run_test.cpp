@@ -1,0 +1,97 @@
+// Long runs hold no more at their end than after their beginning. A short form by itself; with MUSTER_LONG
+// set 2,000 epochs, 100 calls of fit(), 10,000 evaluations and 1,000 wrappers.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/support/held.h"
+#include "tests/support/small_examples.h"
+#include "tests/support/state_bits.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+bool whole() {
+  return std::getenv("MUSTER_LONG") != nullptr;
+}
+
+std::unique_ptr<MultiLayerNetwork> network() {
+  auto model = std::make_unique<MultiLayerNetwork>(MultiLayerConfiguration{
+      .seed = 3,
+      .updater = Adam{.learningRate = 0.001},
+      .inputShape = {6},
+      .layers = {Dense{.units = 8, .activation = Activation::Tanh}, Output{.classes = 4}}});
+  model->init();
+  return model;
+}
+
+ParallelWrapper wrapperOf(Model& model, int workers = 3) {
+  return ParallelWrapper::Builder(model).workers(workers).averagingFrequency(2).pinThreads(false).build();
+}
+
+/// Does something `count` times, after a tenth as often, and expects to hold no more than before.
+template <typename Once>
+void repeat(const std::string& what, int count, Once once) {
+  for (int i = 0; i < std::max(3, count / 10); ++i) once();
+  const Held before = Held::now();
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < count; ++i) once();
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+  const Held after = Held::now();
+  MESSAGE(count, " ", what, ": ", before.mebibytes, " MiB before, ", after.mebibytes, " after; threads ",
+          before.threads, ", ", after.threads, "; descriptors ", before.descriptors, ", ", after.descriptors,
+          "; objects ", before.objects, ", ", after.objects, "; ", time.count(), " s");
+  CHECK(after.objects == before.objects);
+  CHECK(after.threads == before.threads);
+  CHECK(after.descriptors == before.descriptors);
+  CHECK(after.mebibytes <= before.mebibytes + kMebibytesOfNoise);
+}
+
+}  // namespace
+
+TEST_CASE("long runs hold no more than short ones: epochs, calls of fit(), evaluations") {
+  const auto model = network();
+  SmallExamples data(9);
+  auto wrapper = wrapperOf(*model);
+  const int hundreds = whole() ? 20 : 1;
+  repeat("times 100 epochs", hundreds, [&] { wrapper.fit(data, whole() ? 100 : 10); });
+  repeat("calls of fit()", whole() ? 100 : 10, [&] { wrapper.fit(data); });
+  repeat("evaluations by the wrapper", whole() ? 10'000 : 100, [&] { wrapper.evaluate(data); });
+  repeat("calls of the model's own fit()", whole() ? 100 : 10, [&] { model->fit(data); });
+}
+
+TEST_CASE("long runs hold no more than short ones: wrappers") {
+  const auto model = network();
+  SmallExamples data(9);
+  repeat("wrappers that train and evaluate", whole() ? 1'000 : 20, [&] {
+    auto wrapper = wrapperOf(*model);
+    wrapper.fit(data);
+    wrapper.evaluate(data);
+  });
+  repeat("wrappers that are never used", whole() ? 1'000 : 20, [&] { wrapperOf(*model); });
+}
+
+TEST_CASE("two wrappers that train at the same time: each has the bits that it has alone") {
+  const auto alone = [](int workers) {
+    const auto model = network();
+    SmallExamples data(9);
+    wrapperOf(*model, workers).fit(data, 20);
+    return stateBits(*model);
+  };
+  const auto first = network(), second = network();
+  {
+    SmallExamples firstData(9), secondData(9);
+    auto firstWrapper = wrapperOf(*first, 2), secondWrapper = wrapperOf(*second, 3);
+    const std::jthread other([&] { firstWrapper.fit(firstData, 20); });
+    secondWrapper.fit(secondData, 20);
+  }
+  CHECK(stateBits(*first) == alone(2));
+  CHECK(stateBits(*second) == alone(3));
+}
