@@ -1,0 +1,104 @@
+// What share of a training's time waits for checkpoints: the convnet of MNIST on noise, two workers, merged
+// every 3 iterations.
+#include <fmt/format.h>
+
+#include <boost/program_options.hpp>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+
+#include "muster/core/base/random.h"
+#include "muster/core/data/in_memory.h"
+#include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/nn/models/convnet.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/parallel_wrapper.h"
+
+using namespace muster;
+using Seconds = std::chrono::duration<double>;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+/// A checkpoint listener whose calls are timed: meanwhile all workers wait.
+class Timed final : public Listener {
+ public:
+  explicit Timed(CheckpointOptions options) : listener_(std::move(options)) {}
+  void onFitStart(const FitEvent& e) override { listener_.onFitStart(e); }
+  void onMerge(const MergeEvent& e) override {
+    time([&] { listener_.onMerge(e); });
+  }
+  void onEpochEnd(const EpochEvent& e) override {
+    time([&] { listener_.onEpochEnd(e); });
+  }
+  void onFitEnd(Trainer& trainer) override { listener_.onFitEnd(trainer); }
+  Seconds waited() const { return waited_; }
+
+ private:
+  template <typename Call>
+  void time(Call call) {
+    const auto begin = Clock::now();
+    call();
+    waited_ += Clock::now() - begin;
+  }
+  CheckpointListener listener_;
+  Seconds waited_{0};
+};
+
+InMemoryDataSetIterator noise(std::int64_t batches, std::int64_t batch) {
+  const RandomStream random(5, "noise");
+  Tensor features = Tensor::empty({batches * batch, 1, 28, 28});
+  Tensor labels = Tensor::empty({batches * batch}, DType::Int64);
+  for (std::int64_t i = 0; i < features.elements(); ++i)
+    features.data<float>()[i] = static_cast<float>(random.uniform(i));
+  for (std::int64_t i = 0; i < labels.elements(); ++i) labels.data<std::int64_t>()[i] = i % 10;
+  return InMemoryDataSetIterator(features, labels, batch);
+}
+
+void measure(std::int64_t everyIterations, std::int64_t epochs, InMemoryDataSetIterator& data,
+             const std::filesystem::path& directory) {
+  MultiLayerNetwork model(convnet());
+  model.init();
+  const auto listener = std::make_shared<Timed>(
+      CheckpointOptions{.directory = directory, .everyIterations = everyIterations, .keepLast = 2});
+  auto wrapper =
+      ParallelWrapper::Builder(model).workers(2).averagingFrequency(3).listeners({listener}).build();
+  const auto begin = Clock::now();
+  wrapper.fit(data, epochs);
+  const Seconds whole = Clock::now() - begin;
+  fmt::print("| {} | {:.1f} s | {:.1f} ms | {:.3f} % |\n", everyIterations, whole.count(),
+             1000 * listener->waited().count(), 100 * listener->waited().count() / whole.count());
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  namespace po = boost::program_options;
+  std::int64_t batch = 128, batches = 120, epochs = 3;
+  std::filesystem::path directory = std::filesystem::temp_directory_path() / "muster-checkpoint-share";
+  po::options_description options("Options");
+  options.add_options()("help", "this text");
+  options.add_options()("batch", po::value(&batch)->default_value(batch), "examples of a batch");
+  options.add_options()("batches", po::value(&batches)->default_value(batches), "batches of an epoch");
+  options.add_options()("epochs", po::value(&epochs)->default_value(epochs), "epochs of each training");
+  options.add_options()("directory", po::value(&directory)->default_value(directory),
+                        "where checkpoints are written, and removed at the end");
+  po::variables_map given;
+  po::store(po::parse_command_line(argc, argv, options), given);
+  po::notify(given);
+  if (given.contains("help")) {
+    std::cout << options;
+    return 0;
+  }
+  auto data = noise(batches, batch);
+  fmt::print(
+      "| checkpoint every N iterations | training | waits for checkpoints | share |\n|---|---|---|---|\n");
+  for (const std::int64_t every : {3, 30, 100}) measure(every, epochs, data, directory);
+  std::filesystem::remove_all(directory);
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "checkpoint_share: {}\n", error.what());
+  return 2;
+}
