@@ -13,8 +13,8 @@ constexpr double kMostRate = 1e6;  // beyond that one step may overflow, from re
 }  // namespace
 
 void OuterStep::validate(std::string_view rule) const {
-  require(rate > 0 && rate <= kMostRate, "{}: rate must be above 0 and at most {}, got {}", rule, kMostRate,
-          rate);
+  require(rate > 0, "{}: rate must be above 0, got {}", rule, rate);
+  require(rate <= kMostRate, "{}: rate can be at most {}, got {}", rule, kMostRate, rate);
   require(momentum >= 0 && momentum < 1, "{}: momentum must lie in [0, 1), got {}", rule, momentum);
 }
 
