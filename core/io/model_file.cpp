@@ -205,18 +205,22 @@ void Network::save(const std::filesystem::path& path) {
   saveModel(*this, path);
 }
 
-ModelSnapshot::ModelSnapshot(Network& network, const TrainingState& training, const ModelNotes& notes) {
+void ModelSnapshot::take(Network& network, const TrainingState& training, const ModelNotes& notes) {
   require(network.initialized(), "network: save() before init()");
   network.context().synchronize();
-  visitState(network, [&](std::string name, const Tensor& values) {
-    contents.add(std::move(name),
-                 values.device().isCpu() ? cloneTensor(values) : copyTo(values, Device::cpu()));
-  });
-  for (const auto& [name, values] : network.strategyState())
-    contents.add(std::string(kStrategy) + name, cloneTensor(values));
-  for (const auto& [name, values] : network.listenerState())
-    contents.add(std::string(kListener) + name,
-                 values.device().isCpu() ? cloneTensor(values) : copyTo(values, Device::cpu()));
+  const auto before = std::exchange(contents.tensors, {});
+  const auto add = [&](std::string name, const Tensor& values) {
+    const std::size_t at = contents.tensors.size();
+    const bool fits = at < before.size() && before[at].name == name &&
+                      before[at].values.shape() == values.shape() &&
+                      before[at].values.dtype() == values.dtype();
+    Tensor copied = fits ? before[at].values : Tensor::empty(values.shape(), values.dtype());
+    copy(values, copied);
+    contents.add(std::move(name), copied);
+  };
+  visitState(network, add);
+  for (const auto& [name, values] : network.strategyState()) add(std::string(kStrategy) + name, values);
+  for (const auto& [name, values] : network.listenerState()) add(std::string(kListener) + name, values);
   for (const auto& [name, values] : training) contents.add(std::string(kTraining) + name, values);
   contents.metadata = {{kFormat, "pt"}, {kVersion, MUSTER_VERSION}, {kConfiguration, network.toJson()}};
   for (const auto& [name, text] : notes) {

@@ -18,7 +18,12 @@ struct ModelSnapshot {
 
   /// @param training  what makes the file a checkpoint; empty: it is the model alone.
   /// @throws InvalidArgument as saveModel.
-  ModelSnapshot(Network& network, const TrainingState& training, const ModelNotes& notes = {});
+  ModelSnapshot(Network& network, const TrainingState& training, const ModelNotes& notes = {}) {
+    take(network, training, notes);
+  }
+  /// Holds this instead, in the memory that it has: new memory for each checkpoint costs more time than the
+  /// copy. Not while it is written. @throws as above; then its contents are of no use.
+  void take(Network& network, const TrainingState& training, const ModelNotes& notes = {});
   /// Completely or not at all, with a checksum of every tensor. @throws FileError.
   void write(const std::filesystem::path& path) const;
 };

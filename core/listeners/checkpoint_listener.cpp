@@ -51,25 +51,27 @@ void CheckpointListener::onMerge(const MergeEvent& event) {
   finishWriting();  // a failure is told at the next merge
   if (!due_) return;
   const std::int64_t epoch = event.trainer.model().epoch();
-  if (epoch == event.epoch && event.trainer.trainingState().empty()) return;  // not to be resumed from here
-  save(event.trainer, {epoch, epoch > event.epoch ? 0 : event.iteration});
+  const TrainingState state = event.trainer.trainingState();
+  if (epoch == event.epoch && state.empty()) return;  // not to be resumed from here
+  save(event.trainer, state, {epoch, epoch > event.epoch ? 0 : event.iteration});
 }
 
 void CheckpointListener::onEpochEnd(const EpochEvent& event) {
   const std::int64_t finished = event.epoch + 1;
   if (due_ || (options_.everyEpochs > 0 && finished % options_.everyEpochs == 0))
-    save(event.trainer, {finished, 0});
+    save(event.trainer, event.trainer.trainingState(), {finished, 0});
   trainedSince_ = false;
 }
 
 void CheckpointListener::onFitEnd(Trainer& trainer) {
   // A training that was stopped within an epoch; after a failure it has no state.
-  if (trainedSince_ && !trainer.trainingState().empty())
-    save(trainer, {trainer.model().epoch(), trainer.model().iteration()});
+  if (trainedSince_)
+    if (const TrainingState state = trainer.trainingState(); !state.empty())
+      save(trainer, state, {trainer.model().epoch(), trainer.model().iteration()});
   finishWriting();
 }
 
-void CheckpointListener::save(Trainer& trainer, const CheckpointPlace& place) {
+void CheckpointListener::save(Trainer& trainer, const TrainingState& state, const CheckpointPlace& place) {
   due_ = trainedSince_ = false;
   last_ = now();
   finishWriting();
@@ -81,9 +83,12 @@ void CheckpointListener::save(Trainer& trainer, const CheckpointPlace& place) {
     return keep();
   }
   { const AtomicFile unused(inWork_); }  // what cannot be written at all is found before the training goes on
-  const auto snapshot =
-      std::make_shared<ModelSnapshot>(dynamic_cast<Network&>(model), trainer.trainingState(), options_.notes);
-  const auto write = [snapshot, path = inWork_] { snapshot->write(path); };
+  auto& network = dynamic_cast<Network&>(model);
+  if (snapshot_)
+    snapshot_->take(network, state, options_.notes);
+  else
+    snapshot_ = std::make_shared<ModelSnapshot>(network, state, options_.notes);
+  const auto write = [snapshot = snapshot_, path = inWork_] { snapshot->write(path); };
   try {
     written_ = std::async(std::launch::async, write);
   } catch (const std::system_error&) {  // the system gives no thread

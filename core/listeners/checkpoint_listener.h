@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -67,7 +68,7 @@ class CheckpointListener final : public Listener {
 
  private:
   Clock::time_point now() const { return options_.now ? options_.now() : Clock::now(); }
-  void save(Trainer& trainer, const CheckpointPlace& place);
+  void save(Trainer& trainer, const TrainingState& state, const CheckpointPlace& place);
   void finishWriting();
   /// The file is complete: removes those that are too many.
   void keep();
@@ -81,7 +82,8 @@ class CheckpointListener final : public Listener {
   std::optional<CheckpointPlace> saved_;
   std::deque<std::filesystem::path> files_;
   std::filesystem::path inWork_;
-  std::future<void> written_;  // last: it waits for the thread
+  std::shared_ptr<ModelSnapshot> snapshot_;  // the thread reads it while it writes
+  std::future<void> written_;                // last: it waits for the thread
 };
 
 }  // namespace muster
