@@ -1,19 +1,20 @@
 #include "muster/core/base/log.h"
 
 #include <cstdio>
-#include <mutex>
 #include <set>
 #include <string>
 
 #include "muster/core/base/detail/log_scope.h"
+#include "muster/core/base/mutex.h"
+#include "muster/core/base/printable_text.h"
 
 namespace muster {
 namespace {
 
 struct Logger {
-  std::mutex mutex;
-  LogSink sink;                  // guarded by mutex
-  std::set<std::string> warned;  // guarded by mutex
+  Mutex mutex;
+  LogSink sink MUSTER_GUARDED_BY(mutex);
+  std::set<std::string> warned MUSTER_GUARDED_BY(mutex);
 };
 
 thread_local std::string prefix;  // of the thread's log scopes
@@ -27,25 +28,24 @@ Logger& logger() {
 
 void printLogLine(LogLevel level, std::string_view text) {
   if (level == LogLevel::Debug) return;
-  const char* prefix = level == LogLevel::Warning ? "warning: " : level == LogLevel::Error ? "error: " : "";
-  fmt::print(stderr, "muster: {}{}\n", prefix, text);
+  const char* kind = level == LogLevel::Warning ? "warning: " : level == LogLevel::Error ? "error: " : "";
+  fmt::print(stderr, "muster: {}{}\n", kind, printableText(text));
 }
 
 LogSink setLogSink(LogSink sink) {
-  std::scoped_lock lock(logger().mutex);
+  const Lock lock(logger().mutex);
   return std::exchange(logger().sink, std::move(sink));
 }
 
 namespace {
-/// The logger's mutex is held.
-void send(LogLevel level, std::string_view text) {
+void send(LogLevel level, std::string_view text) MUSTER_REQUIRES(logger().mutex) {
   logger().sink ? logger().sink(level, text) : printLogLine(level, text);
 }
 }  // namespace
 
 void log(LogLevel level, std::string_view text) noexcept {
   try {
-    std::scoped_lock lock(logger().mutex);
+    const Lock lock(logger().mutex);
     if (prefix.empty())
       send(level, text);
     else
@@ -66,7 +66,7 @@ LogScope::~LogScope() {
 
 void warnOnce(std::string_view text) noexcept {
   try {
-    std::scoped_lock lock(logger().mutex);
+    const Lock lock(logger().mutex);
     if (const auto [line, isNew] = logger().warned.insert(prefix + std::string(text)); isNew)
       send(LogLevel::Warning, *line);
   } catch (...) {  // as above

@@ -5,10 +5,10 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <mutex>
 #include <utility>
 
 #include "muster/core/base/log.h"
+#include "muster/core/base/mutex.h"
 
 namespace muster {
 namespace {
@@ -48,14 +48,14 @@ class TerminalBar::Screen {
   explicit Screen(std::function<void(std::string_view)> write) : write_(std::move(write)) {}
 
   void draw(std::string bar) {
-    std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     bar_ = std::move(bar);
     // The rest of the line is erased after the text: erasing it first would flicker.
     write_("\r" + bar_ + "\x1b[K");
   }
   /// Takes the bar away and writes `text` in its place.
   void replace(const std::string& text) {
-    std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     erase();
     bar_.clear();
     if (!text.empty()) write_(text);
@@ -66,7 +66,7 @@ class TerminalBar::Screen {
     LogSink before = setLogSink({});
     screen->sinkBefore_ = before;
     setLogSink([screen, before](LogLevel level, std::string_view text) {
-      std::scoped_lock lock(screen->mutex_);
+      const Lock lock(screen->mutex_);
       screen->erase();
       before ? before(level, text) : printLogLine(level, text);
       if (!screen->bar_.empty()) screen->write_(screen->bar_);
@@ -75,13 +75,13 @@ class TerminalBar::Screen {
   void unhookLog() { setLogSink(std::move(sinkBefore_)); }
 
  private:
-  void erase() {
+  void erase() MUSTER_REQUIRES(mutex_) {
     if (!bar_.empty()) write_("\r\x1b[K");
   }
 
-  std::mutex mutex_;
+  Mutex mutex_;
   const std::function<void(std::string_view)> write_;  // called with mutex_ held
-  std::string bar_;                                    // on the screen now; guarded by mutex_
+  std::string bar_ MUSTER_GUARDED_BY(mutex_);          // on the screen now
   LogSink sinkBefore_;                                 // caller's thread only
 };
 

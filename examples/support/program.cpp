@@ -9,6 +9,7 @@
 
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/printable_text.h"
 
 namespace example {
 namespace {
@@ -17,12 +18,12 @@ int runBody(std::string_view name, const std::function<int()>& body) {
   try {
     return body();
   } catch (const muster::InvalidArgument& error) {
-    fmt::print(stderr, "{}: {}\n", name, error.what());
+    fmt::print(stderr, "{}: {}\n", name, muster::printableText(error.what()));
     return 2;
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "{}: out of memory\n", name);
   } catch (...) {
-    fmt::print(stderr, "{}: {}\n", name, muster::describe(std::current_exception()));
+    fmt::print(stderr, "{}: {}\n", name, muster::printableText(muster::describe(std::current_exception())));
   }
   return 1;
 }

@@ -1,0 +1,23 @@
+#include "muster/core/base/printable_text.h"
+
+#include <doctest/doctest.h>
+
+namespace muster {
+
+TEST_CASE("what a file says cannot command a terminal") {
+  CHECK(printableText("there is no \"d\xC3\xA9j\xC3\xA0\"") == "there is no \"d\xC3\xA9j\xC3\xA0\"");
+  CHECK(printableText("\x1B[2Jtwo\nlines\x7F") == "\\x1b[2Jtwo\\x0alines\\x7f");
+  CHECK(printableText(std::string_view("a\0b", 3)) == "a\\x00b");
+  CHECK(printableText("\xC2\x9B"
+                      "2J") == "\\xc2\\x9b2J");  // a control character of two bytes
+  CHECK(printableText("\xFF\xE2\x82") == "\\xff\\xe2\\x82");
+  CHECK(printableText("") == "");
+}
+
+TEST_CASE("a long quotation loses its end") {
+  const std::string text = printableText(std::string(100'000, 'n'));
+  CHECK(text.size() < 4100);
+  CHECK(text.ends_with("n... (96000 bytes more)"));
+}
+
+}  // namespace muster
