@@ -16,6 +16,7 @@
 #include "examples/support/check_saved.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/keep_network.h"
+#include "examples/support/nodes.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
@@ -204,12 +205,14 @@ int run(const Options& options) {
         wrapper.fit(*data.train, std::max<std::int64_t>(options.epochs - start.epoch, 0), interrupt.token());
       },  // network now holds the averaged parameters
       [&](bool failed) {
+        if (options.nodes.node() > 0) return;  // the first one writes the files
         saved = saveTrained(network, options, recipe, start, watchers, *data.test,
                             failed || interrupt.requested());
         if (failed && saved && network.epoch() >= options.epochs)
           fmt::print("saved: {}\n", options.model.string());
       },
       fmt::format("--lr {}", options.learningRate));
+  if (options.nodes.node() > 0) return 0;
   if (!saved) return kInterruptedExit;
   const bool cutShort = network.epoch() < options.epochs;
   if (cutShort && options.report.empty() && options.json.empty()) return kInterruptedExit;
@@ -232,7 +235,11 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   return example::runProgram("mnist_convnet", [&] {
-    const auto options = example::readOptions(argc, argv);
+    auto options = example::readOptions(argc, argv);
+    if (options) {
+      options->nodes = example::launchedNodes();
+      options->quiet = options->quiet || options->nodes.node() > 0;
+    }
     return options ? example::runOn(options->device, [&] { return run(*options); }) : 0;
   });
 }

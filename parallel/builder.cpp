@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <string_view>
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/detail/internals.h"
@@ -48,6 +50,39 @@ void checkDevices(const ParallelOptions& o) {
             "devices: {} would have {} of the {} workers, and one GPU merges at most {}", device.toString(),
             workers, o.workers, kMostWorkersOnGpu);
   }
+}
+
+/// How many processes an MPI launcher says that it has started; 1 without one.
+std::string_view launchedProcesses() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const char* const size = std::getenv(name)) return size;
+  return "1";
+}
+
+void checkNodes(const ParallelOptions& o, const Strategy& strategy) {
+  if (!o.nodesGiven)
+    require(
+        launchedProcesses() == "1",
+        "nodes: a launcher has started {} processes, and each would train the whole model by itself; give "
+        "nodes(Nodes::mpi()), or nodes(Nodes()) to train {} times",
+        launchedProcesses(), launchedProcesses());
+  const int nodes = o.nodes.nodes();
+  require(o.groups >= 1 && o.workers % o.groups == 0, "groups: {} do not divide {} workers", o.groups,
+          o.workers);
+  if (nodes == 1 && o.groups == 1) return;
+  require(nodes == 1 || o.groups == 1, "groups({}): over {} nodes, these are the groups", o.groups, nodes);
+  require(nodes <= kMostWorkers / o.workers, "workers: {} nodes of {} are more than {}", nodes, o.workers,
+          kMostWorkers);
+  const std::string_view option = nodes > 1 ? "nodes" : "groups";
+  for (const auto& device : o.devices)
+    require(device.isCpu(), "{}: workers on GPUs cannot be merged so yet, and one would be on {}", option,
+            device.toString());
+  if (nodes == 1) return;
+  require(!strategy.arrivals(nodes * o.workers),
+          "nodes: {} takes workers as they arrive, which is not supported over nodes yet",
+          strategy.describe());
+  require(strategy.whyNotOverNodes().empty(), "nodes: {}: {}", strategy.describe(),
+          strategy.whyNotOverNodes());
 }
 
 }  // namespace
@@ -126,6 +161,17 @@ Builder& Builder::listeners(Listeners listeners) {
   return *this;
 }
 
+Builder& Builder::nodes(Nodes nodes) {
+  options_.nodes = std::move(nodes);
+  options_.nodesGiven = true;
+  return *this;
+}
+
+Builder& Builder::groups(int count) {
+  options_.groups = count;
+  return *this;
+}
+
 Builder& Builder::internals(const detail::Internals& internals) {
   options_.internals = std::make_shared<const detail::Internals>(internals);
   return *this;
@@ -183,7 +229,9 @@ ParallelWrapper Builder::build() {
   require(o.workers >= 1 && o.workers <= kMostWorkers, "workers must be between 1 and {}, got {}",
           kMostWorkers, o.workers);
   options_.strategy = resolveStrategy();
-  o.strategy.make()->blocks(o.workers);  // refuses options that are wrong, or wrong for so many workers
+  const auto strategy = o.strategy.make();
+  checkNodes(o, *strategy);
+  strategy->blocks(o.workers * o.nodes.nodes());  // refuses what is wrong for so many workers
   require(o.prefetchBuffer >= 0 && o.prefetchBuffer <= kMostPrefetched,
           "prefetchBuffer must be between 0 and {} batches, got {}", kMostPrefetched, o.prefetchBuffer);
   require(o.threadsPerWorker >= 1 && o.threadsPerWorker <= kMostWorkers,

@@ -10,10 +10,13 @@
 #include "muster/core/base/log.h"
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/evaluation/evaluation_run.h"
+#include "muster/parallel/exchange/node_link.h"
 #include "muster/parallel/runtime/owner.h"
 #include "muster/parallel/runtime/stall_watch.h"
+#include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/first_batch.h"
 #include "muster/parallel/training/fit_call.h"
+#include "muster/parallel/training/listeners_here.h"
 #include "muster/parallel/training/strategy_failure.h"
 
 namespace muster {
@@ -21,15 +24,6 @@ namespace {
 
 /// About as long as a step of a small network takes on a GPU: by so much workers that share one drift apart.
 constexpr std::chrono::microseconds kPatience{200};
-
-/// What `reportScoreAfterAveraging(true)` adds.
-class ReportListener final : public Listener {
- public:
-  void onMerge(const MergeEvent& event) override {
-    logInfo("iteration {}: score {:.6f} after averaging in {:.3f} ms", event.iteration, event.score,
-            std::chrono::duration<double, std::milli>(event.mergeTime).count());
-  }
-};
 
 detail::Internals internalsOf(const ParallelOptions& options) {
   return options.internals ? *options.internals : detail::Internals{};
@@ -40,15 +34,10 @@ Placements place(const ParallelOptions& options) {
                        options.mathMode);
 }
 
-Listeners withReport(Listeners listeners, bool report) {
-  if (report) listeners.push_back(std::make_shared<ReportListener>());
-  return listeners;
-}
-
 /// As long as it will be once the training has gone on for long.
 std::int64_t iterationsInRound(const ParallelOptions& options) {
   return options.strategy.make()
-      ->plan({.workers = options.workers, .iteration = std::int64_t{1} << 40})
+      ->plan({.workers = options.workers * options.nodes.nodes(), .iteration = std::int64_t{1} << 40})
       .iterations;
 }
 
@@ -78,7 +67,7 @@ struct ParallelWrapper::Impl final : Trainer {
   /// While it lives, the wrapper is at work for the thread that made it.
   class Call;
 
-  bool prepareReplicas(DataSetIterator& data, const Resumption& resumed, Batch& first);
+  bool prepareReplicas(DataSetIterator& data, std::int64_t epochs, const Resumption& resumed, Batch& first);
   bool inListener() const;
   Evaluation evaluateOnWorkers(DataSetIterator& data);
   std::vector<StallWatch::Subject> watchedThreads() const;
@@ -103,11 +92,13 @@ struct ParallelWrapper::Impl final : Trainer {
 ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
     : options_(std::move(options)),
       model_(model),
-      listeners_(withReport(options_.listeners, options_.reportScoreAfterAveraging)),
+      listeners_(
+          listenersHere(options_.listeners, options_.reportScoreAfterAveraging, options_.nodes.node())),
       strategy_(options_.strategy.make()),
-      batchesInRound_(iterationsInRound(options_) * options_.workers),
+      batchesInRound_(iterationsInRound(options_) * options_.workers * options_.nodes.nodes()),
       placements_(place(options_)),
-      replicas_(model, placements_.workers, options_.threadsPerWorker, *strategy_, internalsOf(options_)),
+      replicas_(model, placements_.workers, options_.threadsPerWorker, *strategy_,
+                {.link = options_.nodes.link(), .groups = options_.groups}, internalsOf(options_)),
       watch_(watchedThreads(), internalsOf(options_).stallPatience) {
   requireUpdater(model);
   for (std::int64_t i = 0; i < options_.prefetchBuffer + options_.workers; ++i)
@@ -123,9 +114,11 @@ std::vector<StallWatch::Subject> ParallelWrapper::Impl::watchedThreads() const {
 
 std::string ParallelWrapper::Impl::plan() const {
   const auto merging = replicas_.merging();
-  return fmt::format("{}, {}{}{}: {} batch{} a round", describe(placements_, options_.threadsPerWorker),
-                     strategy_->describe(), merging.empty() ? "" : ", ", merging, batchesInRound_,
-                     batchesInRound_ == 1 ? "" : "es");
+  const auto& place = replicas_.place();
+  return fmt::format("{}{}, {}{}{}: {} batch{} a round",
+                     place.nodes > 1 ? fmt::format("node {} of {}: ", place.node, place.nodes) : "",
+                     describe(placements_, options_.threadsPerWorker), strategy_->describe(),
+                     merging.empty() ? "" : ", ", merging, batchesInRound_, batchesInRound_ == 1 ? "" : "es");
 }
 
 Model& ParallelWrapper::Impl::model() {
@@ -165,9 +158,16 @@ void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs, cons
   const StallWatch::Shift shift(watch_, "fit()");
   for (const auto& worker : replicas_.workers()) worker->resetTimes();
   Resumption resumed;
-  if (epochs > 0) resumed = resumptionOf(model_, data, *strategy_, options_.workers);
   Batch first;
-  const bool read = epochs > 0 && prepareReplicas(data, resumed, first);
+  bool read = false;
+  if (epochs > 0) try {
+      if (auto* const link = options_.nodes.link()) link->requireWhole();
+      resumed = resumptionOf(model_, data, *strategy_, replicas_.place().workers());
+      read = prepareReplicas(data, epochs, resumed, first);
+    } catch (...) {
+      if (auto* const link = options_.nodes.link()) link->fail();
+      throw;
+    }
   if (resumed.any) model_.setScore(resumed.position.score);
   FitCall fit({.trainer = *this,
                .model = model_,
@@ -190,9 +190,9 @@ void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs, cons
   fit.run(data, epochs, read ? &first : nullptr);
 }
 
-/// @return whether `first` is the first batch of the first epoch that is not trained, read to prepare the
-/// model.
-bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, const Resumption& resumed, Batch& first) {
+/// @return whether `first` is the first batch that is to be trained, read to prepare the model.
+bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t epochs,
+                                            const Resumption& resumed, Batch& first) {
   bool any = false;
   if (!replicas_.made()) {
     any = prepareModel(model_, data, caller_, model_.epoch(), resumed.position, first);
@@ -201,6 +201,10 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, const Resumpt
     replicas_.make();
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
+  if (auto* const link = options_.nodes.link())
+    requireAgreement(*link, {model_, data, strategy_->describe(), options_.workers, options_.threadsPerWorker,
+                             epochs, resumed.position.nextBatch, any ? &first : nullptr});
+  any = any && replicas_.place().node == 0;  // the others' first batches come later
   const bool loaded = replicas_.load(resumed);
   if (loaded) replicas_.setTrained(false);  // until the strategy has taken the model, too
   callStrategy("begin", [&] { strategy_->begin(replicas_.exchange()); });

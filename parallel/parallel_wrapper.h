@@ -11,6 +11,7 @@
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/model.h"
+#include "muster/parallel/nodes.h"
 #include "muster/parallel/strategies.h"
 #include "muster/parallel/strategies/any_strategy.h"
 #include "muster/parallel/training_mode.h"
@@ -31,6 +32,9 @@ struct ParallelOptions {
   int threadsPerWorker = 1;
   bool pinThreads = true;
   Listeners listeners = {};
+  Nodes nodes = {};
+  bool nodesGiven = false;
+  int groups = 1;
   std::shared_ptr<const detail::Internals> internals = {};  ///< for tests; null: the defaults
 };
 
@@ -123,7 +127,7 @@ class ParallelWrapper::Builder {
   /// The model that will hold the result; it is copied for the workers, never used as one.
   explicit Builder(Model& model);
 
-  /// Threads, each with a replica. Default: 1 on the CPU. 1 to 1024.
+  /// Threads, each with a replica, on each node. Default: 1 on the CPU. 1 to 1024 over all nodes.
   Builder& workers(int count);
   /// When and by which rule workers learn from each other: `Averaging{.frequency = 3}`,
   /// `OuterAveraging::diloco()`, `SynchronousGradients{}`, `SharedGradients{...}`, or an option struct of
@@ -170,6 +174,19 @@ class ParallelWrapper::Builder {
   Builder& pinThreads(bool pin);
   /// Listeners of either scope; replaces those given before.
   Builder& listeners(Listeners listeners);
+  /// Trains on several nodes at once (see Nodes), of CPUs. Merged listeners are called on node 0 alone,
+  /// worker listeners on the node of their worker. `stopFit` on any node stops all at the end of their round.
+  /// A node that fails, or is silent for too long, ends `fit` on all others with a TrainingError that names
+  /// it; the model then holds the last committed merge, and the connection cannot be used again. Each node
+  /// skips the other nodes' batches (DataSetIterator::skip), so an iterator that cannot skip reads them.
+  /// `evaluate` is each node's own. Where workers keep state of their own, a checkpoint is a model alone, and
+  /// the user's model has the mean of their updaters' states only when `fit` has ended.
+  /// Default: one node; refused then if an MPI launcher has started several processes, which would all train
+  /// the same. `Nodes()` is one node on purpose.
+  Builder& nodes(Nodes nodes);
+  /// Means add up the workers in this many groups, worker w in group w mod groups, and then the groups: as so
+  /// many nodes do, so that one process has their bits. Divides `workers`. Default 1. On the CPU.
+  Builder& groups(int count);
   /// For tests: what they change inside.
   Builder& internals(const detail::Internals& internals);
 

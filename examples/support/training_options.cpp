@@ -36,7 +36,7 @@ void WorkerOptions::take(const CommandLine& line) {
     line.refuse({"mode", "averaging-frequency"},
                 "is no use with --strategy, which says when and how workers are merged: every=N in "
                 "--strategy-options");
-    muster::strategyNamed(strategy, strategyOptions, workers);
+    muster::strategyNamed(strategy, strategyOptions, workers * nodes.nodes());
   } else {
     line.refuse({"strategy-options"}, "needs --strategy");
   }
@@ -55,6 +55,7 @@ muster::ParallelWrapper::Builder WorkerOptions::builder(muster::Model& model) co
     builder.trainingMode(mode).averagingFrequency(averagingFrequency);
   else
     builder.strategy(muster::strategyNamed(strategy, strategyOptions, workers));
+  if (nodes.nodes() > 1) builder.nodes(nodes);
   return builder;
 }
 

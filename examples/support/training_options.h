@@ -24,6 +24,7 @@ struct WorkerOptions {
   bool pinThreads = true;
   DeviceOption deviceOption = DeviceOption();
   DeviceChoice device = {};
+  muster::Nodes nodes = {};  ///< set by a program that can train on several
 
   /// Adds the options that go here; `--mode` where `modes`.
   void describe(CommandLine& line, bool modes = true);

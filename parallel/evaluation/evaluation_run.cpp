@@ -21,8 +21,8 @@ EvaluationRun::EvaluationRun(Model& model, std::span<ReplicaThread* const> threa
 
 Evaluation EvaluationRun::evaluate(DataSetIterator& data, Activity& caller) {
   Tasks tasks;
-  for (auto* thread : threads_)
-    thread->addTo(tasks, Activity::Kind::Replicating, [this, thread] { work(thread->index()); });
+  for (std::size_t r = 0; r < threads_.size(); ++r)
+    threads_[r]->addTo(tasks, Activity::Kind::Replicating, [this, r] { work(static_cast<int>(r)); });
   tasks.start();
   deal(data, caller);
   tasks.wait();

@@ -1,6 +1,7 @@
 #include "muster/parallel/exchange/exchange.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "muster/core/base/error.h"
 
@@ -56,6 +57,8 @@ StrategyState allocate(const StrategyBlock& declared, const SharedBlock& paramet
       state.values.push_back(state.values[first]);
     else if (declared.numbers > 0)
       state.values.push_back(Tensor::zeros({declared.numbers}, DType::Float64));
+    else if (!beside[w].defined())
+      state.values.push_back(Tensor::view(nullptr, beside[w].shape(), type));  // of another node
     else
       state.values.push_back(Tensor::zeros(beside[w].shape(), type, beside[w].device()));
   }
@@ -115,6 +118,10 @@ const SharedBlock& Exchange::block(BlockKind kind) const {
                                                                 : "updater state";
   require(count == 1, "the strategy needs a model with one block of {}, this one has {}", name, count);
   return *std::ranges::find(all, kind, &SharedBlock::kind);
+}
+
+void Exchange::gather(std::span<const std::byte> own, std::span<std::byte> all) {
+  std::ranges::copy(own, all.begin());
 }
 
 void Exchange::makeStrategyBlocks(std::span<const StrategyBlock> declared) {

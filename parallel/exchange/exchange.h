@@ -65,6 +65,15 @@ class Exchange {
   virtual ~Exchange() = default;
   virtual int participants() const = 0;
   virtual std::span<const SharedBlock> blocks() const = 0;
+  /// Of a training over several processes. Participant p is on node p mod `nodes()`, and the replicas of
+  /// participants on other nodes are tensors without memory.
+  virtual int node() const { return 0; }
+  virtual int nodes() const { return 1; }
+  bool isHere(std::size_t participant) const {
+    return participant % static_cast<std::size_t>(nodes()) == static_cast<std::size_t>(node());
+  }
+  /// Gives every node what each has brought. Waits for them. @param all  [node] as many bytes as of `own`.
+  virtual void gather(std::span<const std::byte> own, std::span<std::byte> all);
   /// Whether one participant can do the parts of all, one after the other, while others work: it touches only
   /// replicas that take part.
   virtual bool onePlace() const { return false; }
@@ -91,6 +100,9 @@ class Exchange {
   virtual void wait() {}
   /// Whether the merged copies hold the result of complete verbs. After `wait`.
   virtual bool whole() const { return true; }
+  /// After a merge that has failed: merged copies, and the strategy's blocks beside them, hold again what
+  /// they held before it. While no participant works. @return false if that is not possible.
+  virtual bool revert() { return false; }
   /// After a failure: ends waiting for transfers that will not come. Thread-safe.
   virtual void abort() noexcept {}
   /// Makes it usable again after `abort`, once replicas and merged copies have been filled anew.

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
 
@@ -21,8 +22,10 @@ void setZero(const Tensor& t, std::int64_t begin, std::int64_t end) {
 
 }  // namespace
 
-HostExchange::HostExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState)
-    : blocks_(sharedBlocks(states, updaterState, std::vector<int>(states.size()))),
+HostExchange::HostExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
+                           int groups)
+    : groups_(static_cast<std::size_t>(groups)),
+      blocks_(sharedBlocks(states, updaterState, std::vector<int>(states.size()))),
       all_(states.size()),
       terms_(states.size()),
       sums_(static_cast<int>(states.size())) {
@@ -45,8 +48,45 @@ void HostExchange::merge(int participant, const SharedBlock& block, std::span<co
     if (mergedCopy.defined()) setZero(mergedCopy, begin, end);
   } else if (moments) {
     weightedMoments(block.replicas, weights, mergedCopy, begin, end, context);
-  } else {
+  } else if (groups_ == 1) {
     weightedMean(block.replicas, weights, mergedCopy, begin, end, context);
+  } else {
+    const Tensor& into = mergedCopy.defined() ? mergedCopy : block.replicas.front();
+    groupedMean(participant, block.replicas, weights, 0, {begin, end}, into, context);
+    const Term result{1, into};
+    for (const Tensor& replica : block.replicas)
+      if (replica.raw() != into.raw()) linearCombination(std::span(&result, 1), replica, begin, end, context);
+  }
+}
+
+/// Some elements at a time, whose sums stay in the L1 cache.
+void HostExchange::groupedMean(int participant, std::span<const Tensor> tensors,
+                               std::span<const double> weights, double keep, Slice own, const Tensor& into,
+                               Context& context) {
+  constexpr std::int64_t kStep = 1024;
+  alignas(64) std::array<double, kStep> sums, groupSums;
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  auto& terms = terms_[static_cast<std::size_t>(participant)];
+  for (std::int64_t at = own.begin; at < own.end; at += kStep) {
+    const Slice slice{at, std::min(own.end, at + kStep)};
+    const auto viewOf = [&](auto& memory) {
+      return Tensor::view(memory.data(), {slice.length()}, DType::Float64);
+    };
+    const Tensor sum = viewOf(sums), groupSum = viewOf(groupSums);
+    bool first = true;
+    for (std::size_t g = 0; g < groups_; ++g) {
+      terms.clear();
+      for (std::size_t w = g; w < tensors.size(); w += groups_)
+        if (weights[w] > 0) terms.push_back({(1 - keep) * (weights[w] / total), part(tensors[w], slice)});
+      if (terms.empty()) continue;
+      linearCombination(terms, first ? sum : groupSum, 0, slice.length(), context);
+      const std::array both{Term{1, sum}, Term{1, groupSum}};
+      if (!first) linearCombination(both, sum, 0, slice.length(), context);
+      first = false;
+    }
+    const Tensor result = part(into, slice);
+    const std::array all{Term{1, sum}, Term{keep, result}};
+    linearCombination(std::span(all).first(keep > 0 ? 2 : 1), result, 0, slice.length(), context);
   }
 }
 
@@ -81,6 +121,8 @@ void HostExchange::mean(int participant, std::span<const Tensor> tensors, std::s
                         double keep, Slice slice, std::span<const Tensor> into, Context& context) {
   const auto [begin, end] = partOf(slice, into.front().elements(), participant, participants());
   if (begin == end) return;
+  if (groups_ > 1)
+    return groupedMean(participant, tensors, weights, keep, {begin, end}, into.front(), context);
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   auto& terms = terms_[static_cast<std::size_t>(participant)];
   terms.clear();

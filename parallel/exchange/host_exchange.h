@@ -16,7 +16,11 @@ class HostExchange final : public Exchange {
   /// @param states  [worker] the blocks of each replica that are reduced or merged, alike in number, names
   ///                and sizes.
   /// @param updaterState  what a merge does with the updater's blocks.
-  HostExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState);
+  /// @param groups  worker w is in group w mod this: a mean adds up each group by itself, in float64, and
+  /// then
+  ///                the groups in their order, as as many nodes do. 1: all workers in one sum.
+  HostExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
+               int groups = 1);
 
   int participants() const override { return static_cast<int>(all_.size()); }
   std::span<const SharedBlock> blocks() const override { return blocks_; }
@@ -34,6 +38,10 @@ class HostExchange final : public Exchange {
   void restart() override { sums_.beginAll(); }
 
  private:
+  void groupedMean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
+                   double keep, Slice own, const Tensor& into, Context& context);
+
+  const std::size_t groups_;
   std::vector<SharedBlock> blocks_;
   std::vector<std::size_t> all_;          // the workers
   std::vector<std::vector<Term>> terms_;  // [worker] of the mean at hand; used by its participant

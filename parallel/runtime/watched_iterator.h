@@ -44,6 +44,14 @@ class WatchedIterator {
     return true;
   }
 
+  /// Skips a batch. @return its examples; 0 at the end of the epoch.
+  std::int64_t skipOne() {
+    activity_.set(Activity::Kind::InIterator, batch_);
+    const std::int64_t examples = data_.skip(1);
+    batch_ += examples > 0 ? 1 : 0;
+    return examples;
+  }
+
   /// For the error: which call has thrown.
   std::string failure() const {
     if (batch_ < 0) return fmt::format("the data iterator failed in reset to epoch {}", epoch_ + 1);

@@ -27,6 +27,7 @@ class AdasumStrategy final : public Strategy {
  public:
   explicit AdasumStrategy(const Adasum& options) : options_(options), period_(options.frequency) {}
 
+  std::string whyNotOverNodes() const override { return "its dot products are not added up over nodes yet"; }
   std::string describe() const override {
     return fmt::format("adaptive summation {}", options_.frequency.describe());
   }

@@ -13,6 +13,10 @@ class AveragingStrategy final : public Strategy {
  public:
   explicit AveragingStrategy(const Averaging& options) : options_(options), period_(options.frequency) {}
 
+  std::string whyNotOverNodes() const override {
+    return options_.measureDivergence ? "measureDivergence: replicas on other nodes are not measured yet"
+                                      : "";
+  }
   std::string describe() const override { return "averaging " + options_.frequency.describe(); }
   std::vector<StrategyBlock> blocks(int) const override {
     std::vector<StrategyBlock> blocks;

@@ -19,6 +19,10 @@ class ElasticAveragingStrategy final : public Strategy {
   explicit ElasticAveragingStrategy(const ElasticAveraging& options)
       : options_(options), period_(options.frequency), sending_(options.codec) {}
 
+  std::string whyNotOverNodes() const override {
+    if (options_.measureDistance) return "measureDistance: replicas on other nodes are not measured yet";
+    return CodedReplicas::whyNotOverNodes(options_.codec);
+  }
   std::string describe() const override {
     return fmt::format("elastic averaging {} (centre rate {}, elasticity {}{}){}",
                        options_.frequency.describe(), options_.centreRate,

@@ -33,6 +33,7 @@ class GossipStrategy final : public Strategy {
  public:
   explicit GossipStrategy(const Gossip& options) : options_(options), period_(options.frequency) {}
 
+  std::string whyNotOverNodes() const override { return "replicas are not mixed over nodes yet"; }
   std::string describe() const override {
     return fmt::format("gossip ({}) {}", nameOf(options_.graph), options_.frequency.describe());
   }

@@ -19,6 +19,9 @@ class HierarchicalAveragingStrategy final : public Strategy {
  public:
   explicit HierarchicalAveragingStrategy(const HierarchicalAveraging& options) : options_(options) {}
 
+  std::string whyNotOverNodes() const override {
+    return "replicas are not mixed over nodes yet; one level of averaging over nodes is Averaging";
+  }
   std::string describe() const override;
   std::vector<StrategyBlock> blocks(int workers) const override;
   UpdaterState updaterState() const override { return options_.updaterState; }

@@ -24,6 +24,7 @@ class OuterAveragingStrategy final : public Strategy {
   explicit OuterAveragingStrategy(const OuterAveraging& options)
       : options_(options), step_(stepOf(options)), period_(options.frequency), sending_(options.codec) {}
 
+  std::string whyNotOverNodes() const override { return CodedReplicas::whyNotOverNodes(options_.codec); }
   std::string describe() const override {
     return fmt::format("outer averaging {} ({}){}", options_.frequency.describe(), step_.describe(),
                        muster::describe(options_.codec));

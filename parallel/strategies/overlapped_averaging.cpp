@@ -30,6 +30,7 @@ class OverlappedAveragingStrategy final : public Strategy {
   explicit OverlappedAveragingStrategy(const OverlappedAveraging& options)
       : options_(options), outer_(outerOf(options)), period_(options.frequency), sending_(options.codec) {}
 
+  std::string whyNotOverNodes() const override { return CodedReplicas::whyNotOverNodes(options_.codec); }
   std::string describe() const override {
     return fmt::format("{} {}, delay {} ({}{}){}", kRule, options_.frequency.describe(), options_.delay,
                        outer_.describe(), landingText(options_), muster::describe(options_.codec));

@@ -31,6 +31,7 @@ class SharedGradientsStrategy final : public Strategy {
  public:
   explicit SharedGradientsStrategy(const SharedGradients& options) : options_(options) {}
 
+  std::string whyNotOverNodes() const override { return "encoded changes are not sent to other nodes yet"; }
   std::string describe() const override;
   std::vector<StrategyBlock> blocks(int workers) const override;
   UpdaterState updaterState() const override { return options_.updaterState; }

@@ -105,6 +105,8 @@ class Strategy {
   /// once with all that workers have trained since they arrived last. Each worker counts its own updates, and
   /// neither `contribute` nor `stage` is called.
   virtual std::optional<ArrivalPlan> arrivals(int /*workers*/) const { return {}; }
+  /// Why it cannot merge workers of several nodes (Builder::nodes); "" if it can.
+  virtual std::string whyNotOverNodes() const { return {}; }
   /// What a merge of all state does with the updater's.
   virtual UpdaterState updaterState() const { return UpdaterState::Average; }
   /// Whether merged parameters may be larger than all that they are made of: outer momentum, sums of moves.

@@ -24,6 +24,7 @@ class StreamingOuterStrategy final : public Strategy {
   explicit StreamingOuterStrategy(const StreamingOuter& options)
       : options_(options), outer_(outerOf(options)), period_(options.frequency), sending_(options.codec) {}
 
+  std::string whyNotOverNodes() const override { return CodedReplicas::whyNotOverNodes(options_.codec); }
   std::string describe() const override {
     return fmt::format("{}, each of {} fragments {}, delay {} ({}, mixing {}){}", kRule, options_.fragments,
                        options_.frequency.describe(), options_.delay, outer_.describe(), options_.mixing,

@@ -12,9 +12,10 @@ const EpochPosition kEpochStart;
 
 /// Deals the batches of one epoch. @return false when the run has been aborted.
 /// @param order  by which they are dealt; nothing: in turn.
-bool dealBatches(FitRun& run, WatchedIterator& data, int workers, std::optional<ArrivalOrder>& order,
-                 Batch* first, const EpochPosition& begun, BatchStamp& stamp, Activity& activity) {
+bool dealBatches(FitRun& run, WatchedIterator& data, std::optional<ArrivalOrder>& order, Batch* first,
+                 const EpochPosition& begun, BatchStamp& stamp, Activity& activity) {
   const std::int64_t firstIteration = stamp.iteration;
+  const int workers = run.place.workers();
   std::int64_t dealt = 0;
   const auto next = [&](Batch& batch) {
     if (!first) return data.next(batch);
@@ -22,6 +23,15 @@ bool dealBatches(FitRun& run, WatchedIterator& data, int workers, std::optional<
     return true;
   };
   while (!run.stopping()) {
+    const bool trained = begun.isTrained(stamp.sequence);
+    if (const int its = static_cast<int>(dealt % workers); !run.place.isHere(its) && !trained) {
+      const std::int64_t skipped = data.skipOne();
+      if (skipped == 0) break;
+      stamp.firstExample += skipped;
+      ++stamp.sequence;
+      stamp.iteration = firstIteration + ++dealt / workers;
+      continue;
+    }
     activity.set(Activity::Kind::WaitingForRoom);
     const auto batch = run.queues.free().pop();
     if (!batch) return false;
@@ -33,28 +43,28 @@ bool dealBatches(FitRun& run, WatchedIterator& data, int workers, std::optional<
     (*batch)->stamp = stamp;
     stamp.firstExample += (*batch)->examples();
     activity.set(Activity::Kind::WaitingForRoom);
-    if (begun.isTrained(stamp.sequence++)) {
+    ++stamp.sequence;
+    if (trained) {
       if (!run.queues.free().push(*batch)) return false;
       continue;
     }
     const int worker = order ? order->deal() : static_cast<int>(dealt % workers);
-    if (!run.queues.of(worker).push(*batch)) return false;
+    if (!run.queues.of(run.place.localOf(worker)).push(*batch)) return false;
     stamp.iteration = firstIteration + ++dealt / workers;
   }
   stamp.iteration = firstIteration + (dealt + workers - 1) / workers;
   return true;
 }
 
-bool endEpoch(FitRun& run, int workers) {
-  for (int w = 0; w < workers; ++w)
+bool endEpoch(FitRun& run) {
+  for (int w = 0; w < run.place.local; ++w)
     if (!run.queues.of(w).push(nullptr)) return false;
   return true;
 }
 
 }  // namespace
 
-void dispatch(FitRun& run, DataSetIterator& iterator, int workers, std::int64_t epochs, Batch* first,
-              Activity& activity) {
+void dispatch(FitRun& run, DataSetIterator& iterator, std::int64_t epochs, Batch* first, Activity& activity) {
   BatchStamp stamp{.epoch = run.rounds.firstEpoch(), .iteration = run.rounds.firstIteration()};
   WatchedIterator data(iterator, activity);
   try {
@@ -67,12 +77,12 @@ void dispatch(FitRun& run, DataSetIterator& iterator, int workers, std::int64_t 
       stamp.firstExample = read ? read->stamp.firstExample : data.reset(stamp.epoch, begun);
       if (read) data.resumeAfter(stamp.epoch, begun.nextBatch + 1);
       if (order) order->restart();
-      if (!dealBatches(run, data, workers, order, read, begun, stamp, activity)) break;
+      if (!dealBatches(run, data, order, read, begun, stamp, activity)) break;
       activity.set(Activity::Kind::WaitingForRoom);
-      if (!endEpoch(run, workers)) break;
+      if (!endEpoch(run)) break;
     }
     // A worker may have begun to wait for the epoch after this one just before the stop.
-    if (run.stopping()) endEpoch(run, workers);
+    if (run.stopping()) endEpoch(run);
   } catch (...) {
     run.fail(-1, std::current_exception(), [&] { return data.failure(); });
   }

@@ -16,11 +16,10 @@ namespace muster {
 ///               read already; else null.
 ///
 /// The i-th batch that is not trained goes to worker i mod W: if a training is resumed within its first
-/// epoch, some are trained already.
+/// epoch, some are trained already. Batches of workers on other nodes are skipped.
 ///
 /// Ends after the last epoch, on a stop (each worker then gets the end of its epoch), or when the run has
 /// failed. A failure of the iterator is the run's failure.
-void dispatch(FitRun& run, DataSetIterator& data, int workers, std::int64_t epochs, Batch* first,
-              Activity& activity);
+void dispatch(FitRun& run, DataSetIterator& data, std::int64_t epochs, Batch* first, Activity& activity);
 
 }  // namespace muster

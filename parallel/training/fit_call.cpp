@@ -38,7 +38,7 @@ Rounds::Options roundsOf(const FitSetting& setting, std::function<void()> fillMo
 
 FitCall::FitCall(const FitSetting& setting)
     : setting_(setting),
-      run_(setting.trainer.workers(), setting.batches, roundsOf(setting, [this] { fillModel(); }),
+      run_(setting.replicas.place(), setting.batches, roundsOf(setting, [this] { fillModel(); }),
            setting.replicas.made() ? &setting.replicas.exchange() : nullptr) {}
 
 Listeners FitCall::listenersOf(ListenerScope scope) const {
@@ -56,6 +56,7 @@ void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   if (tellAll("the start", [&](Listener& l) { l.onFitStart(start); }) && epochs > 0 &&
       tellAll("the start of an epoch", [&](Listener& l) { l.onEpochStart(firstEpoch); }))
     train(data, epochs, first);
+  if (epochs > 0) endTogether();
   if (run_.failure) setting_.replicas.setTrained(false);  // the replicas' state may be anything
   fillAtEnd();
   for (const auto& listener : setting_.listeners) try {  // each hears of the end, whatever the others do
@@ -72,15 +73,27 @@ void FitCall::train(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   try {
     for (const auto& worker : setting_.replicas.workers())
       worker->train(tasks, run_, epochs, setting_.replicas.exchange(), workerListeners);
-    tasks.add(setting_.reader, [this, &data, epochs, first] {
-      dispatch(run_, data, setting_.trainer.workers(), epochs, first, setting_.reading);
-    });
+    tasks.add(setting_.reader,
+              [this, &data, epochs, first] { dispatch(run_, data, epochs, first, setting_.reading); });
     tasks.start();
     coordinate(epochs);
   } catch (...) {
     run_.fail(-1, std::current_exception(), [] { return "the training failed"; });
   }
   tasks.wait();
+}
+
+/// No node ends its `fit` as if all were well while another one fails.
+void FitCall::endTogether() {
+  if (run_.failure || run_.place.nodes == 1) return;
+  try {
+    std::vector<std::byte> all(static_cast<std::size_t>(run_.place.nodes));
+    setting_.replicas.exchange().gather(std::as_bytes(std::span("", 1)), all);
+  } catch (...) {
+    run_.fail(-1, std::current_exception(), [&] {
+      return fmt::format("the training on {} nodes has failed at its end", run_.place.nodes);
+    });
+  }
 }
 
 void FitCall::coordinate(std::int64_t epochs) {
@@ -141,8 +154,13 @@ void FitCall::fillModel() {
   const RoundResult& round = run_.rounds.committed();
   const bool failed = static_cast<bool>(run_.failure);
   // Without a merge the model has nothing to take.
+  if (run_.rounds.mergeFailed())
+    for (const auto& worker : setting_.replicas.workers())
+      if (run_.rounds.ahead(worker->thread().index())) worker->setAhead();
+  const bool whole = !run_.rounds.mergeFailed() || setting_.replicas.exchange().revert();
   const bool filled =
-      round.merges == 0 || (!run_.rounds.mergeFailed() && setting_.replicas.fill(/*afterFailure=*/failed));
+      round.merges == 0 ||
+      (whole && setting_.replicas.fill(/*afterFailure=*/failed, /*together=*/!failed && !atRoundEnd_));
   filledRounds_ = rounds;
   if (!filled) return;
   setting_.model.setCounters(round.iteration, round.epoch + (round.verdict == Verdict::EpochOver ? 1 : 0));
@@ -158,6 +176,8 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
     return setting_.model.trainingState();
   // Between arrivals some workers have trained what is not merged: the epoch's end is what can be resumed.
   if (run_.rounds.arrivals() && run_.rounds.result().verdict != Verdict::EpochOver) return {};
+  // Other nodes have replicas of their own.
+  if (run_.place.nodes > 1 && !setting_.replicas.equal()) return {};
   TrainingState state = positionState(setting_.model, data, run_.rounds.position());
   addRounds(state, run_.rounds.state(), setting_.strategy, setting_.replicas.examples());
   setting_.replicas.addOwn(state);

@@ -58,6 +58,7 @@ class FitCall {
 
  private:
   void train(DataSetIterator& data, std::int64_t epochs, Batch* first);
+  void endTogether();
   void coordinate(std::int64_t epochs);
   /// @return whether another round follows.
   bool endRound(std::int64_t lastEpoch);

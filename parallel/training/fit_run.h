@@ -14,9 +14,15 @@ namespace muster {
 struct FitRun {
   /// @param batches  that circulate between the free queue and the workers' queues.
   /// @param exchange  is aborted by a failure; nullptr: none.
-  FitRun(int workers, std::span<const std::unique_ptr<Batch>> batches, const Rounds::Options& options,
-         Exchange* exchange)
-      : queues(workers, batches), peers(workers), rounds(workers, options, peers), exchange_(exchange) {}
+  FitRun(const NodePlace& where, std::span<const std::unique_ptr<Batch>> batches,
+         const Rounds::Options& options, Exchange* exchange)
+      : place(where),
+        queues(where.local, batches),
+        peers(where.local),
+        rounds(where, options, peers),
+        exchange_(exchange) {}
+
+  const NodePlace place;
 
   BatchQueues queues;
   /// Where layers that need every worker's batch add up their sums. A worker leaves it when it has no more
@@ -34,8 +40,9 @@ struct FitRun {
   template <typename Where>
   void fail(int worker, std::exception_ptr cause, Where where) noexcept {
     failure.set(worker, std::move(cause), where);
-    // A merge is carried out by the workers alone: it ends by itself unless one of them has failed.
-    if (exchange_ && worker >= 0) exchange_->abort();
+    // A merge is carried out by the workers alone: it ends by itself unless one of them has failed. Workers
+    // of other nodes have to be told.
+    if (exchange_ && (worker >= 0 || place.nodes > 1)) exchange_->abort();
     rounds.abort();
     peers.abort();
     aborted_ = true;

@@ -6,6 +6,7 @@
 #include "muster/core/base/log.h"
 #include "muster/parallel/exchange/device_exchange.h"
 #include "muster/parallel/exchange/host_exchange.h"
+#include "muster/parallel/exchange/node_exchange.h"
 #include "muster/parallel/training/strategy_failure.h"
 #include "muster/parallel/training/strategy_state.h"
 
@@ -45,6 +46,14 @@ std::vector<StateBlock*> sharedState(Model& model) {
   return state;
 }
 
+NodePlace placeOf(const NodeLink* link, std::size_t workers) {
+  NodePlace place{.local = static_cast<int>(workers)};
+  if (link == nullptr) return place;
+  place.node = link->node();
+  place.nodes = link->nodes();
+  return place;
+}
+
 void requireModelSource(const Exchange& exchange, const Strategy& strategy) {
   if (strategy.modelSource().empty()) return;
   const StrategyState& source = exchange.strategyBlock(strategy.modelSource());
@@ -59,13 +68,16 @@ void requireModelSource(const Exchange& exchange, const Strategy& strategy) {
 }  // namespace
 
 ReplicaSet::ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
-                       const Strategy& strategy, const detail::Internals& internals)
-    : model_(model),
+                       const Strategy& strategy, const Company& company, const detail::Internals& internals)
+    : place_(placeOf(company.link, placements.size())),
+      company_(company),
+      model_(model),
       strategy_(strategy),
       failingRoute_(internals.failingRoute),
       mergePlan_(planMerges(placements, internals.pretendedDevices)) {
   for (std::size_t w = 0; w < placements.size(); ++w)
-    workers_.push_back(std::make_unique<Worker>(static_cast<int>(w), placements[w], threadsPerWorker));
+    workers_.push_back(std::make_unique<Worker>(place_.worker(static_cast<int>(w)), static_cast<int>(w),
+                                                placements[w], threadsPerWorker));
   for (const auto& worker : workers_) threads_.push_back(&worker->thread());
 }
 
@@ -77,6 +89,8 @@ std::vector<WorkerTimes> ReplicaSet::times() const {
 
 std::string ReplicaSet::merging() const {
   if (exchange_) return exchange_->describe();
+  if (place_.nodes > 1)
+    return fmt::format("merged over {} nodes by {}", place_.nodes, company_.link->transport());
   return mergePlan_ ? mergePlan_->describe() : std::string();
 }
 
@@ -91,9 +105,11 @@ void ReplicaSet::make() {
   std::unique_ptr<Exchange> exchange;
   if (mergePlan_)
     exchange = std::make_unique<DeviceExchange>(states, strategy_.updaterState(), *mergePlan_, failingRoute_);
+  else if (place_.nodes > 1)
+    exchange = std::make_unique<NodeExchange>(states, strategy_.updaterState(), *company_.link);
   else
-    exchange = std::make_unique<HostExchange>(states, strategy_.updaterState());
-  const int workers = static_cast<int>(threads_.size());
+    exchange = std::make_unique<HostExchange>(states, strategy_.updaterState(), company_.groups);
+  const int workers = place_.workers();
   auto blocks = callStrategy("name its blocks", [&] { return strategy_.blocks(workers); });
   if (callStrategy("tell how workers arrive", [&] { return strategy_.arrivals(workers); }))
     blocks.push_back(
@@ -135,7 +151,7 @@ bool ReplicaSet::load(const Resumption& resumed) {
   model_.context().synchronize();
   const bool unchanged = filled_ && isUnchanged();
   examplesBefore_ = resumed.examples;
-  examplesBefore_.resize(workers_.size());
+  examplesBefore_.resize(static_cast<std::size_t>(place_.workers()));
   if (trained_ && unchanged && !resumed.any) {
     for (auto* thread : threads_) thread->replica().setCounters(model_.iteration(), model_.epoch());
     exchange_->restart();
@@ -151,7 +167,8 @@ bool ReplicaSet::load(const Resumption& resumed) {
 }
 
 void ReplicaSet::start(Strategy& strategy) {
-  for (int w = 0; w < exchange_->participants(); ++w) {
+  for (int l = 0; l < place_.local; ++l) {
+    const int w = place_.worker(l);
     exchange_->begin(w);
     Verbs verbs(*exchange_, w, model_.context());
     callStrategy("start", [&] { strategy.start(verbs); });
@@ -197,12 +214,12 @@ bool ReplicaSet::isUnchanged() {
   return !merged.empty();
 }
 
-bool ReplicaSet::fill(bool afterFailure) {
+bool ReplicaSet::fill(bool afterFailure, bool together) {
   exchange_->wait();
   if (!exchange_->whole()) return false;
   model_.context().synchronize();
   for (const auto& block : exchange_->blocks())
-    if (block.rule == MergeRule::Keep && trained_) takeMeanOfKept(block);
+    if (block.rule == MergeRule::Keep && trained_ && (together || place_.nodes == 1)) takeMeanOfKept(block);
   const auto merged = mergedValues();
   if (merged.empty()) return false;
   auto values = sharedValues();
@@ -228,46 +245,17 @@ std::vector<Tensor> ReplicaSet::mergedValues() const {
     // Forward passes change a replica's statistics between merges: their merged copy is the one to take.
     const bool updated = block.kind == BlockKind::Parameters || block.kind == BlockKind::UpdaterState;
     const bool source = block.kind == BlockKind::Parameters && !strategy_.modelSource().empty();
-    values.push_back(ofReplica && updated ? block.replicas[static_cast<std::size_t>(whole - workers_.begin())]
-                     : source             ? exchange_->strategyBlock(strategy_.modelSource()).values.front()
+    values.push_back(ofReplica && updated
+                         ? block.replicas[static_cast<std::size_t>((*whole)->thread().index())]
+                     : source ? exchange_->strategyBlock(strategy_.modelSource()).values.front()
                      : block.hasMergedCopy() ? block.mergedCopy()
                                              : Tensor());
   }
   return values;
 }
 
-std::vector<std::int64_t> ReplicaSet::examples() const {
-  auto all = examplesBefore_;
-  for (std::size_t w = 0; w < workers_.size(); ++w) all[w] += workers_[w]->times().examples;
-  return all;
-}
-
 void ReplicaSet::addOwn(TrainingState& state) const {
   addValues(state, *exchange_, mergedValues(), strategy_.localWork() == LocalWork::Step);
-}
-
-void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {
-  // A merge writes its result to all that it reads, and the workers' own blocks are not to change.
-  SharedBlock copies{.name = block.name,
-                     .kind = block.kind,
-                     .rule = MergeRule::Average,
-                     .replicas = {},
-                     .mergedCopies = block.mergedCopies,
-                     .segments = block.segments};
-  const auto trained = examples();
-  std::vector<double> weights;
-  double total = 0;
-  for (std::size_t w = 0; w < workers_.size(); ++w) {
-    copies.replicas.push_back(cloneTensor(block.replicas[w]));
-    weights.push_back(static_cast<double>(trained[w]));
-    total += weights.back();
-  }
-  if (total == 0) return;
-  for (int w = 0; w < exchange_->participants(); ++w) {
-    exchange_->merge(w, copies, weights, model_.context(), nullptr);
-    exchange_->end(w);
-  }
-  exchange_->wait();
 }
 
 }  // namespace muster

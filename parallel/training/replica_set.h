@@ -15,16 +15,24 @@
 
 namespace muster {
 
+class NodeLink;
+
 /// The workers of a wrapper and their replicas, and the copies between these and the user's model. Used by
 /// the thread that calls `fit()`, but for `times`.
 class ReplicaSet {
  public:
-  /// Starts the workers; `model` and `strategy` must outlive them.
+  /// What workers on CPUs have beside them.
+  struct Company {
+    NodeLink* link = nullptr;  ///< other nodes; null: none
+    int groups = 1;            ///< as of HostExchange
+  };
+  /// Starts the workers; `model`, `strategy` and what `company` names must outlive them.
   ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
-             const Strategy& strategy, const detail::Internals& internals = {});
+             const Strategy& strategy, const Company& company, const detail::Internals& internals = {});
 
-  std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }  // [worker]
-  std::span<ReplicaThread* const> threads() const { return threads_; }           // [worker]
+  const NodePlace& place() const { return place_; }
+  std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }  // [local worker]
+  std::span<ReplicaThread* const> threads() const { return threads_; }           // [local worker]
   /// Thread-safe.
   std::vector<WorkerTimes> times() const;
 
@@ -50,11 +58,15 @@ class ReplicaSet {
   /// Copies what was merged last to the user's model. Of blocks that workers keep the model gets the mean,
   /// weighted by the examples each worker has trained since `resetTimes`.
   /// @param afterFailure  each replica's blocks of the strategy are not saved: they are ahead of the merge.
+  /// @param together  all nodes do it now; else workers on several nodes leave the blocks that they keep out.
   /// @return false if no such state exists: every replica failed in its update, or a merge was broken off.
   ///         The model is then as before.
   /// @throws DeviceFailure if a device is lost.
-  bool fill(bool afterFailure);
-  /// [worker] Examples trained since `fit()` began, also before it was resumed.
+  bool fill(bool afterFailure, bool together);
+  /// Whether the replicas of all blocks are equal to the merged copies, so that a checkpoint of this node is
+  /// one of all.
+  bool equal() const;
+  /// [worker] Examples trained since `fit()` began, also before it was resumed; of this node's workers.
   std::vector<std::int64_t> examples() const;
   /// See `addValues`. After `fill`.
   void addOwn(TrainingState& state) const;
@@ -73,7 +85,10 @@ class ReplicaSet {
   void loadReplicas();
   void loadMergedCopies();
   void takeMeanOfKept(const SharedBlock& block);
+  std::vector<std::int64_t> examplesOfAll() const;
 
+  const NodePlace place_;
+  const Company company_;
   Model& model_;
   const Strategy& strategy_;
   const std::optional<Route> failingRoute_;   // for tests
@@ -82,7 +97,7 @@ class ReplicaSet {
   std::vector<std::int64_t> examplesBefore_;  // [worker] by the `fit()` that was resumed
   bool trained_ = false;
   bool filled_ = false;                           // the user's model, since the replicas were made
-  std::vector<ReplicaThread*> threads_;           // the workers'
+  std::vector<ReplicaThread*> threads_;           // [local worker]
   std::vector<std::unique_ptr<Worker>> workers_;  // last: threads end before what they use
 };
 

@@ -61,8 +61,8 @@ RoundsState roundsIn(const TrainingState& state) {
 void copyToAll(const Tensor& from, std::span<const Tensor> targets) {
   for (std::size_t w = 0; w < targets.size(); ++w) {
     Tensor target = targets[w];
-    if (std::ranges::find(targets.first(w), target.raw(), &Tensor::raw) == targets.begin() + w)
-      copy(from, target);
+    const bool again = std::ranges::find(targets.first(w), target.raw(), &Tensor::raw) != targets.begin() + w;
+    if (target.defined() && !again) copy(from, target);
   }
 }
 
@@ -141,7 +141,8 @@ void addValues(TrainingState& state, const Exchange& exchange, std::span<const T
     const Tensor& merged = counts ? block.mergedCopy() : ofModel[b];
     if (!sameBytes(merged, ofModel[b]))
       state.push_back({nameOf(kMerged, block), cloneTensor(copyTo(merged, Device::cpu()))});
-    if (!std::ranges::all_of(block.replicas, [&](const Tensor& own) { return sameBytes(own, merged); }))
+    const auto isMerged = [&](const Tensor& own) { return !own.defined() || sameBytes(own, merged); };
+    if (!std::ranges::all_of(block.replicas, isMerged))
       state.push_back({nameOf(kReplicas, block), together(block.replicas)});
   }
 }
@@ -162,7 +163,7 @@ void takeValues(const TrainingState& state, Exchange& exchange, bool replicas) {
     requireFits(*own, like.shape().prepend(one ? 1 : workers), like, nameOf(kReplicas, block));
     for (std::size_t w = 0; w < block.replicas.size(); ++w) {
       Tensor target = block.replicas[w];
-      copy(partOf(*own, w, like), target);
+      if (target.defined()) copy(partOf(*own, w, like), target);
     }
   }
 }

@@ -18,24 +18,28 @@ std::size_t at(const Participant& who) {
 
 }  // namespace
 
-Rounds::Rounds(int workers, const Options& options, PeerSums& peers)
-    : options_(options),
+Rounds::Rounds(const NodePlace& place, const Options& options, PeerSums& peers)
+    : place_(place),
+      options_(options),
       strategy_(options.strategy),
       peers_(peers),
-      gathered_(workers, options.patience),
-      reduced_(workers, options.patience),
-      mergedAlone_(workers, options.patience),
-      merged_(workers + 1),
-      resumed_(workers + 1),
-      contributions_(static_cast<std::size_t>(workers)),
+      gathered_(place.local, options.patience),
+      reduced_(place.local, options.patience),
+      mergedAlone_(place.local, options.patience),
+      merged_(place.local + 1),
+      resumed_(place.local + 1),
+      contributions_(static_cast<std::size_t>(place.workers())),
       contributionTimes_(contributions_.size()),
       mergeTimes_(contributions_.size()),
       bytes_(contributions_.size()),
+      updated_(contributions_.size()),
       counts_(contributions_.size()),
       weights_(contributions_.size()),
+      own_(static_cast<std::size_t>(place.local) + 1),
+      all_(own_.size() * static_cast<std::size_t>(place.nodes)),
       landed_(contributions_.size()),
       flights_(contributions_.size()),
-      progress_{.workers = workers},
+      progress_{.workers = place.workers()},
       epoch_(options.firstEpoch) {
   const EpochPosition& begun = options.resumed.position;
   result_.iteration = options.firstIteration;
@@ -44,11 +48,12 @@ Rounds::Rounds(int workers, const Options& options, PeerSums& peers)
   result_.scoreSumInEpoch = begun.scoreSum;
   result_.weightInEpoch = begun.weight;
   result_.score = begun.score;
-  const auto plan = callStrategy("tell how workers arrive", [&] { return strategy_.arrivals(workers); });
+  const auto plan =
+      callStrategy("tell how workers arrive", [&] { return strategy_.arrivals(place.workers()); });
   if (!plan) return;
-  requireArrivals(*plan, workers);
+  requireArrivals(*plan, place.workers());
   arrivals_.emplace(*plan).beginEpoch();
-  if (!options.meetAtLandings) gate_.emplace(workers).beginEpoch(arrivals_->next());
+  if (!options.meetAtLandings) gate_.emplace(place.workers()).beginEpoch(arrivals_->next());
 }
 
 bool Rounds::stage(const Participant& who) {
@@ -77,7 +82,10 @@ bool Rounds::gather(const Participant& who, const Contribution& contribution) {
   contributions_[at(who)] = contribution;
   if (gate_) gate_->end(who.worker);
   who.exchange.arrive(who.worker, who.context);
-  const bool together = gathered_.arrive([this] { plan(/*met=*/true); });
+  const bool together = gathered_.arrive([&] {
+    agree(who.exchange);
+    plan(/*met=*/true);
+  });
   who.times.own.waitingForWorkers += Clock::now() - arrived;
   return together;
 }
@@ -97,6 +105,7 @@ void Rounds::plan(bool met) {
     peers_.beginAll();  // all workers are at the barrier, none inside a step
   }
   penaltyAdded_ = false;
+  std::ranges::fill(updated_, 0);
   flights_.endRound(plan_, round(), strategy_.pending());
   if (result_.merging) strategy_.prepare(round());
   committed_ = !result_.merging || localWork() == LocalWork::Step;
@@ -105,7 +114,7 @@ void Rounds::plan(bool met) {
 RoundResult Rounds::nextResult(bool met) {
   RoundResult next = result_.next(epoch_);
   next.verdict = !met || std::ranges::any_of(contributions_, &Contribution::staged) ? Verdict::Continue
-                 : stopAsked()                                                      ? Verdict::Stop
+                 : stopping_                                                        ? Verdict::Stop
                  : std::ranges::all_of(contributions_, &Contribution::ended)        ? Verdict::EpochOver
                                                                                     : Verdict::Continue;
   const bool last = next.verdict != Verdict::Continue;
@@ -220,7 +229,7 @@ RoundEnd Rounds::leave(const Participant& who) {
 bool Rounds::awaitResume(int worker) {
   while (resumed_.arrive()) {
     if (!task_) return true;
-    task_(worker);
+    task_(place_.localOf(worker));
     if (!merged_.arrive()) return false;
   }
   return false;
@@ -270,19 +279,6 @@ bool Rounds::beginTask(std::function<void(int)> task) {
 
 void Rounds::endTask() {
   if (merged_.arrive()) task_ = {};
-}
-
-std::chrono::nanoseconds Rounds::mergeTime() const {
-  return *std::ranges::max_element(mergeTimes_);
-}
-
-std::int64_t Rounds::bytes() const {
-  std::int64_t bytes = 0, contributors = 0;
-  for (const std::int64_t sent : bytes_) {
-    bytes += sent;
-    contributors += sent > 0 ? 1 : 0;
-  }
-  return contributors > 0 ? bytes / contributors : 0;
 }
 
 void Rounds::abort() {

@@ -16,6 +16,7 @@
 #include "muster/parallel/training/arrival_gate.h"
 #include "muster/parallel/training/arrivals.h"
 #include "muster/parallel/training/fragment_flights.h"
+#include "muster/parallel/training/node_place.h"
 #include "muster/parallel/training/resumption.h"
 #include "muster/parallel/training/round_result.h"
 
@@ -53,8 +54,9 @@ class Rounds {
     /// devices.
     std::function<void()> keepLastMerge = {};
   };
+  /// @param place  of the workers here, who meet at barriers. Those of other nodes are met over the network.
   /// @param peers  all workers take part in it again when an epoch begins.
-  Rounds(int workers, const Options& options, PeerSums& peers);
+  Rounds(const NodePlace& place, const Options& options, PeerSums& peers);
 
   bool stopAsked() const { return options_.stop; }
   std::int64_t firstIteration() const { return options_.firstIteration; }
@@ -101,6 +103,7 @@ class Rounds {
       if (localWork() == LocalWork::Gradient) {
         if (!awaitReduced(who)) return {};
         addPenalty(update(result_));
+        updated_[static_cast<std::size_t>(who.worker)] = 1;
       }
     }
     return leave(who);
@@ -145,6 +148,8 @@ class Rounds {
   /// Whether the strategy has failed in the middle of a merge: merged copies hold parts of it. After all
   /// threads have ended.
   bool mergeFailed() const { return mergeFailed_; }
+  /// Whether the worker's replica is ahead of `committed`: it was updated in a round whose merge has failed.
+  bool ahead(int worker) const { return mergeFailed_ && updated_[static_cast<std::size_t>(worker)] != 0; }
 
   /// Wakes all who wait, now and later. Thread-safe.
   void abort();
@@ -152,6 +157,7 @@ class Rounds {
  private:
   // The parts of a round's end, in their order.
   bool gather(const Participant& who, const Contribution& contribution);
+  void agree(Exchange& exchange);
   void plan(bool met);
   RoundResult nextResult(bool met);
   void planNextRound();
@@ -166,8 +172,9 @@ class Rounds {
   std::span<const Arrival> land(const Participant& who);
 
   Round round() const;
-  bool isCommitted() const { return committed_ && !refused_; }
+  bool isCommitted() const { return committed_ && !refused_ && !mergeFailed_; }
 
+  const NodePlace place_;
   const Options options_;
   Strategy& strategy_;
   PeerSums& peers_;
@@ -176,17 +183,21 @@ class Rounds {
 
   Barrier gathered_, reduced_, mergedAlone_;  // the workers
   Barrier merged_, resumed_;                  // the workers and the coordinator
-  std::vector<Contribution> contributions_;   // [worker] written by its worker before gathered_
+  std::vector<Contribution> contributions_;   // [worker] written by its worker before gathered_, or in it
   // [worker] of its own, then added to its merge time
   std::vector<std::chrono::nanoseconds> contributionTimes_;
   std::vector<std::chrono::nanoseconds> mergeTimes_;  // [worker] written by its worker before merged_
   std::vector<std::int64_t> bytes_;                   // [worker] likewise
+  std::vector<char> updated_;                         // [worker] likewise; its replica, in this round
 
   // Written in gathered_, by the worker that arrives last; or at landings, by one worker at a time.
   std::vector<std::int64_t> counts_;  // [worker] batches of this run in the epoch; not with arrivals
   std::vector<double> weights_;       // [worker]
-  std::vector<char> landed_;          // [worker] whether its contribution was merged
-  RoundResult result_, previous_;     // but see addPenalty
+  // What this node and each node brings: its workers' contributions, and one more that `ended` if it stops.
+  std::vector<Contribution> own_, all_;
+  bool stopping_ = false;          // some node was asked to
+  std::vector<char> landed_;       // [worker] whether its contribution was merged
+  RoundResult result_, previous_;  // but see addPenalty
   // Written in mergedAlone_ or merged_, by the last to arrive.
   RoundPlan plan_;           // of the round in progress
   FragmentFlights flights_;  // also in gathered_

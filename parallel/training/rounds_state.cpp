@@ -1,4 +1,6 @@
-// Where a training begins, and what a checkpoint holds of it.
+// Where a training begins, what nodes tell each other, and what a checkpoint holds of it.
+#include <algorithm>
+
 #include "muster/core/base/error.h"
 #include "muster/parallel/training/rounds.h"
 
@@ -29,6 +31,23 @@ void Rounds::requirePlan() const {
           "the strategy's plan: a round of gradients has 1 iteration, got {}", plan_.iterations);
 }
 
+/// Every node hears what all workers bring, so that all decide alike.
+void Rounds::agree(Exchange& exchange) {
+  stopping_ = stopAsked();
+  if (place_.nodes == 1) return;
+  const auto local = static_cast<std::size_t>(place_.local), nodes = static_cast<std::size_t>(place_.nodes);
+  for (std::size_t l = 0; l < local; ++l)
+    own_[l] = contributions_[static_cast<std::size_t>(place_.worker(static_cast<int>(l)))];
+  own_[local] = {.ended = stopping_};
+  exchange.gather(std::as_bytes(std::span(own_)), std::as_writable_bytes(std::span(all_)));
+  for (std::size_t n = 0; n < nodes; ++n) {
+    const auto its = std::span(all_).subspan(n * own_.size(), own_.size());
+    for (std::size_t l = 0; l < local; ++l) contributions_[l * nodes + n] = its[l];
+    stopping_ = stopping_ || its[local].ended;
+  }
+  if (stopping_) options_.stop = true;
+}
+
 EpochPosition Rounds::position() const {
   if (result_.verdict == Verdict::EpochOver) return {.score = result_.score};
   const bool first = epoch_ == options_.firstEpoch;
@@ -46,6 +65,19 @@ RoundsState Rounds::state() const {
           .plan = plan_,
           .inFlight = flights_.inFlight(),
           .weights = flights_.weights()};
+}
+
+std::chrono::nanoseconds Rounds::mergeTime() const {
+  return *std::ranges::max_element(mergeTimes_);
+}
+
+std::int64_t Rounds::bytes() const {
+  std::int64_t bytes = 0, contributors = 0;
+  for (const std::int64_t sent : bytes_) {
+    bytes += sent;
+    contributors += sent > 0 ? 1 : 0;
+  }
+  return contributors > 0 ? bytes / contributors : 0;
 }
 
 }  // namespace muster

@@ -14,6 +14,11 @@ bool isOfReplicas(const StrategyState& state) {
   return state.declared.place == StrategyBlock::Place::Replica;
 }
 
+/// Whether a part of it is on another node.
+bool isElsewhere(const StrategyState& state) {
+  return !std::ranges::all_of(state.values, &Tensor::defined);
+}
+
 /// What a file holds of a block: one tensor, or that of each worker after the other.
 Shape savedShape(const StrategyState& state) {
   const Shape& shape = state.values.front().shape();
@@ -28,6 +33,7 @@ Tensor savedPart(const StrategyState& state, const Tensor& saved, std::size_t w)
 }
 
 const Tensor* findSaved(Model& model, const StrategyState& state) {
+  if (isElsewhere(state)) return nullptr;
   auto& all = model.strategyState();
   const auto found = std::ranges::find(all, state.declared.name, &NamedValues::name);
   if (found == all.end()) return nullptr;
@@ -58,14 +64,14 @@ Tensor parametersAs(DType type, const Tensor& parameters) {
 void start(const StrategyState& state, const Exchange& exchange) {
   const bool fromParameters =
       state.declared.start == StrategyBlock::Start::Parameters && state.declared.numbers == 0;
-  const Tensor& first = state.values.front();
+  const Tensor& first = *std::ranges::find_if(state.values, &Tensor::defined);
   // Equal merged copies and equal replicas: what one block starts from, all do.
   const Tensor begun = fromParameters
                            ? parametersAs(first.dtype(), exchange.block(BlockKind::Parameters).mergedCopy())
                            : Tensor::zeros(first.shape(), first.dtype());
   for (std::size_t w = 0; w < state.values.size(); ++w) {
     Tensor values = state.values[w];
-    copy(begun, values);
+    if (values.defined()) copy(begun, values);
   }
 }
 
@@ -95,7 +101,7 @@ void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure
   auto& all = model.strategyState();
   std::vector<NamedValues> room;
   for (const StrategyState& state : exchange.strategyBlocks()) {
-    if (!state.declared.saved || (afterFailure && isOfReplicas(state))) continue;
+    if (!state.declared.saved || isElsewhere(state) || (afterFailure && isOfReplicas(state))) continue;
     const auto found = std::ranges::find_if(all, [&](const NamedValues& saved) {
       return saved.name == state.declared.name && saved.values.shape() == savedShape(state) &&
              saved.values.dtype() == state.values.front().dtype();

@@ -8,6 +8,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/nn/network.h"
 #include "muster/core/optim/finite_gradient.h"
+#include "muster/parallel/exchange/node_transport.h"
 
 namespace muster {
 
@@ -16,7 +17,8 @@ using Clock = std::chrono::steady_clock;
 class Worker::Peer final : public Peers {
  public:
   /// Until the object's end the worker's context knows of the others, where there are any.
-  Peer(Worker& worker, PeerSums& exchange, bool alone) : worker_(worker), exchange_(exchange) {
+  Peer(Worker& worker, PeerSums& exchange, bool alone, bool overNodes)
+      : worker_(worker), exchange_(exchange), overNodes_(overNodes) {
     worker_.thread_.context().setPeers(alone ? nullptr : this);
   }
   ~Peer() override { worker_.thread_.context().setPeers(nullptr); }
@@ -28,9 +30,12 @@ class Worker::Peer final : public Peers {
         worker_.updates_ == nullptr,
         "a layer adds up numbers between workers (synchronised batch normalisation), but with asynchronous "
         "arrivals they are never in the same step");
+    require(!overNodes_,
+            "a layer adds up numbers between workers (synchronised batch normalisation), which is not "
+            "supported over nodes yet");
     worker_.thread_.activity().set(Activity::Kind::InExchange, worker_.current_.sequence);
     const auto begin = Clock::now();
-    exchange_.sum(worker_.thread_.index(), values);
+    exchange_.sum(worker_.local_, values);
     worker_.waitedInStep_ += Clock::now() - begin;
     worker_.thread_.activity().set(Activity::Kind::Computing, worker_.current_.sequence);
   }
@@ -38,10 +43,11 @@ class Worker::Peer final : public Peers {
  private:
   Worker& worker_;
   PeerSums& exchange_;
+  const bool overNodes_;
 };
 
-Worker::Worker(int index, const Placement& placement, int threads)
-    : thread_("worker", index, placement, threads) {
+Worker::Worker(int index, int local, const Placement& placement, int threads)
+    : local_(local), thread_("worker", index, placement, threads) {
   resetTimes();
 }
 
@@ -60,9 +66,14 @@ void Worker::train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exc
                                      : nullptr;
     begun_.reset();  // of a run that failed
     staged_ = false;
-    const Peer peer(*this, run.peers, exchange.participants() == 1);
+    const Peer peer(*this, run.peers, exchange.participants() == 1, exchange.nodes() > 1);
     try {
       trainEpochs(run, epochs, exchange, listeners);
+    } catch (const NodeFailure&) {
+      run.fail(-1, std::current_exception(), [&] {
+        return fmt::format("the training on {} nodes has failed after {}", exchange.nodes(),
+                           current_.toString());
+      });
     } catch (...) {
       run.fail(thread_.index(), std::current_exception(), [this] { return failure(); });
     }
@@ -109,7 +120,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
     if (!batch) return false;
     if (*batch == nullptr) {
       contribution_.ended = true;
-      run.peers.leave(thread_.index());
+      run.peers.leave(local_);
       break;
     }
     // A stop while it waited: no other batch is begun.
@@ -123,7 +134,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
   }
   finishBegun(run, me, listeners);  // a merge is of steps that are done and known to be good
   if (run.stopping()) {
-    run.peers.leave(thread_.index());  // others may have begun a step before the stop
+    run.peers.leave(local_);  // others may have begun a step before the stop
     giveBackBatches(run);
   }
   return true;
@@ -131,20 +142,20 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
 
 std::optional<Batch*> Worker::nextBatch(FitRun& run, const Participant& me, WorkerListeners& listeners) {
   if (staged_) {  // it goes on only where there is something to go on with
-    const auto batch = run.queues.of(thread_.index()).tryPop();
+    const auto batch = run.queues.of(local_).tryPop();
     if (batch && *batch) return batch;
     finishBegun(run, me, listeners);
     if (batch) return batch;
   }
   const auto begin = Clock::now();  // before the activity: who sees it knows that the wait is timed
   thread_.activity().set(Activity::Kind::WaitingForData);
-  const auto batch = run.queues.of(thread_.index()).pop();
+  const auto batch = run.queues.of(local_).pop();
   times_.own.waitingForData += Clock::now() - begin;
   return batch;
 }
 
 void Worker::giveBackBatches(FitRun& run) {
-  while (const auto batch = run.queues.of(thread_.index()).tryPop())
+  while (const auto batch = run.queues.of(local_).tryPop())
     if (*batch) run.queues.free().push(*batch);
 }
 

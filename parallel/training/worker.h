@@ -20,7 +20,8 @@ struct WorkerListeners {
 /// A replica's thread in training. It lives as long as the wrapper.
 class Worker {
  public:
-  Worker(int index, const Placement& placement, int threads);
+  /// @param index  over all nodes. @param local  among the workers of this one.
+  Worker(int index, int local, const Placement& placement, int threads);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -34,6 +35,8 @@ class Worker {
   bool whole() const { return whole_; }
   /// The replica was given a whole state. While no task runs.
   void setWhole() { whole_ = true; }
+  /// The replica is not the one to take: see Rounds::ahead. While no task runs.
+  void setAhead() { whole_ = false; }
   /// Since the last `resetTimes`, as of the end of the last round. Thread-safe.
   WorkerTimes times() const { return times_.published(); }
   /// While no task runs.
@@ -66,6 +69,7 @@ class Worker {
   /// What the thread was doing when it failed.
   std::string failure() const;
 
+  const int local_;
   Contribution contribution_;  // worker's thread only
   BatchStamp current_;         // likewise: the batch in progress or the last one
   struct Step {

@@ -35,8 +35,8 @@ TEST_CASE("after a failure workers end their rounds only once these cannot be me
   const Resumption resumed;
   const std::vector<std::unique_ptr<Batch>> batches(1);
   Watching exchange;
-  FitRun run(2, batches, {.strategy = *strategy, .stop = stop, .learningRate = rate, .resumed = resumed},
-             &exchange);
+  FitRun run({.local = 2}, batches,
+             {.strategy = *strategy, .stop = stop, .learningRate = rate, .resumed = resumed}, &exchange);
   exchange.run = &run;
   run.fail(0, std::make_exception_ptr(Error("boom")), [] { return "worker 0 failed"; });
   CHECK_FALSE(exchange.stopping);

@@ -1,0 +1,9 @@
+#include "examples/support/nodes.h"
+
+namespace example {
+
+muster::Nodes launchedNodes() {
+  return muster::Nodes::mpi();
+}
+
+}  // namespace example

@@ -1,0 +1,47 @@
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "muster/parallel/exchange/mpi/mpi_transport.h"
+#include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/nodes.h"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How long a node that has lost another one gives node 0, which writes the files, before it ends all.
+constexpr auto kTimeToSave = 10s;
+
+/// MPI can be initialised once in a process, so its connection lasts until the program ends. A static that
+/// owns a thread, therefore.
+struct Connection {
+  std::mutex mutex;
+  std::shared_ptr<NodeLink> link;  // guarded by mutex
+
+  ~Connection() {
+    if (!link) return;
+    const int node = link->node();
+    const bool failedBefore = link->failed();
+    const bool failed = failedBefore || !link->end();
+    link.reset();
+    if (!failed) return;
+    if (node > 0 && failedBefore) std::this_thread::sleep_for(kTimeToSave);
+    abortMpi();
+  }
+};
+
+}  // namespace
+
+Nodes Nodes::mpi(std::chrono::milliseconds silence) {
+  static Connection connection;
+  Nodes nodes;
+  if (!startedByMpi()) return nodes;
+  const std::scoped_lock lock(connection.mutex);
+  if (!connection.link) connection.link = std::make_shared<NodeLink>(makeMpiTransport, silence);
+  nodes.link_ = connection.link;
+  return nodes;
+}
+
+}  // namespace muster

@@ -1,0 +1,197 @@
+#include "muster/parallel/exchange/node_exchange.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "muster/core/base/error.h"
+#include "muster/core/ops/merge.h"
+#include "muster/parallel/exchange/tensor_parts.h"
+
+namespace muster {
+namespace {
+
+constexpr int kFirstChannel = 2;             // one a local participant
+constexpr std::int64_t kMomentsPiece = 512;  // means at a time
+
+std::span<std::byte> bytesOf(const Tensor& t) {
+  return {static_cast<std::byte*>(t.raw()), t.bytes()};
+}
+
+void copyTo(const Tensor& to, const Tensor& from) {
+  if (to.raw() != from.raw()) std::memcpy(to.raw(), from.raw(), from.bytes());
+}
+
+}  // namespace
+
+/// What a local participant works with.
+struct NodeExchange::Part {
+  Part(NodeLink& link, int local, int number, bool moments)
+      : channel(kFirstChannel + number),
+        reduction(link, local, channel),
+        all(4 * static_cast<std::size_t>(link.nodes() * local)) {
+    if (!moments) return;
+    const int workers = link.nodes() * local;
+    mirrors = Tensor::empty({workers * 2 * kMomentsPiece}, DType::Float64);
+    replicas.resize(static_cast<std::size_t>(workers));
+  }
+
+  const int channel;
+  NodeReduction reduction;
+  // Of means and variances:
+  NodeCall all;
+  Tensor mirrors;                // [worker][2][kMomentsPiece]
+  std::vector<Tensor> replicas;  // [worker] in there
+};
+
+NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
+                           NodeLink& link)
+    : link_(link),
+      local_(static_cast<int>(states.size())),
+      blocks_(sharedBlocks(states, updaterState, std::vector<int>(states.size()))),
+      sums_(local_) {
+  for (int l = 0; l < local_; ++l) here_.push_back(worker(link.node(), l));
+  bool moments = false;
+  for (SharedBlock& block : blocks_) {
+    moments = moments || block.rule == MergeRule::Moments;
+    const Tensor& like = block.replicas.front();
+    std::vector<Tensor> all(static_cast<std::size_t>(participants()),
+                            Tensor::view(nullptr, like.shape(), like.dtype()));
+    for (int l = 0; l < local_; ++l)
+      all[here_[static_cast<std::size_t>(l)]] = block.replicas[static_cast<std::size_t>(l)];
+    block.replicas = std::move(all);
+    if (block.hasMergedCopy()) {
+      const Tensor copy = block.mergedCopy();
+      block.mergedCopies.assign(static_cast<std::size_t>(participants()), copy);
+    }
+  }
+  for (int l = 0; l < local_; ++l) parts_.push_back(std::make_unique<Part>(link, local_, l, moments));
+}
+
+NodeExchange::~NodeExchange() = default;
+
+NodeReduction& NodeExchange::reduction(int participant) {
+  return parts_[static_cast<std::size_t>(localOf(participant))]->reduction;
+}
+
+std::string NodeExchange::describe() const {
+  return fmt::format("merged over {} nodes by {}", nodes(), link_.transport());
+}
+
+Slice NodeExchange::ownSlice(int participant, std::int64_t elements) const {
+  return sliceOf(elements, localOf(participant), local_);
+}
+
+void NodeExchange::restart() {
+  link_.requireWhole();
+  sums_.beginAll();
+  if (!backups_.empty()) return;
+  const auto add = [&](const Tensor& live) { backups_.push_back({live, cloneTensor(live)}); };
+  for (const SharedBlock& block : blocks_)
+    if (block.hasMergedCopy()) add(block.mergedCopy());
+  for (const StrategyState& state : strategyBlocks())
+    if (state.declared.place == StrategyBlock::Place::MergedCopy) add(state.values.front());
+}
+
+void NodeExchange::begin(int participant) {
+  for (const Backup& backup : backups_) {
+    const Slice own = ownSlice(participant, backup.live.elements());
+    if (own.length() > 0) copyTo(part(backup.saved, own), part(backup.live, own));
+  }
+}
+
+bool NodeExchange::revert() {
+  for (const Backup& backup : backups_) copyTo(backup.live, backup.saved);
+  return true;
+}
+
+void NodeExchange::abort() noexcept {
+  link_.fail();
+  sums_.abort();
+}
+
+void NodeExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,
+                         Context& context, Spread* spread) {
+  require(spread == nullptr,
+          "nodes: the distance of replicas from their mean is not measured over nodes yet");
+  if (block.rule == MergeRule::Keep) return;
+  if (block.rule == MergeRule::Moments) return mergeMoments(participant, block, weights, context);
+  const Tensor& first = block.replicas[here_.front()];
+  const Slice own = ownSlice(participant, first.elements());
+  if (own.length() == 0) return;
+  const Tensor into = block.hasMergedCopy() ? block.mergedCopy() : first;
+  if (block.rule == MergeRule::Reset) {
+    std::memset(part(into, own).raw(), 0, part(into, own).bytes());
+    for (const std::size_t w : here_) copyTo(part(block.replicas[w], own), part(into, own));
+    return;
+  }
+  reduction(participant).run({block.replicas, weights, 0, into, block.replicas}, own, context);
+}
+
+void NodeExchange::mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
+                        double keep, Slice slice, std::span<const Tensor> into, Context& context) {
+  const Slice own = partOf(slice, into.front().elements(), localOf(participant), local_);
+  reduction(participant).run({tensors, weights, keep, into.front(), {}}, own, context);
+}
+
+void NodeExchange::mergeMoments(int participant, const SharedBlock& block, std::span<const double> weights,
+                                Context& context) {
+  Part& mine = *parts_[static_cast<std::size_t>(localOf(participant))];
+  const Tensor& first = block.replicas[here_.front()];
+  const std::int64_t half = first.elements() / 2;
+  const Slice own = ownSlice(participant, half);
+  for (std::int64_t at = own.begin; at < own.end; at += kMomentsPiece) {
+    const Slice piece{at, std::min(own.end, at + kMomentsPiece)};
+    const std::int64_t length = piece.length();
+    mine.all.clear();
+    for (int l = 0; l < local_; ++l)
+      for (int n = 0; n < nodes(); ++n) {
+        const std::size_t w = worker(n, l);
+        mine.replicas[w] =
+            viewAt(mine.mirrors.slice(static_cast<std::int64_t>(w) * 2 * kMomentsPiece, {2 * kMomentsPiece}),
+                   0, 2 * length, first.dtype());
+        for (int p = 0; p < 2; ++p) {
+          const Slice there = inPart({0, length}, p, length);
+          if (n != node()) {
+            mine.all.receive(n, mine.channel, bytesOf(part(mine.replicas[w], there)));
+            continue;
+          }
+          const Tensor values = part(block.replicas[w], inPart(piece, p, half));
+          copyTo(part(mine.replicas[w], there), values);
+          for (int to = 0; to < nodes(); ++to)
+            if (to != node()) mine.all.send(to, mine.channel, bytesOf(values));
+        }
+      }
+    link_.begin(mine.all);
+    link_.wait(mine.all);
+    Tensor none;
+    weightedMoments(mine.replicas, weights, none, 0, length, context);
+    for (int p = 0; p < 2; ++p) {
+      const Tensor result = part(mine.replicas.front(), inPart({0, length}, p, length));
+      for (const std::size_t w : here_) copyTo(part(block.replicas[w], inPart(piece, p, half)), result);
+      if (block.hasMergedCopy()) copyTo(part(block.mergedCopy(), inPart(piece, p, half)), result);
+    }
+  }
+}
+
+void NodeExchange::mix(int, const SharedBlock&, const Mixing&, Context&) {
+  throw InvalidArgument("mix: replicas are not mixed over nodes yet");
+}
+
+void NodeExchange::sum(int, std::span<double>) {
+  throw InvalidArgument("sum: numbers are not added up over nodes yet");
+}
+
+void NodeExchange::eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
+                             ShareUse use) {
+  const Slice own = partOf(slice, elements, localOf(participant), local_);
+  if (own.length() > 0) use({context, here_, own});
+}
+
+void NodeExchange::eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) {
+  const int local = localOf(participant);
+  sums_.sum(local, {});  // the others have finished their slices
+  use({context, std::span(here_).subspan(static_cast<std::size_t>(local), 1), {0, elements}});
+  sums_.sum(local, {});  // and see this replica's result
+}
+
+}  // namespace muster

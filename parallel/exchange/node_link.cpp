@@ -1,0 +1,231 @@
+#include "muster/parallel/exchange/node_link.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "muster/parallel/runtime/task_thread.h"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kGather =
+    1;  // a channel; 0 is for what peers tell each other, those from 2 on are the exchange's
+constexpr int kSpins = 200;  // looks before the thread sleeps between looks
+
+}  // namespace
+
+NodeLink::NodeLink(const std::function<std::unique_ptr<NodeTransport>()>& make,
+                   std::chrono::milliseconds silence)
+    : silence_(silence) {
+  require(silence >= 100ms, "nodes: the time of silence must be at least 100 ms, got {}", silence.count());
+  calls_.reserve(256);
+  taken_.reserve(256);
+  thread_ = std::thread([this, make] { run(make); });
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return started_ || notStarted_; });
+  if (!notStarted_) {
+    gatherCall_ = NodeCall(2 * static_cast<std::size_t>(nodes_));
+    return;
+  }
+  lock.unlock();
+  thread_.join();
+  std::rethrow_exception(notStarted_);
+}
+
+NodeLink::~NodeLink() {
+  end();
+}
+
+bool NodeLink::end() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ending_ = true;
+    posted_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+  return !failing_;
+}
+
+void NodeLink::begin(NodeCall& call) {
+  const std::scoped_lock lock(mutex_);
+  call.open_ = call.messages_.size();
+  if (call.open_ == 0 || stopped_) return;
+  calls_.push_back(&call);
+  posted_.notify_one();
+}
+
+void NodeLink::wait(NodeCall& call) {
+  std::unique_lock lock(mutex_);
+  // After a failure, too: until the thread has stopped, it may write to the messages.
+  changed_.wait(lock, [&] { return call.open_ == 0 || stopped_; });
+  if (call.open_ > 0) throw NodeFailure(problem_);
+}
+
+void NodeLink::gather(std::span<const std::byte> own, std::span<std::byte> all) {
+  const std::scoped_lock lock(gathering_);
+  const auto part = [&](int node) {
+    return all.subspan(static_cast<std::size_t>(node) * own.size(), own.size());
+  };
+  gatherCall_.clear();
+  for (int n = 0; n < nodes_; ++n) {
+    if (n == node_) continue;
+    gatherCall_.receive(n, kGather, part(n));
+    gatherCall_.send(n, kGather, own);
+  }
+  begin(gatherCall_);
+  std::ranges::copy(own, part(node_).begin());
+  wait(gatherCall_);
+}
+
+void NodeLink::fail() noexcept {
+  failing_ = true;
+  posted_.notify_all();
+}
+
+bool NodeLink::failed() const {
+  const std::scoped_lock lock(mutex_);
+  return failing_ || stopped_;
+}
+
+void NodeLink::requireWhole() const {
+  const std::scoped_lock lock(mutex_);
+  if (stopped_) throw NodeFailure(problem_);
+  if (failing_) throw NodeFailure("this node has failed before, and the others have been told");
+}
+
+void NodeLink::run(const std::function<std::unique_ptr<NodeTransport>()>& make) {
+  try {
+    start(make);
+  } catch (...) {
+    const std::scoped_lock lock(mutex_);
+    notStarted_ = std::current_exception();
+    if (transport_) transport_->abandon();
+    transport_.reset();
+    changed_.notify_all();
+    return;
+  }
+  try {
+    serve();
+  } catch (const std::exception& error) {
+    break_(node_, fmt::format("the network of {} has failed: {}", nameOf(node_), error.what()));
+  }
+  if (failing_) sayFailed();
+  const std::scoped_lock lock(mutex_);
+  if (problem_.empty()) problem_ = "this node has ended its part in the training";
+  stopped_ = true;
+  transport_.reset();
+  changed_.notify_all();
+}
+
+void NodeLink::start(const std::function<std::unique_ptr<NodeTransport>()>& make) {
+  transport_ = make();
+  node_ = transport_->node();
+  nodes_ = transport_->nodes();
+  transportName_ = transport_->describe();
+  peers_.resize(static_cast<std::size_t>(nodes_));
+  for (int n = 0; n < nodes_; ++n) names_.push_back(fmt::format("node {}", n));
+  names_[static_cast<std::size_t>(node_)] = fmt::format("node {} ({})", node_, transport_->host());
+  greet();
+  const std::scoped_lock lock(mutex_);
+  started_ = true;
+  changed_.notify_all();
+}
+
+void NodeLink::serve() {
+  // Under an eighth of the silence, so that a few signs may be late.
+  const auto rest = std::min<std::chrono::milliseconds>(silence_ / 16, 20ms);
+  int idle = 0;
+  for (;;) {
+    idle = serveOnce() ? 0 : idle + 1;
+    if (failing_) return;
+    std::unique_lock lock(mutex_);
+    if (open_ == 0 && calls_.empty()) {
+      if (ending_) break;
+      posted_.wait_for(lock, rest);
+      idle = 0;
+      continue;
+    }
+    lock.unlock();
+    if (idle < kSpins)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(50us);
+  }
+  sayGoodbye();
+}
+
+bool NodeLink::serveOnce() {
+  const bool taken = takeCalls();
+  const bool moved = poll();
+  beat();
+  return taken || moved;
+}
+
+bool NodeLink::takeCalls() {
+  {
+    const std::scoped_lock lock(mutex_);
+    taken_.swap(calls_);
+  }
+  for (NodeCall* call : taken_)
+    for (const NodeMessage& message : call->messages_) post(call, message);
+  const bool any = !taken_.empty();
+  taken_.clear();
+  return any;
+}
+
+void NodeLink::post(NodeCall* call, const NodeMessage& message) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<int>(slots_.size()));
+    slots_.emplace_back();
+  }
+  const int ticket = free_.back();
+  free_.pop_back();
+  slots_[static_cast<std::size_t>(ticket)] = {call, message};
+  if (call) {
+    ++open_;
+  } else {
+    Peer& peer = peers_[static_cast<std::size_t>(message.node)];
+    (message.way == NodeMessage::Way::Send ? peer.outTicket : peer.inTicket) = ticket;
+  }
+  transport_->begin(message, ticket);
+}
+
+bool NodeLink::poll() {
+  done_.clear();
+  transport_->poll(done_);
+  bool calls = false;
+  for (const int ticket : done_) {
+    auto& slot = slots_[static_cast<std::size_t>(ticket)];
+    const NodeMessage message = slot.message;
+    NodeCall* const call = std::exchange(slot.call, nullptr);
+    free_.push_back(ticket);
+    Peer& peer = peers_[static_cast<std::size_t>(message.node)];
+    if (message.way == NodeMessage::Way::Receive) peer.heard = Clock::now();
+    if (call) {
+      --open_;
+      calls = true;
+      const std::scoped_lock lock(mutex_);
+      if (--call->open_ == 0) changed_.notify_all();
+    } else if (message.way == NodeMessage::Way::Receive) {
+      hear(message.node);
+    } else {
+      peer.outTicket = -1;
+    }
+  }
+  return calls;
+}
+
+/// The first problem counts.
+void NodeLink::break_(int culprit, const std::string& problem) {
+  const std::scoped_lock lock(mutex_);
+  if (!problem_.empty()) return;
+  problem_ = problem;
+  culprit_ = culprit;
+  failing_ = true;
+}
+
+}  // namespace muster

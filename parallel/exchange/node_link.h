@@ -1,0 +1,154 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "muster/parallel/exchange/node_transport.h"
+
+namespace muster {
+
+/// Messages that are begun together, and waited for together. Used by one thread at a time.
+class NodeCall {
+ public:
+  /// @param most  messages; so many allocate nothing.
+  explicit NodeCall(std::size_t most) { messages_.reserve(most); }
+
+  /// Forgets the messages of the call before.
+  void clear() { messages_.clear(); }
+  void send(int node, int channel, std::span<const std::byte> bytes) {
+    auto* const begin = const_cast<std::byte*>(bytes.data());  // a transport only reads what it sends
+    add({NodeMessage::Way::Send, node, channel, {begin, bytes.size()}});
+  }
+  void receive(int node, int channel, std::span<std::byte> bytes) {
+    add({NodeMessage::Way::Receive, node, channel, bytes});
+  }
+
+ private:
+  friend class NodeLink;
+  void add(const NodeMessage& message) {
+    if (!message.bytes.empty()) messages_.push_back(message);
+  }
+  std::vector<NodeMessage> messages_;
+  std::size_t open_ = 0;  // messages that are not done; guarded by the link's mutex
+};
+
+/// This node's connection to the others of a training: the one thread of the process that communicates. It
+/// carries out the calls of other threads, tells the other nodes that this one is alive, and notices if one
+/// of them is not. After a failure, its own or that of another node, every call fails, for good.
+///
+/// All members are thread-safe.
+class NodeLink {
+ public:
+  /// @param make  makes the transport on the link's thread, where it is used and destroyed.
+  /// @param silence  a node of which nothing is heard for so long has failed. Every node sends a sign of life
+  ///                 several times in this time, whatever its other threads do.
+  /// @throws what `make` does; NodeFailure if another node does not answer.
+  NodeLink(const std::function<std::unique_ptr<NodeTransport>()>& make, std::chrono::milliseconds silence);
+  ~NodeLink();
+  NodeLink(const NodeLink&) = delete;
+  NodeLink& operator=(const NodeLink&) = delete;
+
+  int node() const { return node_; }
+  int nodes() const { return nodes_; }
+  /// As in "node 1 (hosta)".
+  const std::string& nameOf(int node) const { return names_[static_cast<std::size_t>(node)]; }
+  /// As in "MPI".
+  const std::string& transport() const { return transportName_; }
+
+  /// Begins the messages of a call. Allocates nothing once it has seen as many at a time. The call and its
+  /// bytes stay where they are until `wait` has returned or thrown.
+  void begin(NodeCall& call);
+  /// Waits until they are done. @throws NodeFailure naming the node that has failed.
+  void wait(NodeCall& call);
+  /// Gives every node what each has brought. @param all  [node] as many bytes of each as of `own`.
+  void gather(std::span<const std::byte> own, std::span<std::byte> all);
+
+  /// Ends the connection: waits until all nodes have come to this point or one has failed. Once, or left to
+  /// the destructor. @return whether all is well.
+  bool end();
+  /// This node has failed: the others are told, and all calls fail from now on. Does not wait.
+  void fail() noexcept;
+  /// @throws NodeFailure after a failure.
+  void requireWhole() const;
+  bool failed() const;
+
+ private:
+  /// What nodes tell each other beside the calls.
+  struct Control {
+    std::uint64_t magic = 0;
+    std::int32_t kind = 0;
+    std::int32_t culprit = 0;  // of a failure: the node that failed first
+    std::array<char, 112> host{};
+
+    std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(this, 1)); }
+  };
+  struct Peer {
+    std::unique_ptr<Control> in = std::make_unique<Control>(), out = std::make_unique<Control>();
+    int inTicket = -1, outTicket = -1;
+    bool greeted = false, ended = false;
+    std::chrono::steady_clock::time_point heard;
+  };
+  struct Slot {
+    NodeCall* call = nullptr;  // null: free, or a message of the link's own
+    NodeMessage message;
+  };
+  using Clock = std::chrono::steady_clock;
+
+  // The link's thread.
+  void run(const std::function<std::unique_ptr<NodeTransport>()>& make);
+  void start(const std::function<std::unique_ptr<NodeTransport>()>& make);
+  void serve();
+  bool serveOnce();
+  bool takeCalls();
+  bool poll();
+  void post(NodeCall* call, const NodeMessage& message);
+  void greet();
+  void listenTo(int node);
+  void tell(int node, int kind, int culprit);
+  void hear(int node);
+  void beat();
+  bool waitsFor(int node) const;
+  void break_(int culprit, const std::string& problem);
+  void sayFailed();
+  void sayGoodbye();
+
+  const std::chrono::milliseconds silence_;
+  int node_ = 0, nodes_ = 1;        // written before the constructor returns, as the two below
+  std::vector<std::string> names_;  // [node]
+  std::string transportName_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable posted_, changed_;
+  std::vector<NodeCall*> calls_;  // posted; guarded by mutex_, as what follows
+  bool started_ = false, ending_ = false, stopped_ = false;
+  std::exception_ptr notStarted_;
+  std::string problem_;  // why it has failed
+  std::atomic<bool> failing_{false};
+
+  // The link's thread only.
+  std::unique_ptr<NodeTransport> transport_;
+  std::vector<NodeCall*> taken_;
+  std::vector<Slot> slots_;       // [ticket]
+  std::vector<int> free_, done_;  // tickets
+  std::vector<Peer> peers_;       // [node]
+  int open_ = 0;                  // messages of calls under way
+  int culprit_ = 0;
+  Clock::time_point lastLook_, lastBeat_;
+
+  std::mutex gathering_;
+  NodeCall gatherCall_{0};  // guarded by gathering_
+
+  std::thread thread_;  // last
+};
+
+}  // namespace muster

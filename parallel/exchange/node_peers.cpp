@@ -1,0 +1,169 @@
+// What nodes tell each other beside the calls: that they are there, alive, have failed, or end.
+#include <algorithm>
+
+#include "muster/parallel/exchange/node_link.h"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kControl = 0;  // a channel
+constexpr std::uint64_t kMagic = 0x6d75737465723031;
+
+enum Kind { Hello, Alive, Failed, Goodbye };
+
+}  // namespace
+
+/// Until all nodes are there.
+void NodeLink::greet() {
+  lastLook_ = lastBeat_ = Clock::now();
+  for (int n = 0; n < nodes_; ++n) {
+    if (n == node_) continue;
+    peers_[static_cast<std::size_t>(n)].heard = lastLook_;
+    listenTo(n);
+    tell(n, Hello, 0);
+  }
+  const auto greeted = [&](int n) { return n == node_ || peers_[static_cast<std::size_t>(n)].greeted; };
+  for (int n = 0; n < nodes_;) {
+    poll();
+    if (failing_) throw NodeFailure(problem_);
+    if (greeted(n)) {
+      ++n;
+      continue;
+    }
+    if (Clock::now() - lastLook_ > silence_)
+      throw NodeFailure(fmt::format("{} has not answered for {} s", nameOf(n),
+                                    std::chrono::duration<double>(silence_).count()));
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+void NodeLink::listenTo(int node) {
+  post(nullptr,
+       {NodeMessage::Way::Receive, node, kControl, peers_[static_cast<std::size_t>(node)].in->bytes()});
+}
+
+/// Unless the last thing that it was told is still on its way.
+void NodeLink::tell(int node, int kind, int culprit) {
+  Peer& peer = peers_[static_cast<std::size_t>(node)];
+  if (peer.outTicket >= 0) return;
+  *peer.out = {.magic = kMagic, .kind = kind, .culprit = culprit};
+  const std::string host = transport_->host();
+  std::ranges::copy(host.substr(0, peer.out->host.size() - 1), peer.out->host.begin());
+  post(nullptr, {NodeMessage::Way::Send, node, kControl, peer.out->bytes()});
+}
+
+void NodeLink::hear(int node) {
+  Peer& peer = peers_[static_cast<std::size_t>(node)];
+  const Control said = *peer.in;
+  if (said.magic != kMagic)
+    return break_(node, fmt::format("{} runs another program, or another version of muster", nameOf(node)));
+  switch (said.kind) {
+    case Hello: {
+      const auto host = std::string(said.host.begin(), std::ranges::find(said.host, '\0'));
+      names_[static_cast<std::size_t>(node)] = fmt::format("node {} ({})", node, host);
+      peer.greeted = true;
+      break;
+    }
+    case Failed:
+      if (said.culprit == node || said.culprit < 0 || said.culprit >= nodes_)
+        return break_(node, fmt::format("{} has failed; its own message says why", nameOf(node)));
+      if (said.culprit == node_) return break_(node_, fmt::format("{} has given this node up", nameOf(node)));
+      return break_(said.culprit,
+                    fmt::format("{} is lost, as {} reports", nameOf(said.culprit), nameOf(node)));
+    case Goodbye:
+      peer.ended = true;
+      return;  // nothing more comes from it
+    default:
+      break;
+  }
+  listenTo(node);
+}
+
+void NodeLink::beat() {
+  const auto now = Clock::now();
+  // A process that was stopped itself has heard nothing meanwhile.
+  if (now - lastLook_ > silence_ / 2)
+    for (Peer& peer : peers_) peer.heard = now;
+  lastLook_ = now;
+  const bool due = now - lastBeat_ > silence_ / 8;
+  if (due) lastBeat_ = now;
+  for (int n = 0; n < nodes_; ++n) {
+    const Peer& peer = peers_[static_cast<std::size_t>(n)];
+    if (n == node_) continue;
+    // What it has sent before may be on its way for a moment.
+    if (peer.ended && now - peer.heard > silence_ / 8 && waitsFor(n))
+      break_(n, fmt::format("{} has ended its program", nameOf(n)));
+    if (peer.ended) continue;
+    if (due) tell(n, Alive, 0);
+    if (now - peer.heard > silence_)
+      break_(n, fmt::format("nothing was heard of {} for {} s: it hangs, was killed, or its network is cut",
+                            nameOf(n), std::chrono::duration<double>(silence_).count()));
+  }
+}
+
+bool NodeLink::waitsFor(int node) const {
+  return std::ranges::any_of(slots_, [&](const Slot& slot) {
+    return slot.call && slot.message.node == node && slot.message.way == NodeMessage::Way::Receive;
+  });
+}
+
+/// As long as it takes, but not long: a node that cannot be told hears nothing from now on.
+void NodeLink::sayFailed() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (problem_.empty()) {
+      problem_ = "another thread of this node has failed";
+      culprit_ = node_;
+    }
+  }
+  try {
+    const auto end = Clock::now() + std::min<std::chrono::milliseconds>(silence_ / 4, 500ms);
+    std::vector<char> told(peers_.size());
+    const auto finished = [&] {
+      for (int n = 0; n < nodes_; ++n)
+        if (n != node_ && n != culprit_ &&
+            (!told[static_cast<std::size_t>(n)] || peers_[static_cast<std::size_t>(n)].outTicket >= 0))
+          return false;
+      return true;
+    };
+    while (!finished() && Clock::now() < end) {
+      for (int n = 0; n < nodes_; ++n) {
+        auto& done = told[static_cast<std::size_t>(n)];
+        if (n == node_ || n == culprit_ || done || peers_[static_cast<std::size_t>(n)].outTicket >= 0)
+          continue;
+        tell(n, Failed, culprit_);
+        done = 1;
+      }
+      poll();
+      std::this_thread::sleep_for(1ms);
+    }
+  } catch (...) {  // the network fails, too: the others notice the silence
+  }
+  transport_->abandon();
+}
+
+/// A node that is still at work is waited for, as long as it is heard of.
+void NodeLink::sayGoodbye() {
+  std::vector<char> told(peers_.size());
+  for (;;) {
+    bool all = true;
+    for (int n = 0; n < nodes_; ++n) {
+      Peer& peer = peers_[static_cast<std::size_t>(n)];
+      if (n == node_) continue;
+      if (!told[static_cast<std::size_t>(n)] && peer.outTicket < 0) {
+        tell(n, Goodbye, 0);
+        told[static_cast<std::size_t>(n)] = 1;
+      }
+      all = all && told[static_cast<std::size_t>(n)] && peer.outTicket < 0 && peer.ended;
+    }
+    if (all) return;
+    poll();
+    beat();
+    if (failing_) return;
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+}  // namespace muster

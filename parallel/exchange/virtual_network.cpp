@@ -1,0 +1,161 @@
+#include "muster/parallel/exchange/virtual_network.h"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <tuple>
+
+namespace muster {
+namespace {
+
+struct Parcel {
+  std::vector<std::byte> bytes;
+  double arrives = 0;
+};
+
+}  // namespace
+
+struct VirtualNetwork::Hub {
+  struct Node {
+    double now = 0;         // the latest arrival that it has seen
+    double senderFree = 0;  // when its last message has left
+    std::int64_t bytes = 0, messages = 0;
+    std::int64_t silentAfter = std::numeric_limits<std::int64_t>::max();
+    bool silent = false;
+  };
+
+  const Link link;
+  mutable std::mutex mutex;
+  std::vector<Node> nodes;                                          // guarded by mutex, as what follows
+  std::map<std::tuple<int, int, int>, std::deque<Parcel>> parcels;  // of (from, to, channel)
+  std::set<std::pair<int, int>> cut;
+
+  Node& of(int node) { return nodes[static_cast<std::size_t>(node)]; }
+
+  void send(int from, const NodeMessage& message) {
+    const std::scoped_lock lock(mutex);
+    Node& sender = of(from);
+    sender.silent = sender.silent || (message.channel > 0 && sender.bytes >= sender.silentAfter);
+    if (sender.silent || cut.contains({from, message.node})) return;
+    Parcel parcel{{message.bytes.begin(), message.bytes.end()}, 0};
+    if (message.channel > 0) {
+      sender.senderFree = std::max(sender.now, sender.senderFree) +
+                          static_cast<double>(parcel.bytes.size()) / link.bytesPerSecond;
+      sender.bytes += static_cast<std::int64_t>(parcel.bytes.size());
+      ++sender.messages;
+      parcel.arrives = sender.senderFree + link.latency;
+    }
+    parcels[{from, message.node, message.channel}].push_back(std::move(parcel));
+  }
+
+  bool receive(int to, const NodeMessage& message) {
+    const std::scoped_lock lock(mutex);
+    const auto queue = parcels.find({message.node, to, message.channel});
+    if (queue == parcels.end() || queue->second.empty()) return false;
+    const Parcel parcel = std::move(queue->second.front());
+    queue->second.pop_front();
+    if (parcel.bytes.size() != message.bytes.size())
+      throw NodeFailure(fmt::format("node {} has sent {} bytes where {} were expected", message.node,
+                                    parcel.bytes.size(), message.bytes.size()));
+    std::ranges::copy(parcel.bytes, message.bytes.begin());
+    of(to).now = std::max(of(to).now, parcel.arrives);
+    return true;
+  }
+};
+
+class VirtualNetwork::End final : public NodeTransport {
+ public:
+  End(std::shared_ptr<Hub> hub, int node) : hub_(std::move(hub)), node_(node) {}
+
+  int node() const override { return node_; }
+  int nodes() const override { return static_cast<int>(hub_->nodes.size()); }
+  std::string host() const override { return fmt::format("virtual{}", node_); }
+  std::string describe() const override { return "a virtual network"; }
+  void begin(const NodeMessage& message, int ticket) override {
+    if (message.way == NodeMessage::Way::Receive) {
+      open_.push_back({message, ticket});
+      return;
+    }
+    hub_->send(node_, message);
+    sent_.push_back(ticket);
+  }
+  void poll(std::vector<int>& done) override {
+    done.insert(done.end(), sent_.begin(), sent_.end());
+    sent_.clear();
+    std::set<std::pair<int, int>> waiting;  // what comes later in a channel waits for what comes before
+    for (auto at = open_.begin(); at != open_.end();) {
+      const std::pair from{at->message.node, at->message.channel};
+      if (!waiting.contains(from) && hub_->receive(node_, at->message)) {
+        done.push_back(at->ticket);
+        at = open_.erase(at);
+      } else {
+        waiting.insert(from);
+        ++at;
+      }
+    }
+  }
+
+ private:
+  struct Open {
+    NodeMessage message;
+    int ticket;
+  };
+  const std::shared_ptr<Hub> hub_;
+  const int node_;
+  std::list<Open> open_;
+  std::vector<int> sent_;
+};
+
+VirtualNetwork::VirtualNetwork(int nodes) : VirtualNetwork(nodes, Link{}) {}
+
+VirtualNetwork::VirtualNetwork(int nodes, Link link) : hub_(std::make_shared<Hub>(link)) {
+  require(nodes >= 1, "virtual network: it needs at least 1 node, got {}", nodes);
+  require(link.bytesPerSecond > 0 && link.latency >= 0,
+          "virtual network: {} bytes a second and a latency of {} s cannot be", link.bytesPerSecond,
+          link.latency);
+  hub_->nodes.resize(static_cast<std::size_t>(nodes));
+}
+
+VirtualNetwork::~VirtualNetwork() = default;
+
+int VirtualNetwork::nodes() const {
+  return static_cast<int>(hub_->nodes.size());
+}
+
+std::unique_ptr<NodeTransport> VirtualNetwork::transport(int node) {
+  require(node >= 0 && node < nodes(), "virtual network: there is no node {} among {}", node, nodes());
+  return std::make_unique<End>(hub_, node);
+}
+
+void VirtualNetwork::silence(int node, std::int64_t afterBytes) {
+  const std::scoped_lock lock(hub_->mutex);
+  hub_->of(node).silentAfter = afterBytes;
+  hub_->of(node).silent = afterBytes == 0;
+}
+
+void VirtualNetwork::cut(int one, int other) {
+  const std::scoped_lock lock(hub_->mutex);
+  hub_->cut.insert({one, other});
+  hub_->cut.insert({other, one});
+}
+
+std::int64_t VirtualNetwork::bytesSent(int node) const {
+  const std::scoped_lock lock(hub_->mutex);
+  return hub_->of(node).bytes;
+}
+
+std::int64_t VirtualNetwork::messagesSent(int node) const {
+  const std::scoped_lock lock(hub_->mutex);
+  return hub_->of(node).messages;
+}
+
+double VirtualNetwork::seconds() const {
+  const std::scoped_lock lock(hub_->mutex);
+  return std::ranges::max_element(hub_->nodes, {}, &Hub::Node::now)->now;
+}
+
+}  // namespace muster

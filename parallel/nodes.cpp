@@ -1,0 +1,22 @@
+#include "muster/parallel/nodes.h"
+
+#include "muster/parallel/exchange/node_link.h"
+
+namespace muster {
+
+Nodes::Nodes(const std::function<std::unique_ptr<NodeTransport>()>& make, std::chrono::milliseconds silence)
+    : link_(std::make_shared<NodeLink>(make, silence)) {}
+
+int Nodes::node() const {
+  return link_ ? link_->node() : 0;
+}
+
+int Nodes::nodes() const {
+  return link_ ? link_->nodes() : 1;
+}
+
+NodeLink* Nodes::link() const {
+  return nodes() > 1 ? link_.get() : nullptr;
+}
+
+}  // namespace muster

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+namespace muster {
+
+class NodeLink;
+class NodeTransport;
+
+/// The processes that train one model together, one a host, each with workers of its own. A value; copies are
+/// the same connection, which ends with the last of them.
+///
+///     ParallelWrapper::Builder(model).workers(2).averagingFrequency(30).nodes(Nodes::mpi()).build();
+///
+/// Every node runs the same program with the same options, model and data. Worker l of node n is worker
+/// l * N + n of the training, and reads the batches of that worker alone. The result has the bits of one
+/// process with N times the workers and `groups(N)`, whatever the transport. Nodes trust their network.
+class Nodes {
+ public:
+  /// How long a node may be silent before it counts as lost. Every node sends signs of life, also over a slow
+  /// link and during long steps.
+  static constexpr std::chrono::milliseconds kSilence{30'000};
+
+  /// One node, and no network.
+  Nodes() = default;
+  /// The processes that `mpirun` has started. Needs the library muster::nodes, which is built where MPI was
+  /// found. The first call connects, and waits for the other nodes; the connection ends with the program,
+  /// which ends when all nodes do. A program that has initialised MPI itself needs MPI_THREAD_SERIALIZED.
+  /// @param silence  of the first call. @throws NodeFailure if a node does not answer.
+  static Nodes mpi(std::chrono::milliseconds silence = kSilence);
+  /// By a transport of one's own. @param make  is called on the thread that communicates.
+  /// @throws as NodeLink.
+  explicit Nodes(const std::function<std::unique_ptr<NodeTransport>()>& make,
+                 std::chrono::milliseconds silence = kSilence);
+
+  int node() const;   ///< this one, from 0
+  int nodes() const;  ///< 1 without a network
+  /// Null with one node.
+  NodeLink* link() const;
+
+ private:
+  std::shared_ptr<NodeLink> link_;
+};
+
+}  // namespace muster

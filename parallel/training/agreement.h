@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "muster/core/data/data_set_iterator.h"
+#include "muster/core/nn/model.h"
+
+namespace muster {
+
+class NodeLink;
+
+/// What the nodes of a training must have in common.
+struct Agreement {
+  Model& model;
+  const DataSetIterator& data;
+  std::string strategy;
+  int workers = 1;  ///< of a node
+  int threads = 1;  ///< of a worker
+  std::int64_t epochs = 0;
+  std::int64_t nextBatch = 0;
+  const Batch* first = nullptr;  ///< the first batch, if it was read
+};
+
+/// Compares it, with the version of muster and the state of the model. Waits for the other nodes.
+/// @throws InvalidArgument on all nodes, naming two that differ and in what; NodeFailure.
+void requireAgreement(NodeLink& link, const Agreement& own);
+
+}  // namespace muster

@@ -1,0 +1,253 @@
+#include "muster/parallel/exchange/node_exchange.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "muster/parallel/exchange/host_exchange.h"
+#include "muster/parallel/exchange/verbs.h"
+#include "muster/parallel/exchange/virtual_network.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace std::chrono_literals;
+using muster::test::thrown;
+
+namespace {
+
+std::shared_ptr<const SegmentTable> tableOf(std::int64_t elements) {
+  auto table = std::make_shared<SegmentTable>();
+  table->segments = {{.name = "all", .shape = {elements}}};
+  table->elements = elements;
+  return table;
+}
+
+/// Replicas of `workers` workers, with random values that depend on the worker's number alone.
+struct Replicas {
+  Replicas(const std::vector<int>& workers, std::int64_t elements) {
+    for (const int w : workers) {
+      std::mt19937_64 random(static_cast<std::uint64_t>(w));
+      std::uniform_real_distribution<float> uniform(-1, 1);
+      auto& blocks = owned.emplace_back();
+      const auto add = [&](std::string name, BlockKind kind, MergeRule rule, std::int64_t size) {
+        auto block = StateBlock::zeros(std::move(name), kind, rule, tableOf(size));
+        for (std::int64_t i = 0; i < size; ++i) {
+          const float value = uniform(random);
+          const bool variance = rule == MergeRule::Moments && i >= size / 2;
+          block.values.data<float>()[i] = variance ? std::abs(value) : value;
+        }
+        blocks.push_back(block);
+      };
+      add("parameters", BlockKind::Parameters, MergeRule::Average, elements);
+      add("statistics", BlockKind::Statistics, MergeRule::Moments, 2 * (elements / 7));
+      add("velocity", BlockKind::UpdaterState, MergeRule::Average, elements);
+      add("residual", BlockKind::Statistics, MergeRule::Reset, elements);
+      add("own", BlockKind::Statistics, MergeRule::Keep, elements);
+      add("gradients", BlockKind::Gradients, MergeRule::Keep, elements);  // averaged on demand
+    }
+    for (auto& blocks : owned) {
+      states.emplace_back();
+      for (auto& block : blocks) states.back().push_back(&block);
+    }
+  }
+
+  std::vector<std::vector<StateBlock>> owned;  // [local worker]
+  std::vector<std::vector<StateBlock*>> states;
+};
+
+/// What all participants of an exchange do.
+using Work = std::function<void(Verbs&)>;
+
+const std::vector<StrategyBlock> kBlocks = {{.name = "mean", .dtype = DType::Float64},
+                                            {.name = "centre", .start = StrategyBlock::Start::Parameters},
+                                            {.name = "sent", .place = StrategyBlock::Place::Replica}};
+
+void runHere(Exchange& exchange, const Work& work) {
+  std::vector<std::jthread> threads;
+  for (int p = exchange.node(); p < exchange.participants(); p += exchange.nodes())
+    threads.emplace_back([&exchange, &work, p] {
+      Context context;
+      exchange.begin(p);
+      Verbs verbs(exchange, p, context);
+      work(verbs);
+      exchange.end(p);
+    });
+}
+
+bool sameBits(const Tensor& a, const Tensor& b) {
+  return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+/// Does the work on one host in groups and over nodes, and compares every bit of every replica, merged copy
+/// and block.
+void checkSame(int nodes, int local, std::int64_t elements, const Work& work) {
+  CAPTURE(nodes);
+  CAPTURE(local);
+  CAPTURE(elements);
+  std::vector<int> all;
+  for (int w = 0; w < nodes * local; ++w) all.push_back(w);
+  Replicas together(all, elements);
+  HostExchange host(together.states, UpdaterState::Average, nodes);
+  host.makeStrategyBlocks(kBlocks);
+  runHere(host, work);
+  VirtualNetwork network(nodes);
+  std::vector<std::jthread> threads;
+  std::vector<char> same(static_cast<std::size_t>(nodes), 1);
+  for (int n = 0; n < nodes; ++n)
+    threads.emplace_back([&, n] {
+      std::vector<int> own;
+      for (int l = 0; l < local; ++l) own.push_back(l * nodes + n);
+      Replicas replicas(own, elements);
+      NodeLink link([&network, n] { return network.transport(n); }, 30s);
+      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
+      exchange.makeStrategyBlocks(kBlocks);
+      exchange.restart();
+      runHere(exchange, work);
+      const auto compare = [&](const Tensor& mine, const Tensor& theirs) {
+        if (!sameBits(mine, theirs)) same[static_cast<std::size_t>(n)] = 0;
+      };
+      for (std::size_t b = 0; b < host.blocks().size(); ++b) {
+        for (const int w : own)
+          compare(exchange.blocks()[b].replicas[static_cast<std::size_t>(w)],
+                  host.blocks()[b].replicas[static_cast<std::size_t>(w)]);
+        if (host.blocks()[b].hasMergedCopy())
+          compare(exchange.blocks()[b].mergedCopy(), host.blocks()[b].mergedCopy());
+      }
+      for (const auto& block : kBlocks)
+        for (const int w : own)
+          compare(exchange.strategyBlock(block.name).values[static_cast<std::size_t>(w)],
+                  host.strategyBlock(block.name).values[static_cast<std::size_t>(w)]);
+    });
+  threads.clear();
+  for (int n = 0; n < nodes; ++n) {
+    CAPTURE(n);
+    CHECK(same[static_cast<std::size_t>(n)] == 1);
+  }
+}
+
+std::vector<double> weightsOf(const Verbs& verbs, int without = -1) {
+  std::vector<double> weights;
+  for (int w = 0; w < verbs.participants(); ++w) weights.push_back(w == without ? 0 : 1 + 0.7 * w);
+  return weights;
+}
+
+struct Shape2 {
+  int nodes, local;
+};
+constexpr std::array kShapes{Shape2{1, 2}, Shape2{2, 1}, Shape2{2, 2}, Shape2{3, 1}, Shape2{3, 2}};
+// Also more than one piece for each of the participants and nodes.
+constexpr std::array<std::int64_t, 5> kSizes{0, 5, 97, 4099, 150'001};
+
+}  // namespace
+
+TEST_CASE("a merge of all state has the bits of one host that adds up in groups") {
+  for (const auto [nodes, local] : kShapes)
+    for (const auto elements : kSizes)
+      checkSame(nodes, local, elements, [](Verbs& verbs) {
+        const auto weights = weightsOf(verbs);
+        verbs.mergeState(weights);
+        verbs.merge(verbs.block(BlockKind::Gradients), weights);
+      });
+}
+
+TEST_CASE("so has a merge without some workers, or without a whole node") {
+  for (const auto [nodes, local] : kShapes)
+    for (int without = 0; without < nodes * local; ++without)
+      checkSame(nodes, local, 1000, [&](Verbs& verbs) {
+        if (verbs.participants() > 1) verbs.mergeState(weightsOf(verbs, without));
+        std::vector<double> alone(static_cast<std::size_t>(verbs.participants()));
+        alone[static_cast<std::size_t>(without)] = 3;
+        verbs.merge(verbs.block(BlockKind::Gradients), alone);
+      });
+}
+
+TEST_CASE(
+    "so have means into blocks, of parts, with a remainder of the old value, and what is computed with "
+    "them") {
+  for (const auto [nodes, local] : kShapes)
+    checkSame(nodes, local, 70'001, [](Verbs& verbs) {
+      const auto weights = weightsOf(verbs);
+      const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+      const Fragment all = Fragment::whole(parameters.mergedCopy().elements());
+      const Fragment some{{{16, 5000}, {6001, 69'000}}};
+      verbs.combine(verbs.own("sent"), {{0.5, parameters.replicas}}, all);
+      verbs.mean(verbs.own("sent"), weights, verbs.own("mean"), all);
+      verbs.mean(parameters.replicas, weights, verbs.own("centre"), some, /*keep=*/0.25);
+      verbs.combine(verbs.own("centre"), {{0.7, verbs.own("centre")}, {0.3, verbs.own("mean")}}, all);
+      verbs.writeBack(verbs.own("centre"), parameters.replicas, 0.4, some);
+      verbs.eachReplica(all.elements(), [&](const Share& share) {
+        for (const std::size_t w : share.workers)
+          parameters.replicas[w].data<float>()[0] += static_cast<float>(w);
+      });
+      verbs.mergeOthers(weights);
+    });
+}
+
+TEST_CASE("groups of one worker and one group of all are sums in worker order, too") {
+  Replicas grouped({0, 1, 2}, 997), plain({0, 1, 2}, 997);
+  HostExchange three(grouped.states, UpdaterState::Average, 3), one(plain.states, UpdaterState::Average);
+  const Work merge = [](Verbs& verbs) { verbs.mergeState(weightsOf(verbs)); };
+  runHere(three, merge);
+  runHere(one, merge);
+  // The same sum, but for the rounding of products to float64: at most the last bit of a float32.
+  const auto *a = grouped.owned[0][0].values.data<float>(), *b = plain.owned[0][0].values.data<float>();
+  bool near = true;
+  for (int i = 0; i < 997; ++i) near = near && std::abs(a[i] - b[i]) <= std::abs(b[i]) * 1.2e-7F;
+  CHECK(near);
+}
+
+TEST_CASE("each node sends two thirds of the parameters twice, as in a ring of three") {
+  VirtualNetwork network(3);
+  std::vector<std::jthread> threads;
+  for (int n = 0; n < 3; ++n)
+    threads.emplace_back([&, n] {
+      Replicas replicas({n}, 48'000);
+      NodeLink link([&network, n] { return network.transport(n); }, 30s);
+      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
+      exchange.restart();
+      runHere(exchange,
+              [](Verbs& verbs) { verbs.merge(verbs.block(BlockKind::Parameters), weightsOf(verbs)); });
+    });
+  threads.clear();
+  for (int n = 0; n < 3; ++n) CHECK(network.bytesSent(n) == 2 * (2 * 16'000) * 4);
+  // At 100 Mbit/s: the bytes of one node, and the latency of at least one piece there and back.
+  CHECK(network.seconds() >= 256'000 / 12.5e6 + 2e-3);
+  CHECK(network.seconds() < 0.1);
+}
+
+TEST_CASE("after a merge that failed merged copies and blocks are as before it") {
+  VirtualNetwork network(2);
+  std::vector<std::jthread> threads;
+  std::array<std::string, 2> problems;
+  std::array<bool, 2> reverted{};
+  for (int n = 0; n < 2; ++n)
+    threads.emplace_back([&, n] {
+      Replicas replicas({n}, 100'000);
+      NodeLink link([&network, n] { return network.transport(n); }, 200ms);
+      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
+      exchange.makeStrategyBlocks(kBlocks);
+      exchange.restart();
+      runHere(exchange, [](Verbs& verbs) { verbs.mergeState(weightsOf(verbs)); });
+      const Tensor before = cloneTensor(exchange.blocks()[0].mergedCopy());
+      if (n == 1) network.silence(1);
+      problems[static_cast<std::size_t>(n)] = thrown<NodeFailure>([&] {
+        Context context;
+        exchange.begin(n);
+        Verbs verbs(exchange, n, context);
+        const auto parameters = verbs.block(BlockKind::Parameters);
+        verbs.combine(parameters.mergedCopies, {}, Fragment::whole(100'000));
+        verbs.mergeState(weightsOf(verbs));
+        verbs.mergeState(weightsOf(verbs));
+      });
+      reverted[static_cast<std::size_t>(n)] =
+          exchange.revert() && sameBits(before, exchange.blocks()[0].mergedCopy());
+    });
+  threads.clear();
+  CHECK(problems[0].find("nothing was heard of node 1 (virtual1) for 0.2 s") != std::string::npos);
+  CHECK(problems[1].find("node 0 (virtual0)") != std::string::npos);
+  CHECK(reverted[0]);
+  CHECK(reverted[1]);
+}

@@ -1,0 +1,152 @@
+#include "muster/parallel/exchange/node_link.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <functional>
+#include <numeric>
+#include <thread>
+
+#include "muster/parallel/exchange/virtual_network.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace std::chrono_literals;
+using muster::test::thrown;
+
+namespace {
+
+/// Each node's thread runs `body` with its link. @return [node] what it throws; "" if nothing.
+std::vector<std::string> onNodes(VirtualNetwork& network, std::chrono::milliseconds silence,
+                                 const std::function<void(NodeLink&)>& body) {
+  std::vector<std::string> problems(static_cast<std::size_t>(network.nodes()));
+  std::vector<std::jthread> threads;
+  for (int n = 0; n < network.nodes(); ++n)
+    threads.emplace_back([&, n] {
+      try {
+        NodeLink link([&network, n] { return network.transport(n); }, silence);
+        body(link);
+      } catch (const std::exception& error) {
+        problems[static_cast<std::size_t>(n)] = error.what();
+      }
+    });
+  threads.clear();
+  return problems;
+}
+
+void gatherOnce(NodeLink& link) {
+  const std::array own{static_cast<std::byte>(link.node())};
+  std::vector<std::byte> all(static_cast<std::size_t>(link.nodes()));
+  link.gather(own, all);
+  for (int n = 0; n < link.nodes(); ++n) CHECK(all[static_cast<std::size_t>(n)] == static_cast<std::byte>(n));
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("what nodes bring, all get, and nodes know each other by name") {
+  for (const int nodes : {1, 2, 5}) {
+    VirtualNetwork network(nodes);
+    const auto problems = onNodes(network, 30s, [&](NodeLink& link) {
+      for (int i = 0; i < 20; ++i) gatherOnce(link);
+      CHECK(link.nodes() == nodes);
+      CHECK(link.nameOf(nodes - 1) == fmt::format("node {} (virtual{})", nodes - 1, nodes - 1));
+    });
+    for (const auto& problem : problems) CHECK(problem.empty());
+  }
+}
+
+TEST_CASE("messages of a channel keep their order, whatever other threads send") {
+  VirtualNetwork network(2);
+  const auto problems = onNodes(network, 30s, [&](NodeLink& link) {
+    std::vector<std::jthread> threads;
+    for (int channel = 2; channel < 6; ++channel)
+      threads.emplace_back([&link, channel] {
+        NodeCall call(2);
+        for (int i = 0; i < 200; ++i) {
+          std::array<int, 3> out{channel, i, link.node()}, in{};
+          call.clear();
+          call.send(1 - link.node(), channel, std::as_bytes(std::span(out)));
+          call.receive(1 - link.node(), channel, std::as_writable_bytes(std::span(in)));
+          link.begin(call);
+          link.wait(call);
+          CHECK(in == std::array{channel, i, 1 - link.node()});
+        }
+      });
+  });
+  for (const auto& problem : problems) CHECK(problem.empty());
+}
+
+TEST_CASE("a node that falls silent ends the waiting of all others, who name it") {
+  VirtualNetwork network(3);
+  const auto problems = onNodes(network, 200ms, [&](NodeLink& link) {
+    gatherOnce(link);
+    if (link.node() == 2) network.silence(2);
+    for (;;) gatherOnce(link);
+  });
+  for (const int n : {0, 1}) {
+    CAPTURE(problems[static_cast<std::size_t>(n)]);
+    CHECK(contains(problems[static_cast<std::size_t>(n)], "node 2 (virtual2)"));
+  }
+  CHECK_FALSE(problems[2].empty());
+}
+
+TEST_CASE("so does a cut between two nodes, for the third, too") {
+  VirtualNetwork network(3);
+  const auto problems = onNodes(network, 200ms, [&](NodeLink& link) {
+    gatherOnce(link);
+    if (link.node() == 2) network.cut(1, 2);
+    for (;;) gatherOnce(link);
+  });
+  for (const auto& problem : problems) CHECK(contains(problem, "node "));
+}
+
+TEST_CASE("a node that fails tells the others at once, and all calls fail from then on") {
+  VirtualNetwork network(3);
+  const auto problems = onNodes(network, 30s, [&](NodeLink& link) {
+    gatherOnce(link);
+    if (link.node() == 1) {
+      link.fail();
+      CHECK(link.failed());
+    }
+    CHECK_FALSE(thrown<NodeFailure>([&] {
+                  for (;;) gatherOnce(link);
+                }).empty());
+    link.requireWhole();
+  });
+  for (const int n : {0, 2})
+    CHECK(
+        problems[static_cast<std::size_t>(n)].starts_with("node 1 (virtual1) "));  // as it or the third says
+}
+
+TEST_CASE("a node that has ended its program is missed by those that go on") {
+  VirtualNetwork network(2);
+  const auto problems = onNodes(network, 30s, [&](NodeLink& link) {
+    gatherOnce(link);
+    if (link.node() == 0) gatherOnce(link);
+  });
+  CHECK(problems[0] == "node 1 (virtual1) has ended its program");
+  CHECK(problems[1].empty());
+}
+
+TEST_CASE("a message of another size than expected is refused") {
+  VirtualNetwork network(2);
+  const auto problems = onNodes(network, 30s, [&](NodeLink& link) {
+    std::vector<std::byte> own(link.node() == 0 ? 3 : 4), all(2 * own.size());
+    link.gather(own, all);
+  });
+  CHECK(contains(problems[0] + problems[1], "bytes where"));
+  CHECK_FALSE(problems[0].empty());
+  CHECK_FALSE(problems[1].empty());
+}
+
+TEST_CASE("a node that never comes is named") {
+  VirtualNetwork network(2);
+  CHECK(contains(thrown<NodeFailure>([&] { NodeLink link([&] { return network.transport(0); }, 150ms); }),
+                 "node 1 has not answered for 0.15 s"));
+  CHECK(contains(thrown<InvalidArgument>([&] { NodeLink link([&] { return network.transport(0); }, 10ms); }),
+                 "at least 100 ms"));
+}

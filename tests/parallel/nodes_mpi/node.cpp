@@ -1,0 +1,87 @@
+// One node of a training for nodes_mpi_test: <rule> <workers> <folder> <what happens to node 1> [kill at ms].
+// Leaves in the folder the bits of its model, and what `fit` has thrown.
+#include <signal.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include "muster/parallel/nodes.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/parallel/every_rule.h"
+#include "tests/parallel/nodes_mpi/toy.h"
+#include "tests/support/state_bits.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+void write(const std::filesystem::path& path, const void* bytes, std::size_t count) {
+  std::ofstream(path, std::ios::binary)
+      .write(static_cast<const char*>(bytes), static_cast<std::streamsize>(count));
+}
+
+int train(int argc, char** argv) {
+  if (argc < 5) return 2;
+  const std::string rule = argv[1], fate = argv[4];
+  const int workers = std::atoi(argv[2]);
+  const std::filesystem::path folder = argv[3];
+  const bool faulty = fate != "well";
+  const Nodes nodes = Nodes::mpi(faulty ? 5s : 30s);
+  const auto own = [&](const char* kind) {
+    return folder / (std::string(kind) + std::to_string(nodes.node()));
+  };
+  for (const auto& one : everyRule()) {
+    if (one.name != rule) continue;
+    auto model = mpiToy();
+    auto data = mpiToyData(nodes.nodes() * workers);
+    std::jthread killer;
+    const bool mine = nodes.node() == 1;
+    if (mine && fate == "kill")
+      killer = std::jthread([after = std::chrono::milliseconds(std::atoi(argv[5]))] {
+        std::this_thread::sleep_for(after);
+        ::kill(::getpid(), SIGKILL);
+      });
+    model.control().onStep = [&](const Batch& batch) {
+      if (faulty) std::this_thread::sleep_for(1ms);
+      if (!mine || batch.stamp.epoch != 1) return;
+      if (fate == "stop") ::raise(SIGSTOP);
+      if (fate == "throw") throw std::runtime_error("out of coffee");
+    };
+    auto wrapper = ParallelWrapper::Builder(model)
+                       .workers(workers)
+                       .pinThreads(false)
+                       .strategy(one.options)
+                       .nodes(nodes)
+                       .build();
+    std::string problem;
+    try {
+      wrapper.fit(data, faulty ? 1000 : 2);
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+    const auto bits = stateBits(model);
+    write(own("bits"), bits.data(), bits.size());
+    write(own("problem"), problem.data(), problem.size());
+    return problem.empty() ? 0 : 3;
+  }
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return train(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 4;
+  }
+}

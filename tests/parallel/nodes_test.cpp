@@ -1,0 +1,353 @@
+#include "muster/parallel/nodes.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "muster/parallel/exchange/virtual_network.h"
+#include "tests/parallel/every_rule.h"
+#include "tests/parallel/resumable.h"
+#include "tests/parallel/rule_wrapper.h"
+#include "tests/support/thrown.h"
+
+// A training over nodes that are threads of this process. `nodes_mpi_test` is of processes.
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Bits = std::vector<std::byte>;
+
+/// What one node does with its connection.
+using NodeProgram = std::function<void(Nodes)>;
+
+/// @return [node] what it throws; "" if nothing.
+std::vector<std::string> onNodes(VirtualNetwork& network, std::chrono::milliseconds silence,
+                                 const NodeProgram& program) {
+  std::vector<std::string> problems(static_cast<std::size_t>(network.nodes()));
+  std::vector<std::jthread> threads;
+  for (int n = 0; n < network.nodes(); ++n)
+    threads.emplace_back([&, n] {
+      try {
+        program(Nodes([&network, n] { return network.transport(n); }, silence));
+      } catch (const std::exception& error) {
+        problems[static_cast<std::size_t>(n)] = error.what();
+      }
+    });
+  threads.clear();
+  return problems;
+}
+
+ParallelWrapper::Builder builderOf(Model& model, int workers, const AnyStrategy& strategy) {
+  auto builder = ParallelWrapper::Builder(model);
+  builder.workers(workers).pinThreads(false).strategy(strategy);
+  return builder;
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+bool runsOverNodes(const AnyStrategy& options, int workers) {
+  const auto strategy = options.make();
+  return !strategy->arrivals(workers) && strategy->whyNotOverNodes().empty();
+}
+
+struct Places {
+  int nodes, workers;
+};
+
+}  // namespace
+
+TEST_CASE("every rule over nodes has the bits of one process that adds up in as many groups") {
+  for (const auto [nodes, workers] : {Places{2, 2}, Places{3, 1}, Places{2, 1}})
+    for (const auto& rule : everyRule()) {
+      const int all = nodes * workers;
+      if (!runsOverNodes(rule.options, all)) continue;
+      CAPTURE(rule.name);
+      CAPTURE(nodes);
+      CAPTURE(workers);
+      const auto batches = ruleBatches(all);
+      auto expected = ruleToy();
+      ToyIterator data(batches, kRuleWidth);
+      auto together = builderOf(expected, all, rule.options).groups(nodes).build();
+      together.fit(data, 3);
+      together.fit(data, 1);
+      VirtualNetwork network(nodes);
+      std::vector<Bits> bits(static_cast<std::size_t>(nodes));
+      const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+        auto model = ruleToy();
+        ToyIterator share(batches, kRuleWidth);
+        auto wrapper = builderOf(model, workers, rule.options).nodes(here).build();
+        wrapper.fit(share, 3);
+        wrapper.fit(share, 1);
+        bits[static_cast<std::size_t>(here.node())] = stateBits(model);
+      });
+      for (int n = 0; n < nodes; ++n) {
+        CHECK(problems[static_cast<std::size_t>(n)] == "");
+        CHECK(bits[static_cast<std::size_t>(n)] == stateBits(expected));
+      }
+    }
+}
+
+TEST_CASE("each batch is trained once, by the worker that one process would give it, with the same stamp") {
+  const auto batches = ruleBatches(4);
+  auto expected = ruleToy();
+  ToyIterator data(batches, kRuleWidth);
+  builderOf(expected, 4, Averaging{.frequency = 2}).groups(2).build().fit(data, 2);
+  VirtualNetwork network(2);
+  std::vector<ToyStep> steps;
+  std::mutex mutex;
+  onNodes(network, 30s, [&](const Nodes& here) {
+    auto own = ruleToy();
+    ToyIterator share(batches, kRuleWidth);
+    builderOf(own, 2, Averaging{.frequency = 2}).nodes(here).build().fit(share, 2);
+    const std::scoped_lock lock(mutex);
+    for (const auto& step : own.control().steps()) {
+      CHECK(step.stamp.sequence % 2 == here.node());
+      steps.push_back(step);
+    }
+  });
+  std::ranges::sort(steps, {}, [](const ToyStep& s) { return std::pair(s.stamp.epoch, s.stamp.sequence); });
+  const auto all = expected.control().steps();
+  REQUIRE(steps.size() == all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CHECK(steps[i].stamp.sequence == all[i].stamp.sequence);
+    CHECK(steps[i].stamp.iteration == all[i].stamp.iteration);
+    CHECK(steps[i].stamp.firstExample == all[i].stamp.firstExample);
+    CHECK(steps[i].before == all[i].before);
+  }
+}
+
+TEST_CASE("fewer batches than workers, and than nodes") {
+  for (const int count : {1, 2, 3, 5}) {
+    CAPTURE(count);
+    const auto batches = randomBatches(3, count, 2, kRuleWidth);
+    auto expected = ruleToy();
+    ToyIterator data(batches, kRuleWidth);
+    builderOf(expected, 6, Averaging{.frequency = 2}).groups(3).build().fit(data, 3);
+    VirtualNetwork network(3);
+    const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+      auto model = ruleToy();
+      ToyIterator share(batches, kRuleWidth);
+      builderOf(model, 2, Averaging{.frequency = 2}).nodes(here).build().fit(share, 3);
+      CHECK(stateBits(model) == stateBits(expected));
+      CHECK(model.iteration() == expected.iteration());
+    });
+    for (const auto& problem : problems) CHECK(problem.empty());
+  }
+}
+
+TEST_CASE("merged listeners are called on node 0 alone, and a stop on one node stops all") {
+  VirtualNetwork network(2);
+  std::array<int, 2> merges{};
+  std::array<std::int64_t, 2> iterations{};
+  std::array<Bits, 2> bits;
+  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+    const auto node = static_cast<std::size_t>(here.node());
+    struct Stopping final : Listener {
+      explicit Stopping(int& merges) : merges_(merges) {}
+      void onMerge(const MergeEvent& event) override {
+        CHECK(event.examples > 0);
+        if (++merges_ == 3) event.trainer.stopFit();
+      }
+      int& merges_;
+    };
+    auto model = ruleToy();
+    ToyIterator share(ruleBatches(4), kRuleWidth);
+    builderOf(model, 2, Averaging{.frequency = 1})
+        .nodes(here)
+        .listeners({std::make_shared<Stopping>(merges[node])})
+        .build()
+        .fit(share, 50);
+    iterations[node] = model.iteration();
+    bits[node] = stateBits(model);
+  });
+  for (const auto& problem : problems) CHECK(problem.empty());
+  CHECK(merges[0] >= 3);
+  CHECK(merges[0] <= 5);
+  CHECK(merges[1] == 0);
+  CHECK(iterations[0] == iterations[1]);
+  CHECK(bits[0] == bits[1]);
+}
+
+TEST_CASE("a node that fails ends the training of all, and every model has the same committed merge") {
+  VirtualNetwork network(3);
+  std::array<Bits, 3> bits;
+  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+    auto model = ruleToy();
+    if (here.node() == 1)
+      model.control().onStep = [](const Batch& batch) {
+        if (batch.stamp.iteration == 5) throw std::runtime_error("the disk is full");
+      };
+    ToyIterator share(ruleBatches(3), kRuleWidth);
+    auto wrapper = builderOf(model, 1, Averaging{.frequency = 2}).nodes(here).build();
+    const auto problem = thrown<TrainingError>([&] { wrapper.fit(share, 3); });
+    bits[static_cast<std::size_t>(here.node())] = stateBits(model);
+    CHECK(model.iteration() == 4);
+    CHECK_THROWS_AS(wrapper.fit(share, 1), NodeFailure);
+    throw Error(problem);
+  });
+  CHECK(contains(problems[1], "worker 1 on cpu failed in batch"));
+  CHECK(contains(problems[1], "the disk is full"));
+  for (const int n : {0, 2}) {
+    CAPTURE(problems[static_cast<std::size_t>(n)]);
+    CHECK(contains(problems[static_cast<std::size_t>(n)], "node 1 (virtual1) "));
+    CHECK(bits[static_cast<std::size_t>(n)] == bits[1]);
+  }
+}
+
+TEST_CASE("wherever a node falls silent, it is named, and the model of the other holds a committed merge") {
+  for (const auto& rule : everyRule()) {
+    if (!runsOverNodes(rule.options, 2)) continue;
+    CAPTURE(rule.name);
+    // Every merge of a training that is not disturbed: the parameters after so many iterations.
+    struct Merges final : Listener {
+      void onFitStart(const FitEvent& event) override { keep(event.trainer); }
+      void onMerge(const MergeEvent& event) override { keep(event.trainer); }
+      void keep(Trainer& trainer) {
+        auto& model = dynamic_cast<ToyModel&>(trainer.model());
+        all.emplace_back(model.iteration(), model.parameters());
+      }
+      std::vector<std::pair<std::int64_t, std::vector<float>>> all;
+    };
+    const auto merges = std::make_shared<Merges>();
+    auto expected = ruleToy();
+    ToyIterator data(ruleBatches(2), kRuleWidth);
+    builderOf(expected, 2, rule.options).groups(2).listeners({merges}).build().fit(data, 3);
+    for (const std::int64_t after : {400, 1900, 2600, 3300}) {
+      CAPTURE(after);
+      VirtualNetwork network(2);
+      network.silence(1, after);
+      auto model0 = ruleToy();
+      const auto problems = onNodes(network, 300ms, [&](const Nodes& here) {
+        auto model1 = ruleToy();
+        ToyIterator share(ruleBatches(2), kRuleWidth);
+        builderOf(here.node() == 0 ? model0 : model1, 1, rule.options).nodes(here).build().fit(share, 3);
+      });
+      CAPTURE(problems[0]);
+      CHECK(contains(problems[0], "node 1 (virtual1)"));
+      CHECK_FALSE(problems[1].empty());
+      CHECK(std::ranges::count(merges->all, std::pair(model0.iteration(), model0.parameters())) >= 1);
+    }
+  }
+}
+
+TEST_CASE("a checkpoint of node 0, at any merge, resumes all nodes to the same bits") {
+  for (const AnyStrategy& rule :
+       {AnyStrategy(Averaging{.frequency = 3}), AnyStrategy(SynchronousGradients{}),
+        AnyStrategy(OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5})}) {
+    CAPTURE(rule.make()->describe());
+    const auto batches = ruleBatches(4);
+    std::vector<Held> atMerges;
+    Bits whole;
+    VirtualNetwork network(2);
+    onNodes(network, 30s, [&](const Nodes& here) {
+      auto model = ruleToy();
+      ToyIterator share(batches, kRuleWidth);
+      builderOf(model, 2, rule)
+          .nodes(here)
+          .listeners({std::make_shared<Holder>(&atMerges)})
+          .build()
+          .fit(share, 2);
+      if (here.node() == 0) whole = stateBits(model);
+    });
+    REQUIRE(atMerges.size() >= 4);
+    for (const std::size_t m : {std::size_t{0}, atMerges.size() / 2, atMerges.size() - 2}) {
+      CAPTURE(m);
+      REQUIRE_FALSE(atMerges[m].training.empty());
+      VirtualNetwork again(2);
+      const auto problems = onNodes(again, 30s, [&](const Nodes& here) {
+        auto model = ruleToy();
+        atMerges[m].giveTo(model);
+        ToyIterator share(batches, kRuleWidth);
+        builderOf(model, 2, rule).nodes(here).build().fit(share, 2 - model.epoch());
+        CHECK(stateBits(model) == whole);
+      });
+      for (const auto& problem : problems) CHECK(problem == "");
+    }
+    // On another number of nodes it goes on, though not to the same bits.
+    auto model = ruleToy();
+    atMerges[0].giveTo(model);
+    ToyIterator data(batches, kRuleWidth);
+    builderOf(model, 3, rule).build().fit(data, 1);
+    CHECK(model.epoch() == 1);
+  }
+}
+
+TEST_CASE("nodes that differ are refused at the start, on all nodes, with the names of two") {
+  const auto differ = [](const std::function<void(int, ToyModel&, ToyIterator&, Averaging&, int&)>& change) {
+    VirtualNetwork network(3);
+    std::vector<std::string> all = onNodes(network, 30s, [&](const Nodes& here) {
+      auto model = ruleToy();
+      ToyIterator share(ruleBatches(3), kRuleWidth);
+      Averaging rule{.frequency = 2};
+      int workers = 1;
+      if (here.node() == 2) change(2, model, share, rule, workers);
+      auto wrapper = builderOf(model, workers, rule).nodes(here).build();
+      wrapper.fit(share, 1);
+    });
+    for (const auto& problem : all) {
+      CAPTURE(problem);
+      CHECK(contains(problem, "nodes: node 0 (virtual0) and node 2 (virtual2) differ in "));
+    }
+    return all[0];
+  };
+  CHECK(contains(differ([](int, ToyModel&, ToyIterator&, Averaging& rule, int&) { rule.frequency = 3; }),
+                 "the strategy; here it is \"averaging every 2 iterations\""));
+  CHECK(contains(differ([](int, ToyModel&, ToyIterator&, Averaging&, int& workers) { workers = 2; }),
+                 "workers on each node"));
+  CHECK(contains(differ([](int, ToyModel& model, ToyIterator&, Averaging&, int&) {
+                   model.setParameters(std::vector<float>(kRuleWidth, 1));
+                 }),
+                 "the parameters or the state of the model"));
+  CHECK(
+      contains(differ([](int, ToyModel& model, ToyIterator&, Averaging&, int&) { model.setCounters(7, 0); }),
+               "iterations trained before"));
+  CHECK(contains(differ([](int, ToyModel&, ToyIterator& data, Averaging&, int&) { data.knownExamples = 5; }),
+                 "the examples of the data set"));
+  CHECK(contains(differ([](int, ToyModel&, ToyIterator& data, Averaging&, int&) {
+                   data = ToyIterator(randomBatches(6, 22, 4, kRuleWidth), kRuleWidth);
+                 }),
+                 "the first batch"));
+}
+
+TEST_CASE("what is not for nodes yet is refused by name") {
+  VirtualNetwork network(2);
+  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+    auto model = ruleToy();
+    const auto refused = [&](const AnyStrategy& strategy) {
+      return thrown<InvalidArgument>([&] { builderOf(model, 2, strategy).nodes(here).build(); });
+    };
+    CHECK(contains(refused(Gossip{}), "nodes: gossip"));
+    CHECK(contains(refused(Adasum{}), "nodes: adaptive summation"));
+    CHECK(contains(refused(SharedGradients{}), "not sent to other nodes yet"));
+    CHECK(contains(refused(AsynchronousOuter{}), "arrive, which is not supported over nodes"));
+    CHECK(contains(refused(Averaging{.measureDivergence = true}), "measureDivergence"));
+    CHECK(contains(refused(Averaging{.codec = Int8Codec{}}), "codecs"));
+    CHECK(contains(
+        thrown<InvalidArgument>([&] { builderOf(model, 4, Averaging{}).nodes(here).groups(2).build(); }),
+        "these are the groups"));
+  });
+  for (const auto& problem : problems) CHECK(problem == "");
+  auto model = ruleToy();
+  CHECK(contains(thrown<InvalidArgument>([&] { builderOf(model, 3, Averaging{}).groups(2).build(); }),
+                 "groups: 2 do not divide 3 workers"));
+}
+
+TEST_CASE("a program that a launcher started several times is refused without its network") {
+  ::setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+  auto model = ruleToy();
+  const auto problem = thrown<InvalidArgument>([&] { builderOf(model, 1, Averaging{}).build(); });
+  CHECK(contains(problem, "a launcher has started 2 processes"));
+  builderOf(model, 1, Averaging{}).nodes(Nodes()).build();
+  ::unsetenv("OMPI_COMM_WORLD_SIZE");
+}
