@@ -8,6 +8,7 @@
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/models/mlp.h"
 #include "muster/core/nn/models/resnet18.h"
+#include "muster/core/nn/recompute_statistics.h"
 #include "muster/datasets/image_set_iterator.h"
 #include "muster/parallel/parallel_wrapper.h"
 
@@ -17,6 +18,7 @@ namespace {
 using namespace muster;
 
 constexpr std::int64_t kTestBatch = 250;
+constexpr std::int64_t kStatisticsBatch = 128;
 constexpr std::int64_t kWarmUpSteps = 5;
 
 Schedule learningRateOf(const Arm& arm, const Setting& setting) {
@@ -65,6 +67,12 @@ TestResult test(Model& model, DataSetIterator& images) try {
   return {.accuracy = result.accuracy(), .loss = result.loss()};
 } catch (const InvalidArgument& error) {  // labels and predictions fit, so nothing else is refused
   throw NonFiniteScore(fmt::format("the merged model on the test images: {}", error.what()));
+}
+
+bool hasStatistics(Model& model) {
+  return std::ranges::any_of(model.blocks(), [](const StateBlock& block) {
+    return block.kind == BlockKind::Statistics && block.values.elements() > 0;
+  });
 }
 
 bool isNonFinite(const std::exception_ptr& cause) {
@@ -127,6 +135,11 @@ ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
   try {
     wrapperOf(arm, setting, *network, {recorder}).fit(images, setting.epochs, stop);
     run.finished = !recorder->points().empty() && recorder->points().back().samples == setting.samples();
+    if (run.finished && hasStatistics(*network)) {
+      ImageSetIterator all(setting.trainingImages, kStatisticsBatch, std::nullopt, setting.trainingExamples);
+      recomputeStatistics(*network, all);
+      run.record.recomputedAccuracy = test(*network, testImages).accuracy;
+    }
   } catch (const TrainingError& error) {
     if (!isNonFinite(error.cause())) throw;
     run.record.failure = muster::describe(error.cause());

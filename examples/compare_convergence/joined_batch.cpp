@@ -31,6 +31,20 @@ std::string updatesText(const Arm& arm, const std::vector<RunRecord>& runs) {
   return kNothing;
 }
 
+/// What `value` says of the runs of an arm that did not fail.
+example::Spread spreadOver(const Arm& arm, const std::vector<RunRecord>& runs,
+                           double (*value)(const RunRecord&)) {
+  std::vector<double> values;
+  for (const auto& run : runs)
+    if (run.arm == arm && !run.failed() && !run.points.empty()) values.push_back(value(run));
+  return example::spreadOf(values);
+}
+
+bool isRecomputed(const Comparison& comparison) {
+  return std::ranges::any_of(comparison.runs,
+                             [](const RunRecord& run) { return run.recomputedAccuracy >= 0; });
+}
+
 std::string accuracyText(const ArmSummary& arm) {
   if (arm.runs == 0) return "not trained yet";
   if (arm.finalAccuracy.count == 0) return "diverged";
@@ -47,13 +61,22 @@ std::size_t joinedBatchArm(const Panel& panel, const Grid& grid) {
   });
 }
 
-example::Spread differenceTo(const Arm& reference, const Arm& arm, const std::vector<RunRecord>& runs) {
+double finalAccuracy(const RunRecord& run) {
+  return run.points.back().testAccuracy;
+}
+
+double recomputedAccuracy(const RunRecord& run) {
+  return run.recomputedAccuracy;
+}
+
+example::Spread differenceTo(const Arm& reference, const Arm& arm, const std::vector<RunRecord>& runs,
+                             double (*value)(const RunRecord&)) {
   std::vector<double> differences;
   for (const auto& run : runs)
     for (const auto& other : runs) {
       const bool pair = run.arm == arm && other.arm == reference && run.seed == other.seed;
       if (!pair || run.failed() || other.failed() || run.points.empty() || other.points.empty()) continue;
-      differences.push_back(run.points.back().testAccuracy - other.points.back().testAccuracy);
+      differences.push_back(value(run) - value(other));
     }
   return example::spreadOf(differences);
 }
@@ -63,6 +86,11 @@ example::Cells joinedBatchCells(const Panel& panel, const Comparison& comparison
   const Arm& joined = grid.arms[joinedBatchArm(panel, grid)];
   example::Cells rows{{"arm", "learning rate", "updates a worker", "accuracy, %",
                        fmt::format("beside one worker, batch {}, points", joined.batch)}};
+  const bool recomputed = isRecomputed(comparison);
+  if (recomputed) {
+    rows.back().push_back("statistics recomputed: accuracy, %");
+    rows.back().push_back("beside it, points");
+  }
   for (const auto index : panel.arms) {
     const Arm& arm = grid.arms[index];
     const auto name = arm.mode == Mode::Single ? shortArmName(arm)
@@ -70,7 +98,15 @@ example::Cells joinedBatchCells(const Panel& panel, const Comparison& comparison
                                                              arm.batch, shortArmName(arm));
     rows.push_back({name, fmt::format("{:.4g}", arm.learningRate), updatesText(arm, comparison.runs),
                     accuracyText(comparison.arms[index]),
-                    arm == joined ? kNothing : differenceText(differenceTo(joined, arm, comparison.runs))});
+                    arm == joined
+                        ? kNothing
+                        : differenceText(differenceTo(joined, arm, comparison.runs, finalAccuracy))});
+    if (!recomputed) continue;
+    const auto spread = spreadOver(arm, comparison.runs, recomputedAccuracy);
+    rows.back().push_back(spread.count == 0 ? kNothing : example::spreadText(spread, 100, 2));
+    rows.back().push_back(
+        arm == joined ? kNothing
+                      : differenceText(differenceTo(joined, arm, comparison.runs, recomputedAccuracy)));
   }
   return rows;
 }
@@ -79,10 +115,14 @@ std::string joinedBatchNote(const Comparison& comparison) {
   const auto seeds = comparison.grid.seeds.size();
   if (seeds < 2) return "One seed only: nothing is known of the spread.";
   return fmt::format(
-      "Accuracy: mean over {} seeds ± standard deviation (n - 1). The last column: mean of the differences, "
-      "seed by "
-      "seed, ± two of their standard errors.",
-      seeds);
+      "Accuracy: mean over {} seeds ± standard deviation (n - 1). Points: mean of the differences, seed by "
+      "seed, ± two of their standard errors.{}",
+      seeds,
+      isRecomputed(comparison)
+          ? " Recomputed: the running statistics of batch normalisation are those of the training images "
+            "under "
+            "the final parameters; after a short training at a high learning rate they lag behind."
+          : "");
 }
 
 std::string joinedBatchMarkdown(const Comparison& comparison) {

@@ -10,6 +10,7 @@ void visit(muster::Fields& f, RunRecord& run) {
   f.field("seed", run.seed);
   f.field("computeSeconds", run.computeSeconds);
   f.field("cores", run.cores);
+  f.field("recomputedAccuracy", run.recomputedAccuracy);
   f.field("failure", run.failure);
 }
 

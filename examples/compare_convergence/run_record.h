@@ -34,7 +34,10 @@ struct RunRecord {
   std::vector<Point> points;
   double computeSeconds = 0;  ///< mean over the workers
   std::int64_t cores = 0;     ///< that this program could use
-  std::string failure = {};   ///< why it ended early (its loss was no longer a number); empty: it did not
+  /// The test accuracy at the end once recomputeStatistics() has run over the training images; below 0 for a
+  /// network without running statistics.
+  double recomputedAccuracy = -1;
+  std::string failure = {};  ///< why it ended early (its loss was no longer a number); empty: it did not
 
   bool failed() const { return !failure.empty(); }
   /// More workers than cores: its wall time is not that of its workers on cores of their own.

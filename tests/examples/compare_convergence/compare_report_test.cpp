@@ -251,6 +251,23 @@ TEST_CASE("beside one worker on the joined batch: differences seed by seed, with
   CHECK(markdown.ends_with("± two of their standard errors.\n"));
 }
 
+TEST_CASE("beside one worker on the joined batch: with the running statistics recomputed") {
+  Example example;
+  const Panel& panel = example.grid.panels[0];
+  const Arm& averaging = example.grid.arms[panel.arms[2]];
+  for (auto& run : example.runs) run.recomputedAccuracy = run.arm == averaging ? 0.94 : 0.97;
+  example.comparison.arms = summarise(example.grid, example.runs, 0.95);
+  const auto cells = joinedBatchCells(panel, example.comparison);
+  CHECK(cells[0][5] == "statistics recomputed: accuracy, %");
+  CHECK(cells[0][6] == "beside it, points");
+  CHECK(cells[2][5] == "97.00 ± 0.00");
+  CHECK(cells[2][6] == "-");
+  CHECK(cells[3][5] == "94.00 ± 0.00");
+  CHECK(cells[3][6] == "-3.00 ± 0.00");
+  CHECK(joinedBatchMarkdown(example.comparison).find("Recomputed: the running statistics") !=
+        std::string::npos);
+}
+
 /// One arm of this mode, beside one worker.
 Grid gridOf(Mode mode) {
   return expandGrid({.modes = {mode},
