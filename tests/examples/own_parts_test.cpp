@@ -15,6 +15,13 @@ namespace {
 using test::contains;
 using test::Sandbox;
 
+/// The lines without what is in brackets: whether workers are pinned depends on what else this machine does.
+std::string withoutPinning(std::string text) {
+  for (auto open = text.find('('); open != std::string::npos; open = text.find('(', open))
+    text.erase(open, text.find(')', open) - open + 1);
+  return text;
+}
+
 /// The last accuracy that was printed.
 double accuracyOf(const std::string& text) {
   const std::string label = "accuracy on other digits ";
@@ -65,7 +72,7 @@ TEST_CASE("a strategy of one's own trains beside averaging, and goes on from its
   CHECK(contains(run.out, "saved as own-strategy.safetensors, loaded, and one epoch more: accuracy 0."));
   const auto file = readSafetensors(program.directory / "own-strategy.safetensors");
   CHECK(file.find("updater.strategy.moving average") != nullptr);
-  CHECK(program.run({"--epochs", "2"}).out == run.out);
+  CHECK(withoutPinning(program.run({"--epochs", "2"}).out) == withoutPinning(run.out));
 }
 
 TEST_CASE("the same command gives the same bits, another seed others") {
