@@ -53,6 +53,10 @@ class Model {
   virtual void prepare(const Batch& first);
   /// Applies the gradient block to the parameters. @return the regularisation penalty before the update.
   virtual double update(const BatchStamp& stamp);
+  /// float64 [1] on the model's device: 1 if the last enqueued step changed nothing because its loss or
+  /// gradient was not finite, else 0. A merge may read it there before the score is read here. The same
+  /// memory every time. Default: undefined, steps are not enqueued.
+  virtual Tensor stepRefused() { return {}; }
   /// The state of `update` between steps: blocks of kind UpdaterState, which are merged and copied like the
   /// others. Default: the optimizer's.
   virtual std::span<StateBlock> updaterState();

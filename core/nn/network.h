@@ -72,6 +72,7 @@ class Network : public Model {
   /// of batch (element types, shapes, masks) and then launched. An updater without `settings()` is waited
   /// for.
   StepTicket step(const Batch& batch) override;
+  Tensor stepRefused() override;
   std::span<StateBlock> blocks() override;
   void prepare(const Batch& first) override;
   void output(const Batch& batch, Tensor& out) override;

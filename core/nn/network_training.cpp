@@ -26,4 +26,10 @@ StepTicket Network::step(const Batch& batch) {
   return impl_->steps.enqueue(batch, StepWork::Update);
 }
 
+Tensor Network::stepRefused() {
+  if (!impl_->enqueuesSteps || !optimizer().enqueues()) return {};
+  optimizer().plan(block(BlockKind::Parameters), context());
+  return optimizer().refused();
+}
+
 }  // namespace muster

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace muster {
 
@@ -26,18 +27,23 @@ class StepTicket {
  public:
   explicit StepTicket(StepScore score) : score_(score) {}
   /// @param pending  must outlive the ticket's use.
-  StepTicket(PendingScores& pending, std::uint64_t step) : pending_(&pending), step_(step) {}
+  /// @param weight   the score's, if it is known before the step is done.
+  StepTicket(PendingScores& pending, std::uint64_t step, std::optional<double> weight = {})
+      : weight_(weight), pending_(&pending), step_(step) {}
 
   /// Whether the step was already computed when the ticket was made. Queries no device.
   bool known() const { return !pending_; }
   /// Whether `wait` would return at once.
   bool ready() const { return !pending_ || pending_->ready(step_); }
+  /// The score's weight, if it is known without waiting.
+  std::optional<double> weight() const { return pending_ ? weight_ : score_.weight; }
   /// Waits for the step if it still runs. May be called repeatedly, but not after 60 further steps.
   /// @throws the step's exception: InvalidArgument for a label out of range, DeviceFailure.
   StepScore wait() const { return pending_ ? pending_->wait(step_) : score_; }
 
  private:
   StepScore score_ = {};
+  std::optional<double> weight_ = {};
   PendingScores* pending_ = nullptr;
   std::uint64_t step_ = 0;
 };

@@ -1,5 +1,6 @@
 #include "muster/core/ops/merge.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 
@@ -56,16 +57,29 @@ void check(std::span<const Tensor> replicas, std::span<const double> weights, co
   if (mergedCopy.defined()) checkDevice(mergedCopy, device, op);
 }
 
+/// Whether one on the CPU was refused.
+bool anyRefused(std::span<const Tensor> refused) {
+  return std::ranges::any_of(refused, [](const Tensor& one) { return *one.data<double>() != 0; });
+}
+
+void checkRefused(std::span<const Tensor> refused, Device device, std::string_view op) {
+  for (const auto& one : refused)
+    detail::expectTensor(op, "refused", one, {.shape = {1}, .dtype = DType::Float64, .device = device});
+}
+
 }  // namespace
 
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
-                  std::int64_t begin, std::int64_t end, Context& context) {
+                  std::int64_t begin, std::int64_t end, Context& context, std::span<const Tensor> refused) {
   check(replicas, weights, mergedCopy, begin, end, 1, "weightedMean");
+  checkRefused(refused, replicas[0].device(), "weightedMean");
   Tensor none;
-  if (replicas[0].device().isCpu())
-    return cpu::weightedMean(replicas, weights, mergedCopy, begin, end, none, context);
+  if (replicas[0].device().isCpu()) {
+    if (!anyRefused(refused)) cpu::weightedMean(replicas, weights, mergedCopy, begin, end, none, context);
+    return;
+  }
   if constexpr (kCudaBuilt)
-    return cuda::weightedMean(replicas, weights, mergedCopy, begin, end, none, context);
+    return cuda::weightedMean(replicas, weights, mergedCopy, begin, end, none, context, refused);
   throw DeviceUnavailable("weightedMean: this build has no CUDA");
 }
 
@@ -96,7 +110,7 @@ void weightedMean(std::span<const Tensor> replicas, std::span<const double> weig
   if (replicas[0].device().isCpu())
     return cpu::weightedMean(replicas, weights, mergedCopy, begin, end, distances, context);
   if constexpr (kCudaBuilt)
-    return cuda::weightedMean(replicas, weights, mergedCopy, begin, end, distances, context);
+    return cuda::weightedMean(replicas, weights, mergedCopy, begin, end, distances, context, {});
   throw DeviceUnavailable("weightedMean: this build has no CUDA");
 }
 
@@ -111,11 +125,16 @@ Spread spreadOf(std::span<const double> distances, std::span<const double> weigh
 }
 
 void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
-                     std::int64_t begin, std::int64_t end, Context& context) {
+                     std::int64_t begin, std::int64_t end, Context& context,
+                     std::span<const Tensor> refused) {
   check(replicas, weights, mergedCopy, begin, end, 2, "weightedMoments");
-  if (replicas[0].device().isCpu())
-    return cpu::weightedMoments(replicas, weights, mergedCopy, begin, end, context);
-  if constexpr (kCudaBuilt) return cuda::weightedMoments(replicas, weights, mergedCopy, begin, end, context);
+  checkRefused(refused, replicas[0].device(), "weightedMoments");
+  if (replicas[0].device().isCpu()) {
+    if (!anyRefused(refused)) cpu::weightedMoments(replicas, weights, mergedCopy, begin, end, context);
+    return;
+  }
+  if constexpr (kCudaBuilt)
+    return cuda::weightedMoments(replicas, weights, mergedCopy, begin, end, context, refused);
   throw DeviceUnavailable("weightedMoments: this build has no CUDA");
 }
 

@@ -22,11 +22,14 @@ struct Spread {
 /// @param replicas  float32 or float64, of one type and size, RowMajor, on one device; at most 32 on a GPU.
 /// @param weights   one for each replica, >= 0, not all 0.
 /// @throws InvalidArgument if types or sizes differ.
+/// @param refused   float64 [1] each, on the replicas' device, read when the work is done: unless all are 0,
+///                  nothing is written (see UpdateGuard).
 /// Elements outside [begin, end) are not written, so several threads may each take a slice. Source: McDonald
 /// et al. 2010, "Distributed training strategies for the structured perceptron" (the weighted parameter
 /// mixture).
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
-                  std::int64_t begin, std::int64_t end, Context& context);
+                  std::int64_t begin, std::int64_t end, Context& context,
+                  std::span<const Tensor> refused = {});
 
 /// `weightedMean`, which in the same pass also measures the replicas' distances: distances[w] becomes |x_w -
 /// m|^2 over [begin, end), with the replica before the merge and the mean before rounding; distances[W]
@@ -43,7 +46,8 @@ Spread spreadOf(std::span<const double> distances, std::span<const double> weigh
 /// i of the second half its variance. mean = sum p m; variance = sum p (v + m^2) - mean^2, in float64, not
 /// below 0. [begin, end) counts in the first half.
 void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
-                     std::int64_t begin, std::int64_t end, Context& context);
+                     std::int64_t begin, std::int64_t end, Context& context,
+                     std::span<const Tensor> refused = {});
 
 /// sqrt(sum of distances / sum of norms) over slices, in order; 0 if the mean is 0.
 double relativeDistance(std::span<const Spread> slices);
@@ -68,9 +72,10 @@ Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> 
 namespace cuda {
 /// `distances` may be undefined.
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
-                  std::int64_t begin, std::int64_t end, Tensor& distances, Context& context);
+                  std::int64_t begin, std::int64_t end, Tensor& distances, Context& context,
+                  std::span<const Tensor> refused);
 void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
-                     std::int64_t begin, std::int64_t end, Context& context);
+                     std::int64_t begin, std::int64_t end, Context& context, std::span<const Tensor> refused);
 Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> weights, std::int64_t begin,
                       std::int64_t end, Context& context);
 }  // namespace cuda

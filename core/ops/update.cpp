@@ -37,8 +37,8 @@ UpdatePlan::UpdatePlan(const UpdateRule& rule, std::int64_t elements, Device dev
       elements_(elements),
       device_(device) {}
 
-void UpdatePlan::run(const UpdateBlocks& blocks, const Tensor& numbers, Tensor& penalty,
-                     const Tensor& losses) {
+void UpdatePlan::run(const UpdateBlocks& blocks, const Tensor& numbers, Tensor& penalty, const Tensor& losses,
+                     const UpdateGuard& guard) {
   const auto expectBlock = [&](std::string_view name, const Tensor& block) {
     detail::expectTensor("update", name, block, {.shape = {elements_}, .device = device_});
   };
@@ -52,10 +52,17 @@ void UpdatePlan::run(const UpdateBlocks& blocks, const Tensor& numbers, Tensor& 
   expectNumbers("numbers", numbers, kUpdateNumbers);
   expectNumbers("penalty", penalty, 1);
   if (losses.defined()) expectNumbers("losses", losses, losses.elements());
+  const auto dataOf = [&](std::string_view name, const Tensor& tensor) -> double* {
+    if (!tensor.defined()) return nullptr;
+    expectNumbers(name, tensor, 1);
+    return tensor.data<double>();
+  };
+  const Guard places{dataOf("badGradient", guard.badGradient), dataOf("refused", guard.refused)};
   compute(blocks, reinterpret_cast<const update::StepNumbers*>(numbers.data<double>()),
           penalty.data<double>(),
           losses.defined() ? std::span<const double>(losses.data<double>(), losses.elements())
-                           : std::span<const double>());
+                           : std::span<const double>(),
+          places);
 }
 
 std::unique_ptr<UpdatePlan> planUpdate(const UpdateSettings& settings, std::int64_t elements,

@@ -45,10 +45,22 @@ inline constexpr std::size_t kUpdateNumbers = sizeof(update::StepNumbers) / size
 void writeUpdateNumbers(const UpdateRule& rule, double learningRate, std::int64_t t, double gradientScale,
                         Tensor& numbers);
 
+/// What an update tells of itself where it runs, for readers that come later: each float64 [1] on the blocks'
+/// device, or undefined.
+struct UpdateGuard {
+  /// Gets the first element of the ranges whose gradient is not finite, or -1. If defined, gradients are
+  /// checked, and one that is not finite changes nothing.
+  Tensor badGradient;
+  /// Gets 1 if the update changed nothing because of a loss or a gradient, or left a number that is not
+  /// finite (on a GPU), else 0. A merge may read it.
+  Tensor refused;
+};
+
 /// An update of one parameter block, planned for one set of ranges: clip, add L1 and L2, apply the rule, then
 /// weight decay with the parameter's value from before; nothing outside the ranges is touched. On a GPU that
-/// is one kernel for the whole block, two with clipping by norm, which may be recorded in a graph. On the CPU
-/// nothing is updated, and the penalty is NaN, if the gradient or what would be written is not finite.
+/// is one kernel for the whole block, two with clipping by norm or a guard, which may be recorded in a graph.
+/// Nothing is updated, and the penalty is NaN, if the gradient or what would be written is not finite; on a
+/// GPU the gradient is looked at for a guard only, and what would be written not before it is.
 /// Allocates nothing. It belongs to the context it was planned for; one thread at a time.
 class UpdatePlan {
  public:
@@ -60,15 +72,20 @@ class UpdatePlan {
   ///                 finite or met a class out of range, nothing is updated, and the penalty is 0. Undefined:
   ///                 nothing is checked.
   /// @throws InvalidArgument naming the tensor that does not fit.
-  void run(const UpdateBlocks& blocks, const Tensor& numbers, Tensor& penalty, const Tensor& losses = {});
+  void run(const UpdateBlocks& blocks, const Tensor& numbers, Tensor& penalty, const Tensor& losses = {},
+           const UpdateGuard& guard = {});
 
  protected:
   UpdatePlan(const UpdateRule& rule, std::int64_t elements, Device device);
+  /// What a guard's tensors hold; null if they are undefined.
+  struct Guard {
+    double *badGradient, *refused;
+  };
 
  private:
   /// `run` after its checks. @param losses  kLossNumbers for each loss.
   virtual void compute(const UpdateBlocks& blocks, const update::StepNumbers* numbers, double* penalty,
-                       std::span<const double> losses) = 0;
+                       std::span<const double> losses, const Guard& guard) = 0;
 
   int states_;
   std::int64_t elements_;

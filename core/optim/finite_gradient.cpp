@@ -84,4 +84,12 @@ void refuseUpdate(const StateBlock& parameters, const StateBlock& gradients) {
                   largest, name, kAdvice));
 }
 
+void throwNonFiniteGradient(const SegmentTable& segments, std::int64_t element) {
+  for (const auto& segment : segments.segments)
+    if (const std::int64_t at = element - segment.offset; at >= 0 && at < segment.shape.elements())
+      throw UpdateRefused(
+          fmt::format("the gradient of {} is not finite: element {}; {}", segment.name, at, kAdvice));
+  throw UpdateRefused(fmt::format("the gradient is not finite: element {}; {}", element, kAdvice));
+}
+
 }  // namespace muster

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "muster/core/base/error.h"
@@ -15,7 +16,7 @@ class UpdateRefused : public NonFiniteScore {
 
 /// Checks a gradient block on the CPU right after the backward pass, while it is in the caches: nothing that
 /// is not finite reaches parameters or a merge. Frozen segments are not looked at. Allocates nothing unless
-/// it throws. Does nothing for a block on a GPU.
+/// it throws. Does nothing for a block on a GPU, where the update does it (UpdateGuard).
 /// @throws UpdateRefused naming the segment and the element.
 void requireFiniteGradient(const StateBlock& gradients);
 
@@ -26,5 +27,9 @@ double requireFiniteBlock(const StateBlock& block, std::string_view what);
 /// Throws what explains why an update was refused (`UpdatePlan::run`): an element of the gradient that is not
 /// finite, or else the segment whose numbers are the largest.
 [[noreturn]] void refuseUpdate(const StateBlock& parameters, const StateBlock& gradients);
+
+/// What the guard of an update on a GPU has found. @param element  of the gradient block.
+/// @throws UpdateRefused naming the segment and its element.
+[[noreturn]] void throwNonFiniteGradient(const SegmentTable& segments, std::int64_t element);
 
 }  // namespace muster

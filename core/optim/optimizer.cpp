@@ -5,6 +5,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/optim/finite_gradient.h"
 
 namespace muster {
 namespace {
@@ -90,9 +91,11 @@ void Optimizer::prepare(const StateBlock& parameters, Context& context) {
     return device.isCpu() ? Tensor::zeros({count}, DType::Float64) : Tensor::pinned({count}, DType::Float64);
   };
   hostNumbers_ = onHost(kUpdateNumbers);
-  hostPenalty_ = onHost(1);
+  hostOutcome_ = onHost(2);
   numbers_ = device.isCpu() ? hostNumbers_ : Tensor::zeros({kUpdateNumbers}, DType::Float64, device);
-  penalty_ = device.isCpu() ? hostPenalty_ : Tensor::zeros({1}, DType::Float64, device);
+  outcome_ = device.isCpu() ? hostOutcome_ : Tensor::zeros({2}, DType::Float64, device);
+  penalty_ = outcome_.slice(0, {1});
+  badGradient_ = outcome_.slice(1, {1});
 }
 
 double Optimizer::apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
@@ -103,10 +106,14 @@ double Optimizer::apply(StateBlock& parameters, const StateBlock& gradients, std
   const bool apart = !context.device().isCpu();
   writeNumbers(iteration, epoch, updates, hostNumbers_);
   if (apart) copy(hostNumbers_, numbers_, context);
-  enqueue(parameters, gradients, numbers_, penalty_);
-  if (apart) copy(penalty_, hostPenalty_, context);
+  // On the CPU the gradient was checked when it was computed.
+  enqueue(parameters, gradients, numbers_, penalty_, {}, apart ? badGradient_ : Tensor());
+  if (apart) copy(outcome_, hostOutcome_, context);
   context.synchronize();
-  return *hostPenalty_.data<double>();
+  const double* const outcome = hostOutcome_.data<double>();
+  if (apart && outcome[1] >= 0)
+    throwNonFiniteGradient(*parameters.segments, static_cast<std::int64_t>(outcome[1]));
+  return outcome[0];
 }
 
 double Optimizer::applyOwn(const UpdateBlocks& blocks, std::int64_t iteration, std::int64_t epoch,
@@ -132,6 +139,7 @@ UpdateBlocks Optimizer::blocksOf(const StateBlock& parameters, const StateBlock&
 void Optimizer::plan(const StateBlock& parameters, Context& context) {
   require(enqueues(), "updater {}: it has no settings(), so it can only be applied", options_.updater.type());
   if (plannedFor_ == &context) return;
+  if (!refused_.defined()) refused_ = Tensor::zeros({1}, DType::Float64, context.device());
   plan_ = planUpdate(*settings_, parameters.values.elements(), ranges_, context);
   plannedFor_ = &context;
 }
@@ -143,8 +151,9 @@ void Optimizer::writeNumbers(std::int64_t iteration, std::int64_t epoch, std::in
 }
 
 void Optimizer::enqueue(StateBlock& parameters, const StateBlock& gradients, const Tensor& numbers,
-                        Tensor& penalty, const Tensor& losses) {
-  plan_->run(blocksOf(parameters, gradients), numbers, penalty, losses);
+                        Tensor& penalty, const Tensor& losses, const Tensor& badGradient) {
+  plan_->run(blocksOf(parameters, gradients), numbers, penalty, losses,
+             {.badGradient = badGradient, .refused = refused_});
 }
 
 float Optimizer::clipScale(const Tensor& gradients, Context& context) const {

@@ -59,8 +59,12 @@ class Optimizer {
   /// @param numbers  of the step, on the device, read when the work is done.
   /// @param penalty  float64 [1] on the device: receives what `apply` returns.
   /// @param losses   of the step, see `UpdatePlan::run`: with a bad loss neither parameters nor state change.
+  /// @param badGradient  see UpdateGuard.
   void enqueue(StateBlock& parameters, const StateBlock& gradients, const Tensor& numbers, Tensor& penalty,
-               const Tensor& losses = {});
+               const Tensor& losses = {}, const Tensor& badGradient = {});
+  /// float64 [1] on the device, after `plan`: 1 if the last update that was enqueued changed nothing, because
+  /// of a loss or a gradient that is not finite, else 0.
+  const Tensor& refused() const { return refused_; }
 
   /// sum(l1 |w| + l2/2 w^2) over the regularised segments that are not frozen, in float64: what `apply` would
   /// return.
@@ -87,7 +91,9 @@ class Optimizer {
   std::optional<UpdateSettings> settings_;  // empty: the updater has its own `apply`
   std::unique_ptr<UpdatePlan> plan_;
   const Context* plannedFor_ = nullptr;
-  Tensor hostNumbers_, numbers_, penalty_, hostPenalty_;  // of `apply`; on the CPU each pair is one tensor
+  // Of `apply`; on the CPU each pair is one tensor. Outcomes are {penalty, bad gradient}.
+  Tensor hostNumbers_, numbers_, hostOutcome_, outcome_, penalty_, badGradient_;
+  Tensor refused_;
 };
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/merge.h"
@@ -29,11 +30,19 @@ DeviceExchange::Group::Group(const DeviceGroup& where)
           Tensor::empty({static_cast<std::int64_t>(workers.size()) + 1}, DType::Float64, where.device)) {}
 
 DeviceExchange::DeviceExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
-                               MergePlan plan, std::optional<Route> failing)
+                               MergePlan plan, std::vector<Tensor> refused, std::optional<Route> failing)
     : plan_(std::move(plan)),
       blocks_(sharedBlocks(states, updaterState, plan_.groupOf())),
       groups_(plan_.groups().begin(), plan_.groups().end()),
-      reduction_(plan_, contextsOf(groups_), blocks_, failing) {
+      reduction_(plan_, contextsOf(groups_), blocks_, failing),
+      refused_(std::move(refused)) {
+  // Zeros are written whatever happened, and sums between devices are formed in several places.
+  const auto unguarded = [](const SharedBlock& block) {
+    return block.hasMergedCopy() && block.rule == MergeRule::Reset;
+  };
+  if (groups_.size() > 1 || !std::ranges::all_of(refused_, &Tensor::defined) ||
+      std::ranges::any_of(blocks_, unguarded))
+    refused_.clear();
   for (const int g : plan_.groupOf()) arrivals_.emplace_back(*groups_[at(g)].context);
   if (participants() == 1)
     for (const auto& block : blocks_)
@@ -49,6 +58,9 @@ void DeviceExchange::restart() {
   if (aborted_) reduction_.connect();
   aborted_ = broken_ = false;
   whole_ = true;
+  if (refused_.empty()) return;
+  for (Tensor& refused : refused_) muster::setZero(refused, *groups_.front().context);
+  groups_.front().context->synchronize();  // the replicas' next steps write them
 }
 
 void DeviceExchange::abort() noexcept {
@@ -152,8 +164,9 @@ void DeviceExchange::mergeOnOneDevice(const SharedBlock& block, std::span<const 
   Tensor mergedCopy = block.hasMergedCopy() ? block.mergedCopy() : Tensor();
   const std::int64_t elements = block.replicas.front().elements();
   if (block.rule == MergeRule::Moments)
-    return weightedMoments(block.replicas, weights, mergedCopy, 0, elements / 2, *group.context);
-  if (!spread) return weightedMean(block.replicas, weights, mergedCopy, 0, elements, *group.context);
+    return weightedMoments(block.replicas, weights, mergedCopy, 0, elements / 2, *group.context, refused_);
+  if (!spread)
+    return weightedMean(block.replicas, weights, mergedCopy, 0, elements, *group.context, refused_);
   weightedMean(block.replicas, weights, mergedCopy, 0, elements, group.distances, *group.context);
   group.context->synchronize();
   *spread = spreadOf(copyTo(group.distances, Device::cpu()).span<double>(), weights);

@@ -22,10 +22,12 @@ class DeviceExchange final : public Exchange {
  public:
   /// @param states  [worker] the blocks of each replica, on the device that the plan says.
   /// @param updaterState  what a merge does with the updater's blocks.
+  /// @param refused  [worker] Model::stepRefused of each replica; empty, or one undefined: merges are not
+  ///                 guarded. On one device only.
   /// @param failing  for tests: a route that fails.
   /// @throws InvalidArgument as `sharedBlocks`; what Context and makeTransport throw.
   DeviceExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
-                 MergePlan plan, std::optional<Route> failing = {});
+                 MergePlan plan, std::vector<Tensor> refused = {}, std::optional<Route> failing = {});
 
   int participants() const override { return static_cast<int>(plan_.groupOf().size()); }
   std::span<const SharedBlock> blocks() const override { return blocks_; }
@@ -43,6 +45,7 @@ class DeviceExchange final : public Exchange {
 
   bool stage(Context& context) override;
   void takeStaged() override;
+  bool guardsMerges() const override { return !refused_.empty(); }
 
   void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context& context,
              Spread* spread) override;
@@ -74,6 +77,7 @@ class DeviceExchange final : public Exchange {
   std::vector<SharedBlock> blocks_;
   std::vector<Group> groups_;
   DeviceReduction reduction_;
+  std::vector<Tensor> refused_;      // [worker] empty if merges are not guarded
   std::vector<Tensor> staged_;       // [block] of one participant: another merged copy, if it has one
   std::vector<Event> arrivals_;      // [worker] recorded by its worker
   std::atomic<bool> whole_{true};    // not between `begin` and `end`

@@ -114,6 +114,9 @@ class Exchange {
   virtual bool stage(Context& /*context*/) { return false; }
   /// The merged copy holds what was staged last. Enqueues nothing.
   virtual void takeStaged() {}
+  /// Whether `merge` looks on the device at the last step of each replica, and writes nothing if one of them
+  /// was refused (Model::stepRefused). So it may be called before the scores of these steps are read.
+  virtual bool guardsMerges() const { return false; }
   /// How it merges, in words; "" on the CPU.
   virtual std::string describe() const { return {}; }
 

@@ -38,6 +38,7 @@ class AveragingStrategy final : public Strategy {
     return !options_.measureDivergence && options_.frequency.constant() && options_.frequency.until == 0 &&
            options_.frequency.untilEpoch == 0 && exchange.stage(context);
   }
+  bool mergesBeforeScores() const override { return !options_.measureDivergence; }
   void land(int, const Round& round, Verbs& verbs) override {
     auto& spread = spreads_[static_cast<std::size_t>(verbs.participant())];
     verbs.mergeState(round.weights, options_.measureDivergence ? &spread : nullptr);

@@ -141,7 +141,12 @@ class Strategy {
   /// (Exchange::stage), instead of `contribute`, `launch` and `land`. @return false if these are needed;
   /// nothing was done then.
   virtual bool stage(Exchange&, Context&) { return false; }
-  /// Takes from the replicas what fragment number `fragment` needs of them. All scores are finite.
+  /// Whether `launch` and `land` may be called before the scores of the round's last steps are read, if the
+  /// exchange guards merges (Exchange::guardsMerges): they call no verb but Verbs::merge and
+  /// Verbs::mergeState, and wait for nothing. The scores are there when `plan` is asked.
+  virtual bool mergesBeforeScores() const { return false; }
+  /// Takes from the replicas what fragment number `fragment` needs of them. All scores are finite, unless
+  /// `mergesBeforeScores`.
   virtual void launch(int /*fragment*/, const Round&, Verbs&) {}
   /// Applies what was launched.
   virtual void land(int /*fragment*/, const Round&, Verbs&) {}

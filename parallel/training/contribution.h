@@ -14,6 +14,7 @@ struct Contribution {
   std::int64_t iteration = 0;  ///< after the last of them: iterations finished
   double largest = 0;          ///< magnitude in its replica, where that was looked at
   bool ended = false;          ///< it has had its last batch of the epoch
+  bool late = false;           ///< its last step's score is still to be read: the sums of scores lack it
   bool staged = false;         ///< its merge was staged, and it has trained on since
 };
 

@@ -98,13 +98,19 @@ void ReplicaSet::make() {
   runOnAll(threads_, "could not be made", [this](ReplicaThread& thread) {
     thread.makeReplica(model_);
     thread.replica().state();  // the updater's state is allocated here, on this thread
+    thread.replica().stepRefused();
   });
   requireCopies(threads_, model_, &Model::state);
   std::vector<std::vector<StateBlock*>> states;
-  for (auto* thread : threads_) states.push_back(sharedState(thread->replica()));
+  std::vector<Tensor> refused;
+  for (auto* thread : threads_) {
+    states.push_back(sharedState(thread->replica()));
+    refused.push_back(thread->replica().stepRefused());
+  }
   std::unique_ptr<Exchange> exchange;
   if (mergePlan_)
-    exchange = std::make_unique<DeviceExchange>(states, strategy_.updaterState(), *mergePlan_, failingRoute_);
+    exchange = std::make_unique<DeviceExchange>(states, strategy_.updaterState(), *mergePlan_,
+                                                std::move(refused), failingRoute_);
   else if (place_.nodes > 1)
     exchange = std::make_unique<NodeExchange>(states, strategy_.updaterState(), *company_.link);
   else

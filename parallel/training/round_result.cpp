@@ -17,16 +17,18 @@ RoundResult RoundResult::next(std::int64_t epochOfNext) const {
   return next;
 }
 
+namespace {
+bool isMerged(std::span<const Arrival> landing, std::size_t worker) {
+  return landing.empty() || landing[worker].arrives;
+}
+}  // namespace
+
 void RoundResult::add(std::span<const Contribution> contributions, std::span<const Arrival> landing,
                       std::span<double> weights) {
-  const auto merged = [&](std::size_t w) { return landing.empty() || landing[w].arrives; };
-  double scoreSum = 0, plainScoreSum = 0;
   std::int64_t batches = 0;
   for (std::size_t w = 0; w < contributions.size(); ++w) {
-    if (!merged(w)) continue;
+    if (!isMerged(landing, w)) continue;
     const Contribution& c = contributions[w];
-    scoreSum += c.scoreSum;
-    plainScoreSum += c.plainScoreSum;
     weight += c.weight;
     batches += c.batches;
     examples += c.examples;
@@ -36,14 +38,25 @@ void RoundResult::add(std::span<const Contribution> contributions, std::span<con
   // Steps whose examples were all masked still moved the parameters (decay, momentum): they count by batches.
   for (std::size_t w = 0; w < contributions.size(); ++w) {
     const Contribution& c = contributions[w];
-    weights[w] = !merged(w) ? 0 : weight > 0 ? c.weight : static_cast<double>(c.batches);
+    weights[w] = !isMerged(landing, w) ? 0 : weight > 0 ? c.weight : static_cast<double>(c.batches);
   }
   trained = batches > 0;
-  if (trained) score = weight > 0 ? scoreSum / weight : plainScoreSum / static_cast<double>(batches);
   batchesInEpoch += batches;
   examplesInEpoch += examples;
-  scoreSumInEpoch += scoreSum;
   weightInEpoch += weight;
+}
+
+void RoundResult::addScores(std::span<const Contribution> contributions, std::span<const Arrival> landing) {
+  double scoreSum = 0, plainScoreSum = 0;
+  std::int64_t batches = 0;
+  for (std::size_t w = 0; w < contributions.size(); ++w) {
+    if (!isMerged(landing, w)) continue;
+    scoreSum += contributions[w].scoreSum;
+    plainScoreSum += contributions[w].plainScoreSum;
+    batches += contributions[w].batches;
+  }
+  if (trained) score = weight > 0 ? scoreSum / weight : plainScoreSum / static_cast<double>(batches);
+  scoreSumInEpoch += scoreSum;
 }
 
 }  // namespace muster

@@ -41,11 +41,13 @@ struct RoundResult {
   RoundEnd end() const { return {verdict, iteration, epoch + (verdict == Verdict::EpochOver ? 1 : 0)}; }
   /// The round after this one, in this epoch, before anything is added.
   RoundResult next(std::int64_t epochOfNext) const;
-  /// Adds what workers bring, in their order.
+  /// Adds what workers bring, in their order, but for their scores.
   /// @param landing  [worker] which workers are merged; empty: all.
   /// @param weights  [worker] receives the weights of the merge, 0 for a worker that is not merged.
   void add(std::span<const Contribution> contributions, std::span<const Arrival> landing,
            std::span<double> weights);
+  /// After `add`, with the same arguments: adds the scores.
+  void addScores(std::span<const Contribution> contributions, std::span<const Arrival> landing);
 };
 
 }  // namespace muster

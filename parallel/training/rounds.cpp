@@ -108,7 +108,12 @@ void Rounds::plan(bool met) {
   std::ranges::fill(updated_, 0);
   flights_.endRound(plan_, round(), strategy_.pending());
   if (result_.merging) strategy_.prepare(round());
-  committed_ = !result_.merging || localWork() == LocalWork::Step;
+  // With late scores, one may still say that nothing was merged.
+  committed_ = !result_.merging || (localWork() == LocalWork::Step && !late_);
+}
+
+void Rounds::takeScore(const Participant& who, const Contribution& contribution) {
+  contributions_[at(who)] = contribution;
 }
 
 RoundResult Rounds::nextResult(bool met) {
@@ -124,6 +129,8 @@ RoundResult Rounds::nextResult(bool met) {
   for (std::size_t w = 0; w < landing.size(); ++w)
     if (landing[w].arrives) landed_[w] = 1;
   next.add(contributions_, landing, weights_);
+  late_ = std::ranges::any_of(contributions_, &Contribution::late);
+  if (!late_) next.addScores(contributions_, landing);
   if (!arrivals_)
     for (std::size_t w = 0; w < counts_.size(); ++w) counts_[w] += contributions_[w].batches;
   next.merging = next.trained || (last && (strategy_.pending() || flights_.outstanding()));
@@ -132,6 +139,10 @@ RoundResult Rounds::nextResult(bool met) {
 }
 
 void Rounds::planNextRound() {
+  if (std::exchange(late_, false)) {
+    result_.addScores(contributions_, {});
+    committed_ = true;
+  }
   flights_.commit();
   if (arrivals_) {
     const bool begins = result_.verdict == Verdict::EpochOver;

@@ -87,19 +87,30 @@ class Rounds {
   /// Its next `end` is with a contribution that says so, and its verdict is Continue.
   /// @return false if the round has to end first.
   bool stage(const Participant& who);
+  /// Whether a round may be merged before the scores of its last steps are read.
+  bool mergesBeforeScores(const Participant& who) const {
+    return !arrivals_ && localWork() == LocalWork::Step && strategy_.mergesBeforeScores() &&
+           who.exchange.guardsMerges();
+  }
   /// Prepares what a worker contributes, once it has trained.
   void contribute(const Participant& who, double weight);
   /// A worker's part in the end of a round: waits for the others, merges its share, waits again.
   /// @param update  `double update(const RoundResult&)`: if local work is a gradient and the round merges,
   ///                called after the merge; updates the worker's replica. @return the penalty, the same for
   ///                all workers.
-  template <typename Update>
-  RoundEnd end(const Participant& who, const Contribution& contribution, Update update) {
+  /// @param readScore  `void readScore()`: of a late contribution, called when its merge has been enqueued:
+  ///                   adds the score to `contribution`. If it throws, the merge changed nothing.
+  template <typename Update, typename ReadScore>
+  RoundEnd end(const Participant& who, const Contribution& contribution, Update update, ReadScore readScore) {
     landed_[static_cast<std::size_t>(who.worker)] = 0;
     if (gate_ && !contribution.ended && !stopAsked()) return {.verdict = arrive(who, contribution)};
     if (!gather(who, contribution)) return {};
     if (result_.merging) {
       merge(who);
+      if (contribution.late) {
+        readScore();
+        takeScore(who, contribution);
+      }
       if (localWork() == LocalWork::Gradient) {
         if (!awaitReduced(who)) return {};
         addPenalty(update(result_));
@@ -159,6 +170,7 @@ class Rounds {
   bool gather(const Participant& who, const Contribution& contribution);
   void agree(Exchange& exchange);
   void plan(bool met);
+  void takeScore(const Participant& who, const Contribution& contribution);
   RoundResult nextResult(bool met);
   void planNextRound();
   void requirePlan() const;
@@ -183,7 +195,8 @@ class Rounds {
 
   Barrier gathered_, reduced_, mergedAlone_;  // the workers
   Barrier merged_, resumed_;                  // the workers and the coordinator
-  std::vector<Contribution> contributions_;   // [worker] written by its worker before gathered_, or in it
+  // [worker] written by its worker before gathered_, or in it; late scores before mergedAlone_ or merged_
+  std::vector<Contribution> contributions_;
   // [worker] of its own, then added to its merge time
   std::vector<std::chrono::nanoseconds> contributionTimes_;
   std::vector<std::chrono::nanoseconds> mergeTimes_;  // [worker] written by its worker before merged_
@@ -204,6 +217,7 @@ class Rounds {
   TrainingProgress progress_;
   std::vector<MergeValue> values_;  // of the round that has ended
   bool committed_ = true;           // also in reduced_
+  bool late_ = false;               // written in gathered_: some worker's last score is read after the merge
   std::int64_t rounds_ = 0;
   std::int64_t epoch_;
 

@@ -102,7 +102,8 @@ void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, W
         run.rounds.contribute(me, contribution_.weight);
       }
       const RoundEnd end = run.rounds.end(
-          me, contribution_, [&](const RoundResult& round) { return update(run, round, listeners); });
+          me, contribution_, [&](const RoundResult& round) { return update(run, round, listeners); },
+          [&] { finishStep(run, listeners); });
       verdict = end.verdict;
       if (verdict == Verdict::Aborted) return;
       if (run.rounds.landed(thread_.index())) contribution_ = {.ended = contribution_.ended};
@@ -130,6 +131,11 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
   const bool goesOn = begun_ && !staged_ && !contribution_.ended && !run.stopping();
   if (goesOn && run.rounds.stage(me)) {
     staged_ = true;
+    return true;
+  }
+  if (goesOn && !staged_ && begun_->ticket.weight() && run.rounds.mergesBeforeScores(me)) {
+    count(begun_->stamp, begun_->examples, *begun_->ticket.weight());
+    contribution_.late = true;
     return true;
   }
   finishBegun(run, me, listeners);  // a merge is of steps that are done and known to be good
@@ -201,14 +207,18 @@ void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
   currentExamples_ = step.examples;
   ++times_.own.batches;
   times_.own.examples += currentExamples_;
+  if (!std::exchange(contribution_.late, false)) count(step.stamp, step.examples, score.weight);
   contribution_.scoreSum += score.score * score.weight;
-  contribution_.weight += score.weight;
   contribution_.plainScoreSum += score.score;
-  contribution_.examples += currentExamples_;
-  ++contribution_.batches;
-  contribution_.iteration = step.stamp.iteration + 1;
   if (run.rounds.localWork() != LocalWork::Gradient) tell(listeners, currentScore_);
   current_ = latest;
+}
+
+void Worker::count(const BatchStamp& stamp, std::int64_t examples, double weight) {
+  contribution_.weight += weight;
+  contribution_.examples += examples;
+  ++contribution_.batches;
+  contribution_.iteration = stamp.iteration + 1;
 }
 
 void Worker::finishBegun(FitRun& run, const Participant& me, WorkerListeners& listeners) {
@@ -218,7 +228,8 @@ void Worker::finishBegun(FitRun& run, const Participant& me, WorkerListeners& li
   if (!std::exchange(staged_, false)) return;
   const BatchStamp latest = std::exchange(current_, stamp);
   contribution_.staged = true;
-  run.rounds.end(me, contribution_, [](const RoundResult&) { return 0.0; });
+  run.rounds.end(
+      me, contribution_, [](const RoundResult&) { return 0.0; }, [] {});
   contribution_ = {};
   current_ = latest;
 }

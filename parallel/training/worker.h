@@ -54,6 +54,8 @@ class Worker {
   void work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners);
   /// Waits for the step that was begun last, and counts it.
   void finishStep(FitRun& run, WorkerListeners& listeners);
+  /// Counts a step in the contribution, without its score.
+  void count(const BatchStamp& stamp, std::int64_t examples, double weight);
   /// The same, if one was begun, and then ends its round if that was staged.
   void finishBegun(FitRun& run, const Participant& me, WorkerListeners& listeners);
   /// The update that follows a merge of gradients. @return the penalty.

@@ -34,8 +34,13 @@ class LateModel final : public Model, PendingScores {
     blocks_.push_back(StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table));
     blocks_.push_back(StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table));
   }
+  /// Steps say whether they were refused, and know their weights: merges need not wait for scores.
+  void guard() { guarded_ = true; }
+  Tensor stepRefused() override { return guarded_ ? refused_ : Tensor(); }
   std::unique_ptr<Model> replicate(Context& context) const override {
-    return std::make_unique<LateModel>(order_, onStep_, &context);
+    auto replica = std::make_unique<LateModel>(order_, onStep_, &context);
+    replica->guarded_ = guarded_;
+    return replica;
   }
   StepTicket gradient(const Batch& batch) override { return step(batch); }
   std::span<StateBlock> blocks() override { return blocks_; }
@@ -44,16 +49,25 @@ class LateModel final : public Model, PendingScores {
     const float value = batch.features[0].value.data<float>()[0];
     if (*onStep_) (*onStep_)(batch);
     scores_.push_back(value);
+    *refused_.data<double>() = std::isfinite(value) ? 0 : 1;
     blocks_[0].values.data<float>()[0] = value;
+    if (guarded_) return {*this, scores_.size(), 1.0};  // several workers: no common order
     *order_ += fmt::format("step{} ", scores_.size());
     return {*this, scores_.size()};
   }
   bool ready(std::uint64_t) override { return false; }
   StepScore wait(std::uint64_t step) override {
+    if (guarded_) {
+      if (scores_[step - 1] == kWatched) seen_ = parameter();
+      return {.score = scores_[step - 1], .weight = 1};
+    }
     *order_ += fmt::format("wait{} ", step);
     return {.score = scores_[step - 1], .weight = 1};
   }
   static constexpr float kRefused = -1;
+  /// When the score of this step was read, the parameter was that.
+  static constexpr double kWatched = 5;
+  static inline float seen_ = 0;
   std::string takeOrder() { return std::exchange(*order_, {}); }
   void onStep(OnStep call) { *onStep_ = std::move(call); }
   float parameter() { return blocks_[0].values.data<float>()[0]; }
@@ -63,6 +77,8 @@ class LateModel final : public Model, PendingScores {
   std::shared_ptr<OnStep> onStep_;      // likewise
   std::vector<StateBlock> blocks_;
   std::vector<double> scores_;
+  bool guarded_ = false;
+  Tensor refused_ = Tensor::zeros({1}, DType::Float64);
 };
 
 /// Steps wait until all batches of their epoch are there: a worker goes on only where there is one to go on
@@ -206,4 +222,63 @@ TEST_CASE("a stop finds a worker that has gone on: all that it has trained is me
     CHECK(model.iteration() == static_cast<std::int64_t>(last));
     CHECK(model.epoch() == 0);
   }
+}
+
+namespace {
+
+/// Two workers on what is treated as one device.
+auto twoOnDevice(LateModel& model, std::int64_t frequency) {
+  model.guard();
+  auto builder = toyWrapper(model, 2, frequency);
+  builder.internals({.pretendedDevices = 1});
+  return builder;
+}
+
+}  // namespace
+
+TEST_CASE("several workers on a device are merged before their last scores are read") {
+  // Worker 0 has 1 and 5 in the first round, worker 1 has 2 and 6; then 3 and 7, 4 and 8.
+  const auto data = [] { return ToyIterator::ofValues({1, 2, 5, 6, 3, 4, 7, 8, 9, 10}); };
+  LateModel::seen_ = 0;
+  LateModel guarded, waiting;
+  auto batches = data();
+  twoOnDevice(guarded, 2).build().fit(batches);
+  CHECK(LateModel::seen_ == 5.5f);  // worker 0 merges for both
+  CHECK(guarded.parameter() == 9.5f);
+  CHECK(guarded.iteration() == 5);
+
+  // The same scores as where they are read first, also those of an epoch and of what listeners see.
+  const auto seen = std::make_shared<RecordingListener>(), expected = std::make_shared<RecordingListener>();
+  batches = data();
+  LateModel watched;
+  twoOnDevice(watched, 2).listeners({seen}).build().fit(batches);
+  batches = data();
+  auto builder = twoOnDevice(waiting, 2);
+  builder.listeners({expected}).measureDivergence(true).build().fit(batches);
+  const auto scoresOf = [](const RecordingListener& listener) {
+    std::vector<double> scores;
+    for (const auto& call : listener.calls()) scores.push_back(call.score);
+    return scores;
+  };
+  CHECK(scoresOf(*seen) == scoresOf(*expected));
+  CHECK(guarded.score() == waiting.score());
+}
+
+TEST_CASE("a bad score that is read after its merge: replicas and merged copy are as they were") {
+  LateModel model;
+  auto wrapper = twoOnDevice(model, 2).build();
+  for (const bool first : {true, false}) {
+    CAPTURE(first);
+    auto bad = first ? ToyIterator::ofValues({1, 2, 3, std::nanf(""), 5, 6, 7, 8})
+                     : ToyIterator::ofValues({1, 2, 3, 4, 5, 6, std::nanf(""), 8, 9, 10});
+    const auto before = model.parameter();
+    const auto iteration = model.iteration();
+    const auto failure = failureOf(wrapper, bad);
+    CHECK(contains(failure.text, first ? "batch 4 of epoch" : "batch 7 of epoch"));
+    CHECK(model.parameter() == (first ? before : 3.5f));
+    CHECK(model.iteration() == iteration + (first ? 0 : 2));
+  }
+  auto good = ToyIterator::ofValues({1, 2, 3, 4, 6, 8, 7, 10, 11, 12});
+  wrapper.fit(good);  // what was refused is forgotten
+  CHECK(model.parameter() == 11.5f);
 }

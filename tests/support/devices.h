@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,12 @@ struct OnGpuInBFloat16 : OnGpuInTensorFloat32 {
   static ContextOptions options() { return {.mathMode = MathMode::BFloat16}; }
   static constexpr double kProductError = 0x1p-7;
 };
+
+/// What a body runs with: all of `counts` on the CPU, one on a GPU, where threads compute nothing.
+template <typename Where>
+std::vector<int> threadCounts(std::initializer_list<int> counts) {
+  return Where::device().isCpu() ? std::vector<int>(counts) : std::vector<int>{1};
+}
 
 }  // namespace muster::test
 

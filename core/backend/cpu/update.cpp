@@ -80,11 +80,14 @@ class LoopUpdatePlan final : public UpdatePlan {
 
  private:
   void compute(const UpdateBlocks& blocks, const StepNumbers* step, double* penalty,
-               std::span<const double> losses) override {
+               std::span<const double> losses, const Guard& guard) override {
     const auto updateBy = [&](const auto& rule) {
       return updateAll(update::atStep(rule, *step), blocks, *step);
     };
-    *penalty = allGood(losses) ? std::visit(updateBy, settings_.rule) : 0;
+    const bool good = allGood(losses);
+    *penalty = good ? std::visit(updateBy, settings_.rule) : 0;
+    if (guard.badGradient) *guard.badGradient = static_cast<double>(badGradient(blocks.gradients));
+    if (guard.refused) *guard.refused = good && !std::isnan(*penalty) ? 0 : 1;
   }
 
   /// @return the penalty; NaN if nothing was updated.
@@ -130,6 +133,16 @@ class LoopUpdatePlan final : public UpdatePlan {
           return part;
         });
     return {penalty, largest};
+  }
+
+  /// The first element whose gradient is not finite, or -1.
+  std::int64_t badGradient(const Tensor& gradients) const {
+    const float* const g = gradients.data<float>();
+    std::int64_t first = -1;
+    for (const auto& range : ranges_)
+      for (std::int64_t i = range.begin; i < range.end; ++i)
+        if (!std::isfinite(g[i]) && (first < 0 || i < first)) first = i;
+    return first;
   }
 
   float clipLimit() const {

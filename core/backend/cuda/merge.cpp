@@ -39,12 +39,21 @@ T* dataOf(const Tensor& tensor) {
   return tensor.defined() ? tensor.data<T>() : nullptr;
 }
 
+RefusalTable refusalsOf(std::span<const Tensor> refused) {
+  require(refused.size() <= kMostReplicas, "merge: {} refusals are more than {}", refused.size(),
+          kMostReplicas);
+  RefusalTable table{};
+  for (const auto& one : refused) table.at[table.count++] = one.data<double>();
+  return table;
+}
+
 void mean(std::span<const Tensor> replicas, std::span<const double> weights, const Tensor& mergedCopy,
-          std::int64_t begin, std::int64_t end, bool write, double* distances, State& state) {
+          std::int64_t begin, std::int64_t end, bool write, double* distances, const RefusalTable& refused,
+          State& state) {
   MUSTER_CUDA_CHECK(withType(replicas[0], [&](auto type) {
     using T = decltype(type);
     return launchMean(tableOf<T>(replicas, weights), dataOf<T>(mergedCopy), begin, end, write, distances,
-                      state.scratch(), state.counters(), state.stream());
+                      state.scratch(), state.counters(), refused, state.stream());
   }));
 }
 
@@ -76,29 +85,37 @@ std::size_t onlyContributor(std::span<const double> weights) {
 }  // namespace
 
 void weightedMean(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
-                  std::int64_t begin, std::int64_t end, Tensor& distances, Context& context) {
+                  std::int64_t begin, std::int64_t end, Tensor& distances, Context& context,
+                  std::span<const Tensor> refused) {
   State& state = stateOf(context);
   const std::size_t only = onlyContributor(weights);
-  const bool several = only == replicas.size();
+  // A copy cannot be refused; the mean of one replica has its bits, too.
+  const bool several = only == replicas.size() || !refused.empty();
   if (several || distances.defined())
-    mean(replicas, weights, mergedCopy, begin, end, several, dataOf<double>(distances), state);
+    mean(replicas, weights, mergedCopy, begin, end, several, dataOf<double>(distances), refusalsOf(refused),
+         state);
   if (!several) copyToOthers(replicas, only, mergedCopy, begin, end, state);
 }
 
 void weightedMoments(std::span<const Tensor> replicas, std::span<const double> weights, Tensor& mergedCopy,
-                     std::int64_t begin, std::int64_t end, Context& context) {
+                     std::int64_t begin, std::int64_t end, Context& context,
+                     std::span<const Tensor> refused) {
   State& state = stateOf(context);
   const std::int64_t half = replicas[0].elements() / 2;
   if (const std::size_t only = onlyContributor(weights); only != replicas.size()) {
-    copyToOthers(replicas, only, mergedCopy, begin, end, state);
-    return copyToOthers(replicas, only, mergedCopy, half + begin, half + end, state);
+    const auto copyPart = [&](std::int64_t from, std::int64_t to) {
+      if (refused.empty()) return copyToOthers(replicas, only, mergedCopy, from, to, state);
+      mean(replicas, weights, mergedCopy, from, to, /*write=*/true, nullptr, refusalsOf(refused), state);
+    };
+    copyPart(begin, end);
+    return copyPart(half + begin, half + end);
   }
   int origin = 0;
   while (weights[static_cast<std::size_t>(origin)] == 0) ++origin;
   MUSTER_CUDA_CHECK(withType(replicas[0], [&](auto type) {
     using T = decltype(type);
     return launchMoments(tableOf<T>(replicas, weights), dataOf<T>(mergedCopy), begin, end, half, origin,
-                         state.stream());
+                         refusalsOf(refused), state.stream());
   }));
 }
 
@@ -106,7 +123,7 @@ Spread weightedSpread(std::span<const Tensor> replicas, std::span<const double> 
                       std::int64_t end, Context& context) {
   State& state = stateOf(context);
   auto* const distances = reinterpret_cast<double*>(state.deviceResult());
-  mean(replicas, weights, Tensor(), begin, end, /*write=*/false, distances, state);
+  mean(replicas, weights, Tensor(), begin, end, /*write=*/false, distances, {}, state);
   const std::size_t count = replicas.size() + 1;
   const auto* const read = reinterpret_cast<const double*>(state.readResult(count * sizeof(double)));
   return spreadOf({read, count}, weights);

@@ -11,7 +11,7 @@ namespace muster::cuda {
 namespace {
 
 static_assert(kLossNumbers == kNumbersOfLoss);
-static_assert(kMostBlocks * sizeof(double) <= kScratchBytes);
+static_assert(2 * kMostBlocks * sizeof(double) <= kScratchBytes);
 
 /// A table on the device for the life of a plan.
 template <typename T>
@@ -66,11 +66,16 @@ class KernelUpdatePlan final : public UpdatePlan {
         settings_(settings),
         context_(context),
         chunks_(ranges, stateOf(context)),
-        norm_(2 * sizeof(double), context.device()) {}
+        norm_(2 * sizeof(double), context.device()),
+        firstBad_(sizeof(unsigned long long), context.device()) {
+    const cudaStream_t stream = stateOf(context).stream();
+    MUSTER_CUDA_CHECK(cudaMemsetAsync(firstBad_.data(), 0xff, firstBad_.bytes(), stream));
+    MUSTER_CUDA_CHECK(cudaStreamSynchronize(stream));
+  }
 
  private:
   void compute(const UpdateBlocks& blocks, const update::StepNumbers* numbers, double* penalty,
-               std::span<const double> losses) override {
+               std::span<const double> losses, const Guard& guard) override {
     State& state = stateOf(context_);
     UpdateCall call = chunks_.call(state);
     call.parameters = blocks.parameters.data<float>();
@@ -82,10 +87,15 @@ class KernelUpdatePlan final : public UpdatePlan {
     call.losses = losses.data();
     call.lossCount = static_cast<std::int64_t>(losses.size() / kLossNumbers);
     if (settings_.clipValue > 0) call.clipValue = static_cast<float>(settings_.clipValue);
-    if (settings_.clipNorm > 0) {
+    call.badGradient = guard.badGradient;
+    call.firstBad = reinterpret_cast<unsigned long long*>(firstBad_.data());
+    call.refused = guard.refused;
+    if (settings_.clipNorm > 0 || guard.badGradient) {  // one pass for both
       auto* const norm = reinterpret_cast<double*>(norm_.data());
-      MUSTER_CUDA_CHECK(launchSquaredNorm(call, settings_.clipNorm, norm, state.stream()));
-      call.clipScale = norm + 1;
+      const double most =
+          settings_.clipNorm > 0 ? settings_.clipNorm : std::numeric_limits<double>::infinity();
+      MUSTER_CUDA_CHECK(launchSquaredNorm(call, most, norm, state.stream()));
+      if (settings_.clipNorm > 0) call.clipScale = norm + 1;
     }
     MUSTER_CUDA_CHECK(launchUpdate(call, settings_.rule, state.stream()));
   }
@@ -93,7 +103,8 @@ class KernelUpdatePlan final : public UpdatePlan {
   UpdateSettings settings_;
   Context& context_;
   Chunks chunks_;
-  Buffer norm_;  // {squares, scale}
+  Buffer norm_;      // {squares, scale}
+  Buffer firstBad_;  // all bits set between two updates
 };
 
 double readDouble(State& state) {

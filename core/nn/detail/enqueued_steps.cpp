@@ -1,8 +1,11 @@
 #include "muster/core/nn/detail/enqueued_steps.h"
 
+#include <cmath>
+
 #include "muster/core/base/error.h"
 #include "muster/core/nn/detail/network_batch.h"
 #include "muster/core/nn/detail/network_loss.h"
+#include "muster/core/optim/finite_gradient.h"
 
 namespace muster::detail {
 
@@ -18,7 +21,7 @@ StepTicket EnqueuedSteps::enqueue(const Batch& batch, StepWork work) {
   }
   const std::uint64_t number = scores_.nextNumber();
   steps.run(number, work);
-  return {*this, number};
+  return {*this, number, knownWeight(plan_, *owner.program, batch)};
 }
 
 const Batch& EnqueuedSteps::fetch(const Batch& batch) {
@@ -74,7 +77,7 @@ void EnqueuedSteps::enqueueStep(NetworkProgram& program, StagingSlot& slot, Step
   program.backward(info);
   if (work == StepWork::Update)
     network_.optimizer().enqueue(network_.block(BlockKind::Parameters), network_.block(BlockKind::Gradients),
-                                 slot.updateNumbers(), slot.penalty(), slot.losses());
+                                 slot.updateNumbers(), slot.penalty(), slot.losses(), slot.badGradient());
   slot.fetchResults();
 }
 
@@ -83,7 +86,12 @@ void EnqueuedSteps::finish(std::uint64_t number, const NetworkProgram& program, 
                            StepWork work) {
   try {
     StepScore score = scoreOf(plan_, program, slot);
-    if (work == StepWork::Update) score.score += slot.hostPenalty();
+    if (work == StepWork::Update) {
+      if (std::isfinite(score.score) && slot.hostBadGradient() >= 0)
+        throwNonFiniteGradient(*network_.block(BlockKind::Gradients).segments,
+                               static_cast<std::int64_t>(slot.hostBadGradient()));
+      score.score += slot.hostPenalty();
+    }
     scores_.put(number, score);
   } catch (...) {
     scores_.put(number, std::current_exception());

@@ -84,4 +84,13 @@ StepScore scoreOf(const NetworkPlan& plan, const NetworkProgram& program, const 
   return total;
 }
 
+std::optional<double> knownWeight(const NetworkPlan& plan, const NetworkProgram& program,
+                                  const Batch& batch) {
+  if (!batch.masks.empty()) return {};
+  double weight = 0;
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i)
+    weight = std::max(weight, static_cast<double>(program.output(i).shape().dropLast().elements()));
+  return weight;
+}
+
 }  // namespace muster::detail

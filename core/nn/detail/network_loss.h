@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "muster/core/data/batch.h"
 #include "muster/core/nn/detail/network_plan.h"
 #include "muster/core/nn/detail/network_program.h"
@@ -25,5 +27,9 @@ void enqueueLosses(const NetworkPlan& plan, NetworkProgram& program, StagingSlot
 /// The score from these numbers, after the slot has fetched them.
 /// @throws InvalidArgument for a label out of range.
 StepScore scoreOf(const NetworkPlan& plan, const NetworkProgram& program, const StagingSlot& slot);
+
+/// The loss normaliser of `program`'s outputs for a batch, before it has been computed; nothing if a mask
+/// decides it.
+std::optional<double> knownWeight(const NetworkPlan& plan, const NetworkProgram& program, const Batch& batch);
 
 }  // namespace muster::detail

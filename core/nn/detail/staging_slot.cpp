@@ -62,10 +62,11 @@ StagingSlot::StagingSlot(const Batch& like, std::size_t outputs, Context& contex
       hostUpdateNumbers_(updateNumbersIn(hostNumbers_)),
       position_(numbers_.slice(0, {kPosition})),
       updateNumbers_(updateNumbersIn(numbers_)),
-      hostResults_(Tensor::pinned({static_cast<std::int64_t>(outputs) * kLoss + 1}, DType::Float64)),
+      hostResults_(Tensor::pinned({static_cast<std::int64_t>(outputs) * kLoss + 2}, DType::Float64)),
       results_(Tensor::zeros(hostResults_.shape(), DType::Float64, context.device())),
       allLosses_(results_.slice(0, {static_cast<std::int64_t>(outputs) * kLoss})),
-      penalty_(results_.slice(static_cast<std::int64_t>(outputs) * kLoss, {1})) {
+      penalty_(results_.slice(static_cast<std::int64_t>(outputs) * kLoss, {1})),
+      badGradient_(results_.slice(static_cast<std::int64_t>(outputs) * kLoss + 1, {1})) {
   add(like.features, pinned_.features, onDevice_.features);
   add(like.labels, pinned_.labels, onDevice_.labels);
   add(like.masks, pinned_.masks, onDevice_.masks);

@@ -47,11 +47,15 @@ class StagingSlot {
   const Tensor& losses() const { return allLosses_; }
   /// On the device: float64 [1].
   Tensor& penalty() { return penalty_; }
+  /// On the device: float64 [1], see UpdateGuard.
+  const Tensor& badGradient() const { return badGradient_; }
   /// Enqueues the copy of losses and penalty to the CPU; may be recorded.
   void fetchResults();
   /// The loss numbers of output `index`, after `fetchResults` has completed.
   std::span<const double> hostLoss(std::size_t index) const;
-  double hostPenalty() const { return hostResults_.data<double>()[hostResults_.elements() - 1]; }
+  double hostPenalty() const { return hostResults_.data<double>()[hostResults_.elements() - 2]; }
+  /// -1 if the gradient was finite. Of a step with an update.
+  double hostBadGradient() const { return hostResults_.data<double>()[hostResults_.elements() - 1]; }
 
  private:
   void add(const std::vector<NamedTensor>& like, std::vector<NamedTensor>& pinned,
@@ -76,9 +80,9 @@ class StagingSlot {
   // int64: the position, the bits of the update's float64 numbers, the rows of each gathering
   Tensor hostNumbers_, numbers_;
   Tensor hostUpdateNumbers_, position_, updateNumbers_;  // views
-  Tensor hostResults_, results_;                         // float64 [outputs * kLossNumbers + 1]
+  Tensor hostResults_, results_;                         // float64 [outputs * kLossNumbers + 2]
   std::vector<Tensor> losses_;                           // views [output]
-  Tensor allLosses_, penalty_;                           // views
+  Tensor allLosses_, penalty_, badGradient_;             // views
 };
 
 }  // namespace muster::detail

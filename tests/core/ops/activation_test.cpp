@@ -60,7 +60,7 @@ TEST_CASE_TEMPLATE("activations agree with the reference over layouts and thread
   for (const auto& [kind, name] : EnumNames<Activation>::kNames)
     for (const Shape& shape : shapes)
       for (Layout layout : Where::layouts())
-        for (int threads : {1, 3}) {
+        for (const int threads : test::threadCounts<Where>({1, 3})) {
           if (kind == Activation::Softmax && layout != Layout::RowMajor) continue;
           CAPTURE(name);
           CAPTURE(shape.toString());

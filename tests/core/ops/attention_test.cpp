@@ -54,7 +54,7 @@ TEST_CASE_TEMPLATE(
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   for (const auto& golden : kAttentionGolden)
-    for (const int threads : {1, 3}) {
+    for (const int threads : test::threadCounts<Where>({1, 3})) {
       CAPTURE(golden.mask);
       CAPTURE(golden.causal);
       ContextOptions options = Where::options();

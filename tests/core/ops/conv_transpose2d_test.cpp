@@ -62,7 +62,7 @@ TEST_CASE_TEMPLATE(
     const std::int64_t taps = shape.kernel[0] * shape.kernel[1], pixels = shape.height * shape.width;
     // A bias varies as much as three products.
     const double forwardTolerance = tolerance(shape.inChannels / shape.groups * taps + 3);
-    for (const int threads : {1, 2})
+    for (const int threads : test::threadCounts<Where>({1, 2}))
       for (const Layout offered : {Layout::RowMajor, Layout::ChannelBlocks}) {
         CAPTURE(threads);
         ContextOptions options = Where::options();

@@ -26,7 +26,7 @@ TEST_CASE_TEMPLATE("dense layers agree with the reference over shapes and thread
   const DenseShape shapes[] = {{1, 1, 1},     {7, 3, 5},     {128, 80, 50}, {33, 500, 10},
                                {2, 130, 257}, {2077, 2, 37}, {9001, 1, 1},  {2, 1, 32790}};
   for (const auto& s : shapes)
-    for (int threads : {1, 2, 3})
+    for (const int threads : test::threadCounts<Where>({1, 2, 3}))
       for (bool withBias : {true, false}) {
         CAPTURE(s.batch);
         CAPTURE(s.inFeatures);

@@ -49,7 +49,7 @@ TEST_CASE_TEMPLATE(
       for (std::int64_t v = 0; v < kVocabulary; ++v)
         mostPlaces = std::max<std::int64_t>(mostPlaces, std::ranges::count(values, v));
       Tensor first;
-      for (const int threads : {1, 2, 3}) {
+      for (const int threads : test::threadCounts<Where>({1, 2, 3})) {
         Context context(device, {.threads = threads});
         const ContextScope scope(context);
         Tensor y = test::nanTensor(output, Layout::RowMajor, device),

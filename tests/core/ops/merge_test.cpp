@@ -491,3 +491,42 @@ TEST_CASE_TEMPLATE("one contributor is copied bit for bit on each device", Where
   for (const auto& replica : there) CHECK(sameBits(copyTo(replica, Device::cpu()), source));
   CHECK(sameBits(copyTo(mergedCopy, Device::cpu()), source));
 }
+
+TEST_CASE_TEMPLATE("a merge of a replica whose step was refused writes nothing, whatever the weights", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  const auto number = [](double value) {
+    Tensor tensor = Tensor::zeros({1}, DType::Float64);
+    *tensor.data<double>() = value;
+    return copyTo(tensor, Where::device());
+  };
+  const auto onCpu = [](const Tensor& tensor) { return copyTo(tensor, Device::cpu()); };
+  for (const int workers : {1, 2, 3, 8, 11})
+    for (int bad = -1; bad < workers; ++bad)
+      for (const bool alone : {false, true}) {  // one contributor, which is otherwise copied
+        CAPTURE(workers);
+        CAPTURE(bad);
+        CAPTURE(alone);
+        const auto replicas = randomReplicas(workers, 1030);
+        std::vector<double> weights(static_cast<std::size_t>(workers), alone ? 0.0 : 1.0);
+        weights.back() = 2;
+        std::vector<Tensor> refused;
+        for (int w = 0; w < workers; ++w) refused.push_back(number(w == bad ? 1 : 0));
+        for (const bool moments : {false, true}) {
+          const auto there = copyTo(replicas, Where::device()), plain = copyTo(replicas, Where::device());
+          Tensor mergedCopy = copyTo(filled(1030, 7), Where::device()), expected = cloneTensor(mergedCopy);
+          if (moments) {
+            weightedMoments(there, weights, mergedCopy, 0, 515, context, refused);
+            weightedMoments(plain, weights, expected, 0, 515, context);
+          } else {
+            weightedMean(there, weights, mergedCopy, 0, 1030, context, refused);
+            weightedMean(plain, weights, expected, 0, 1030, context);
+          }
+          context.synchronize();
+          CHECK(sameBits(onCpu(mergedCopy), bad < 0 ? onCpu(expected) : filled(1030, 7)));
+          for (std::size_t w = 0; w < replicas.size(); ++w)
+            CHECK(sameBits(onCpu(there[w]), bad < 0 ? onCpu(plain[w]) : replicas[w]));
+        }
+      }
+}

@@ -91,7 +91,7 @@ TEST_CASE_TEMPLATE("pooling agrees with the reference over shapes, layouts and t
       const auto x = test::randomArray(shape.input(), random);
       const auto gradY = test::randomArray(shape.output(), random);
       for (Layout layout : Where::layouts())
-        for (int threads : {1, 3}) {
+        for (const int threads : test::threadCounts<Where>({1, 3})) {
           CAPTURE(shape.input().toString());
           CAPTURE(shape.output().toString());
           CAPTURE(static_cast<int>(kind));

@@ -149,7 +149,7 @@ TEST_CASE_TEMPLATE(
   const double tolerance = (Where::device().isCpu() ? 2e-7 : 1e-6) + 8 * Where::kProductError;
   const double gradientTolerance = (Where::device().isCpu() ? 1e-6 : 2e-6) + 16 * Where::kProductError;
   for (const auto& golden : kRecurrentGolden)
-    for (const int threads : {1, 2}) {
+    for (const int threads : test::threadCounts<Where>({1, 2})) {
       CAPTURE(golden.mask);
       CAPTURE(golden.sequences);
       CAPTURE(gatesOf(golden.cell));
@@ -241,7 +241,7 @@ TEST_CASE_TEMPLATE("the same bits whenever a plan runs, and backward may be call
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
   for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU})
-    for (const int threads : {1, 3}) {
+    for (const int threads : test::threadCounts<Where>({1, 3})) {
       ContextOptions options = Where::options();
       options.threads = threads;
       Context context(Where::device(), options);

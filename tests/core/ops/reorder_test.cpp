@@ -27,7 +27,7 @@ TEST_CASE_TEMPLATE("reordering moves every element from any layout to any other,
   for (const Shape& shape : kShapes)
     for (Layout from : kLayouts)
       for (Layout to : kLayouts)
-        for (int threads : {1, 3}) {
+        for (const int threads : test::threadCounts<Where>({1, 3})) {
           CAPTURE(shape.toString());
           CAPTURE(nameOf(from));
           CAPTURE(nameOf(to));

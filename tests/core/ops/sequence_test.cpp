@@ -71,7 +71,7 @@ TEST_CASE_TEMPLATE("the last real step and the mean of the real ones, with their
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   const Tensor x = copyTo(kX, device), mask = copyTo(kMask, device), gradY = copyTo(kGradY, device);
-  for (const int threads : {1, 2}) {
+  for (const int threads : test::threadCounts<Where>({1, 2})) {
     Context context(device, {.threads = threads});
     Tensor y = test::nanTensor({3, 2}, Layout::RowMajor, device),
            gradX = test::nanTensor({3, 3, 2}, Layout::RowMajor, device);

@@ -287,6 +287,53 @@ TEST_CASE_TEMPLATE("a plan updates nothing where a loss is not good, with every 
   }
 }
 
+TEST_CASE_TEMPLATE("a guarded plan finds the first gradient that is not finite, and then changes nothing",
+                   Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Device device = Where::device();
+  Context context(device);
+  std::int64_t elements = 0;
+  const auto ranges = awkwardRanges(elements);
+  const std::int64_t last = ranges.back().end - 1, second = ranges.back().begin;
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto number = [&] { return copyTo(Tensor::zeros({1}, DType::Float64), device); };
+  const auto read = [](const Tensor& tensor) { return *copyTo(tensor, Device::cpu()).data<double>(); };
+  for (const double clipNorm : {0.0, 1.0})
+    for (const auto& rule : kRules) {
+      UpdateSettings settings = rule.settings;
+      settings.clipNorm = clipNorm;
+      auto plan = planUpdate(settings, elements, ranges, context);
+      Tensor numbers = Tensor::zeros({kUpdateNumbers}, DType::Float64);
+      writeUpdateNumbers(settings.rule, 0.5, 1, 1, numbers);
+      const Tensor numbersThere = copyTo(numbers, device);
+      Tensor penalty = number();
+      const UpdateGuard guard{.badGradient = number(), .refused = number()};
+      // Several bad ones, too; the same plan goes on.
+      for (const auto& bad : std::vector<std::vector<std::int64_t>>{
+               {}, {last}, {}, {second}, {last, second}, {ranges.front().begin, second, last}}) {
+        CAPTURE(bad.size());
+        UpdateBlocks before = randomBlocks(elements, true);
+        for (const auto at : bad)
+          before.gradients.data<float>()[at] = static_cast<float>(at == second ? std::nan("")
+                                                                  : at == last ? infinity
+                                                                               : -infinity);
+        const UpdateBlocks there = clone(before, device);
+        plan->run(there, numbersThere, penalty, {}, guard);
+        context.synchronize();
+        const UpdateBlocks got = clone(there);
+        const auto same = [&](const Tensor& a, const Tensor& b) {
+          return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+        };
+        CHECK(read(guard.badGradient) ==
+              (bad.empty() ? -1 : static_cast<double>(*std::ranges::min_element(bad))));
+        CHECK(read(guard.refused) == (bad.empty() ? 0 : 1));
+        CHECK(same(got.parameters, before.parameters) == !bad.empty());
+        if (!bad.empty()) CHECK(same(got.state[0], before.state[0]));
+        if (!bad.empty()) CHECK(same(got.state[1], before.state[1]));
+      }
+    }
+}
+
 TEST_CASE("a plan's ranges and settings are checked") {
   Context context;
   const UpdateRange range{.begin = 0, .end = 5};
@@ -321,7 +368,7 @@ TEST_CASE_TEMPLATE("blocks of millions: every element once, whatever the threads
   Tensor halves = Tensor::empty({elements}), gradients = Tensor::empty({elements});
   std::ranges::fill(halves.span<float>(), 0.5f);
   std::ranges::fill(gradients.span<float>(), 0.25f);
-  for (const int threads : {1, 3}) {
+  for (const int threads : test::threadCounts<Where>({1, 3})) {
     Context context(Where::device(), {.threads = threads});
     const Tensor x = copyTo(halves, Where::device());
     CHECK(squaredNorm(x, 0, elements, context) == 0.25 * static_cast<double>(elements));

@@ -80,6 +80,13 @@ struct Mean {
   }
 };
 
+/// The same in all threads of the grid; the loads are independent.
+__device__ bool anyRefused(const RefusalTable& refused) {
+  bool any = false;
+  for (int r = 0; r < refused.count; ++r) any |= *refused.at[r] != 0;
+  return any;
+}
+
 /// Adds squared distances and the mean's square to `sums` if they are measured. @return the rounded mean of a
 /// group of W replicas.
 template <bool kMeasured, int W, typename T>
@@ -104,7 +111,9 @@ __device__ Group<T> meanOf(const ReplicaTable<T>& replicas, const Group<T> (&val
 template <bool kMeasured, int W, typename T>
 __global__ void __launch_bounds__(kBlockThreads, residentBlocks(kMeasured))
     meanKernel(const __grid_constant__ ReplicaTable<T> replicas, T* mergedCopy, std::int64_t elements,
-               bool aligned, bool write, double* distances, double* scratch, std::uint32_t* counter) {
+               bool aligned, bool write, double* distances, double* scratch, std::uint32_t* counter,
+               const __grid_constant__ RefusalTable refused) {
+  if (anyRefused(refused)) return;
   constexpr int kElements = Group<T>::kElements, kAtOnce = groupsAtOnce(W);
   double sums[W + 1] = {};
   const std::int64_t groups = (elements + kElements - 1) / kElements;
@@ -151,7 +160,8 @@ __global__ void __launch_bounds__(kBlockThreads, residentBlocks(kMeasured))
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads)
     meanOfManyKernel(const __grid_constant__ ReplicaTable<T> replicas, T* mergedCopy, std::int64_t elements,
-                     bool aligned) {
+                     bool aligned, const __grid_constant__ RefusalTable refused) {
+  if (anyRefused(refused)) return;
   constexpr int kElements = Group<T>::kElements, kAtOnce = 8;
   const std::int64_t groups = (elements + kElements - 1) / kElements;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
@@ -206,7 +216,9 @@ __global__ void __launch_bounds__(kBlockThreads)
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads)
     momentsKernel(const __grid_constant__ ReplicaTable<T> replicas, T* mergedCopy, std::int64_t begin,
-                  std::int64_t end, std::int64_t half, int originReplica) {
+                  std::int64_t end, std::int64_t half, int originReplica,
+                  const __grid_constant__ RefusalTable refused) {
+  if (anyRefused(refused)) return;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
   for (std::int64_t i = begin + static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x; i < end;
        i += step) {
@@ -237,7 +249,7 @@ __global__ void __launch_bounds__(kBlockThreads)
 template <typename T>
 cudaError_t launchMean(ReplicaTable<T> replicas, T* mergedCopy, std::int64_t begin, std::int64_t end,
                        bool write, double* distances, double* scratch, std::uint32_t* counter,
-                       cudaStream_t stream) {
+                       const RefusalTable& refused, cudaStream_t stream) {
   const std::int64_t elements = end - begin;
   const int blocks = mergeBlocks(elements);
   const auto isAligned = [](const T* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; };
@@ -247,7 +259,7 @@ cudaError_t launchMean(ReplicaTable<T> replicas, T* mergedCopy, std::int64_t beg
   for (int w = 0; w < replicas.count; ++w) aligned = aligned && isAligned(replicas.at[w]);
   const auto launch = [&](auto kernel) {
     kernel<<<blocks, kBlockThreads, 0, stream>>>(replicas, mergedCopy, elements, aligned, write, distances,
-                                                 scratch, counter);
+                                                 scratch, counter, refused);
     return cudaGetLastError();
   };
   switch (replicas.count) {
@@ -274,23 +286,25 @@ cudaError_t launchMean(ReplicaTable<T> replicas, T* mergedCopy, std::int64_t beg
     if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) return error;
   }
   if (write)
-    meanOfManyKernel<T><<<blocks, kBlockThreads, 0, stream>>>(replicas, mergedCopy, elements, aligned);
+    meanOfManyKernel<T>
+        <<<blocks, kBlockThreads, 0, stream>>>(replicas, mergedCopy, elements, aligned, refused);
   return cudaGetLastError();
 }
 
 template <typename T>
 cudaError_t launchMoments(const ReplicaTable<T>& replicas, T* mergedCopy, std::int64_t begin,
-                          std::int64_t end, std::int64_t half, int origin, cudaStream_t stream) {
+                          std::int64_t end, std::int64_t half, int origin, const RefusalTable& refused,
+                          cudaStream_t stream) {
   momentsKernel<T><<<mergeBlocks(end - begin), kBlockThreads, 0, stream>>>(replicas, mergedCopy, begin, end,
-                                                                           half, origin);
+                                                                           half, origin, refused);
   return cudaGetLastError();
 }
 
 #define MUSTER_INSTANTIATE(T)                                                                              \
   template cudaError_t launchMean(ReplicaTable<T>, T*, std::int64_t, std::int64_t, bool, double*, double*, \
-                                  std::uint32_t*, cudaStream_t);                                           \
+                                  std::uint32_t*, const RefusalTable&, cudaStream_t);                      \
   template cudaError_t launchMoments(const ReplicaTable<T>&, T*, std::int64_t, std::int64_t, std::int64_t, \
-                                     int, cudaStream_t);
+                                     int, const RefusalTable&, cudaStream_t);
 MUSTER_INSTANTIATE(float)
 MUSTER_INSTANTIATE(double)
 #undef MUSTER_INSTANTIATE

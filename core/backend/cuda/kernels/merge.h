@@ -16,6 +16,12 @@ struct ReplicaTable {
   int count;
 };
 
+/// Each points to a number; unless all are 0, nothing is written.
+struct RefusalTable {
+  const double* at[kMostReplicas];
+  int count;
+};
+
 /// Elements [begin, end) of all replicas, and of `mergedCopy` if it is not null, become their mean.
 /// `distances`, if not null, receives count + 1 numbers: each replica's squared distance from the mean before
 /// the merge, and the mean's squared norm. If `write` is false, only `distances` is written. `scratch` has
@@ -23,7 +29,7 @@ struct ReplicaTable {
 template <typename T>
 cudaError_t launchMean(ReplicaTable<T> replicas, T* mergedCopy, std::int64_t begin, std::int64_t end,
                        bool write, double* distances, double* scratch, std::uint32_t* counter,
-                       cudaStream_t stream);
+                       const RefusalTable& refused, cudaStream_t stream);
 inline constexpr std::int64_t kMergeBlocks = 264;  // two for each multiprocessor of an H100
 constexpr std::int64_t mergeScratch(int replicas) {
   return kMergeBlocks * (replicas + 1);
@@ -33,6 +39,7 @@ constexpr std::int64_t mergeScratch(int replicas) {
 /// the first replica with a share.
 template <typename T>
 cudaError_t launchMoments(const ReplicaTable<T>& replicas, T* mergedCopy, std::int64_t begin,
-                          std::int64_t end, std::int64_t half, int origin, cudaStream_t stream);
+                          std::int64_t end, std::int64_t half, int origin, const RefusalTable& refused,
+                          cudaStream_t stream);
 
 }  // namespace muster::cuda

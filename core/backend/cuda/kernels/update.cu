@@ -89,6 +89,12 @@ __device__ void updateFour(const UpdateCall& call, const DeviceRange& range, con
   store(call.parameters + at, w, whole, left);
 }
 
+/// How many of the first `left` values.
+__device__ int notFinite(const float4& values, std::int64_t left) {
+  return (left > 0 && !isfinite(values.x)) + (left > 1 && !isfinite(values.y)) +
+         (left > 2 && !isfinite(values.z)) + (left > 3 && !isfinite(values.w));
+}
+
 /// Each thread of the grid gets the same answer. The loads are independent.
 __device__ bool lossesAreGood(const UpdateCall& call) {
   bool good = true;
@@ -106,13 +112,18 @@ __global__ void __launch_bounds__(kBlockThreads) updateKernel(UpdateCall call, R
   // Chunks are loaded ahead: the first one together with the losses, the others during the previous work.
   std::int64_t chunk = blockIdx.x;
   Chunk next = chunk < call.chunkCount ? call.chunks[chunk] : Chunk{};
-  if (!lossesAreGood(call)) {
-    if (blockIdx.x == 0 && threadIdx.x == 0) *call.penalty = 0;
+  const double badGradient = call.badGradient ? *call.badGradient : -1.0;
+  const bool goodLosses = lossesAreGood(call);
+  if (!goodLosses || badGradient >= 0) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+      *call.penalty = goodLosses ? nan("") : 0;
+      if (call.refused) *call.refused = 1;
+    }
     return;
   }
   Rule rule = given;
   if constexpr (!std::is_same_v<Rule, NoRule>) rule = update::atStep(given, *call.numbers);
-  double sums[1] = {0};
+  double sums[2] = {0, 0};  // the penalty, and how many numbers were written that are not finite
   while (chunk < call.chunkCount) {
     const Chunk part = next;
     chunk += gridDim.x;
@@ -125,14 +136,31 @@ __global__ void __launch_bounds__(kBlockThreads) updateKernel(UpdateCall call, R
     if (range.l1 != 0 || range.l2 != 0)
       sums[0] +=
           (penaltyOf(w.x, range) + penaltyOf(w.y, range)) + (penaltyOf(w.z, range) + penaltyOf(w.w, range));
-    if constexpr (!std::is_same_v<Rule, NoRule>) updateFour(call, range, rule, four);
+    if constexpr (!std::is_same_v<Rule, NoRule>) {
+      updateFour(call, range, rule, four);
+      sums[1] += notFinite(four.w, left);
+#pragma unroll
+      for (int s = 0; s < kStatesOf<Rule>; ++s) sums[1] += notFinite(four.states[s], left);
+    }
   }
-  if (sumOverGrid(sums, call.scratch, call.counter) && threadIdx.x == 0) *call.penalty = sums[0];
+  if (sumOverGrid(sums, call.scratch, call.counter) && threadIdx.x == 0) {
+    *call.penalty = sums[1] == 0 ? sums[0] : nan("");
+    if (call.refused) *call.refused = sums[1] == 0 ? 0 : 1;
+  }
+}
+
+constexpr unsigned long long kNoneBad = ~0ull;
+
+/// Lowers `first` to the element at `index` if it is not finite.
+__device__ void findBad(float value, std::int64_t index, unsigned long long& first) {
+  const auto here = static_cast<unsigned long long>(index);
+  if (!isfinite(value) && here < first) first = here;
 }
 
 __global__ void __launch_bounds__(kBlockThreads)
     normKernel(UpdateCall call, double clipNorm, double* result) {
   double sums[1] = {0};
+  unsigned long long bad = kNoneBad;
   for (std::int64_t chunk = blockIdx.x; chunk < call.chunkCount; chunk += gridDim.x) {
     const Chunk part = call.chunks[chunk];
     const std::int64_t offset = 4 * static_cast<std::int64_t>(threadIdx.x), left = part.count - offset;
@@ -141,11 +169,22 @@ __global__ void __launch_bounds__(kBlockThreads)
     const float4 g = load(at, left >= 4 && aligned(at), left);
     const double x = g.x, y = g.y, z = g.z, w = g.w;
     sums[0] += (x * x + y * y) + (z * z + w * w);
+    const std::int64_t index = part.begin + offset;
+    findBad(g.x, index, bad);  // what was not read is 0
+    findBad(g.y, index + 1, bad);
+    findBad(g.z, index + 2, bad);
+    findBad(g.w, index + 3, bad);
   }
+  // The smallest index of all, whatever the order; each block's comes before it counts itself as finished.
+  if (call.badGradient && bad != kNoneBad) atomicMin(call.firstBad, bad);
   if (!sumOverGrid(sums, call.scratch, call.counter) || threadIdx.x != 0) return;
   const double scale = call.numbers ? call.numbers->gradientScale : 1.0;
   const double squares = scale * scale * sums[0];
   const double norm = sqrt(squares);
+  if (call.badGradient) {
+    const unsigned long long first = atomicExch(call.firstBad, kNoneBad);
+    *call.badGradient = first == kNoneBad ? -1.0 : static_cast<double>(first);
+  }
   result[0] = squares;
   result[1] = norm > clipNorm ? clipNorm / norm : 1.0;
 }
