@@ -64,6 +64,14 @@ LogScope::~LogScope() {
   prefix.resize(before_);
 }
 
+std::string_view LogScope::innermost() {
+  std::string_view names = prefix;
+  if (names.empty()) return names;
+  names.remove_suffix(2);  // ": "
+  const auto before = names.rfind(": ");
+  return before == std::string_view::npos ? names : names.substr(before + 2);
+}
+
 void warnOnce(std::string_view text) noexcept {
   try {
     const Lock lock(logger().mutex);

@@ -37,13 +37,15 @@ struct Conv2dShape {
 
 /// The implementation of a plan.
 enum class Conv2dChoice {
-  Auto,           ///< chosen by shape and offered layout, deterministically
-  RowMajor,       ///< the library's, with activations [N, C, H, W]
-  ChannelsLast,   ///< the library's, with activations [N, H, W, C]
-  ChannelBlocks,  ///< the library's, with output in blocks of 16 channels (input too, unless it has few
-                  ///< channels)
-  Winograd,       ///< the library's for 3x3 kernels, in blocks of 16 channels, with slightly larger rounding
-                  ///< errors
+  Auto,            ///< chosen by shape and offered layout, deterministically
+  RowMajor,        ///< the library's, with activations [N, C, H, W]
+  ChannelsLast,    ///< the library's, with activations [N, H, W, C]
+  ChannelBlocks,   ///< the library's, with output in blocks of 16 channels (input too, unless it has few
+                   ///< channels)
+  Winograd,        ///< the library's for 3x3 kernels, in blocks of 16 channels, with slightly larger rounding
+                   ///< errors
+  PaddedChannels,  ///< a GPU's ChannelsLast, with channels padded with zeros to what tensor cores take; for
+                   ///< one group
   /// Our own kernels, for one group. On the CPU for stride and dilation 1, with activations in blocks of 16
   /// samples; on a GPU for few input channels, row-major, always in float32.
   Direct,

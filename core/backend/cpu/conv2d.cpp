@@ -105,6 +105,7 @@ std::unique_ptr<Conv2dPlan> planAuto(const Conv2dShape& shape, Context& context,
 std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice,
                                        Layout offered) {
   if (choice == Conv2dChoice::Auto) return planAuto(shape, context, offered);
+  require(choice != Conv2dChoice::PaddedChannels, "conv2d: only GPUs pad channels");
   if (choice == Conv2dChoice::Direct) return planDirectConv2d(shape, context);
   return plannerFor(shape, context, choice).plan();
 }

@@ -1,11 +1,15 @@
 #include "muster/core/ops/conv2d.h"
 
+#include "muster/core/backend/cuda/conv2d_table.h"
 #include "muster/core/backend/cuda/direct_conv2d.h"
 #include "muster/core/backend/cuda/dnn_conv2d.h"
 #include "muster/core/backend/cuda/kernels/direct_conv2d.h"
+#include "muster/core/backend/cuda/padded_conv2d.h"
 #include "muster/core/backend/cuda/state.h"
+#include "muster/core/backend/cuda/switches.h"
 #include "muster/core/base/detail/log_scope.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/ops/reorder.h"
 
 namespace muster::cuda {
@@ -69,6 +73,16 @@ std::unique_ptr<Conv2dPlan> channelsLastPlan(const Conv2dShape& shape, Context& 
   }
 }
 
+/// As above.
+std::unique_ptr<Conv2dPlan> paddedPlan(const Conv2dShape& shape, Context& context) {
+  try {
+    return planPaddedConv2d(shape, context);
+  } catch (const DeviceFailure& error) {
+    muster::detail::warnOnce(fmt::format("{}; its channels are not padded", error.what()));
+    return nullptr;
+  }
+}
+
 /// In the context's mode; if cuDNN has no algorithm for it, in a more exact one.
 std::unique_ptr<Conv2dPlan> rowMajorPlan(const Conv2dShape& shape, Context& context) {
   const auto planned = [&](MathMode mode) { return planDnnConv2d(shape, Layout::RowMajor, mode, context); };
@@ -92,8 +106,16 @@ std::unique_ptr<Conv2dPlan> planLibraryConv2d(const Conv2dShape& shape, Context&
   return rowMajorPlan(shape, context);
 }
 
-std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice,
-                                       Layout) {
+namespace {
+
+/// A choice for one layer comes first, then what was measured on this kind of GPU, then the rule.
+Conv2dChoice choiceFor(const Conv2dShape& shape, const State& state) {
+  const Conv2dChoice asked = switches().choiceFor(muster::detail::LogScope::innermost());
+  if (asked != Conv2dChoice::Auto) return asked;
+  return measuredChoice(kMeasuredConv2d, state.capability(), shape, state.mathMode());
+}
+
+std::unique_ptr<Conv2dPlan> planAs(const Conv2dShape& shape, Context& context, Conv2dChoice choice) {
   switch (choice) {
     case Conv2dChoice::Auto:
       if (shape.inChannels <= kMostDirectChannels && directConv2dSupports(shape))
@@ -104,6 +126,9 @@ std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& contex
     case Conv2dChoice::ChannelsLast:
       if (auto plan = channelsLastPlan(shape, context)) return plan;
       return std::make_unique<RowMajorInside>(shape, rowMajorPlan(shape, context), context);
+    case Conv2dChoice::PaddedChannels:
+      if (auto plan = paddedPlan(shape, context)) return plan;
+      return planLibraryConv2d(shape, context);
     case Conv2dChoice::Direct:
       require(directConv2dSupports(shape),
               "conv2d: a GPU's direct kernels take one group, at most {} products an output, and images and "
@@ -114,7 +139,18 @@ std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& contex
     case Conv2dChoice::Winograd:
       break;
   }
-  throw InvalidArgument("conv2d: a GPU's choices are Auto, RowMajor, ChannelsLast and Direct");
+  throw InvalidArgument(
+      "conv2d: a GPU's choices are Auto, RowMajor, ChannelsLast, PaddedChannels and Direct");
+}
+
+}  // namespace
+
+std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice,
+                                       Layout) {
+  if (choice == Conv2dChoice::Auto) choice = choiceFor(shape, stateOf(context));
+  auto plan = planAs(shape, context, choice);
+  log(LogLevel::Debug, "planned: " + plan->implementation());
+  return plan;
 }
 
 }  // namespace muster::cuda

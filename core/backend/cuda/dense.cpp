@@ -3,6 +3,7 @@
 #include "muster/core/backend/cuda/kernels/channel_sums.h"
 #include "muster/core/backend/cuda/kernels/elementwise.h"
 #include "muster/core/backend/cuda/matmul.h"
+#include "muster/core/base/log.h"
 #include "muster/core/ops/detail/expect.h"
 
 namespace muster::cuda {
@@ -15,6 +16,7 @@ class MatmulDense final : public DensePlan {
         in_(s.inFeatures),
         out_(s.outFeatures),
         context_(context),
+        mode_(mode),
         x_(s.batch * s.inFeatures, stateOf(context), mode),
         weight_(s.outFeatures * s.inFeatures, stateOf(context), mode),
         gradY_(s.batch * s.outFeatures, stateOf(context), mode),
@@ -23,6 +25,12 @@ class MatmulDense final : public DensePlan {
         data_(stateOf(context), mode, {.rows = batch_, .columns = in_, .inner = out_}, Epilogue::None),
         weights_(stateOf(context), mode, {.rows = out_, .columns = in_, .inner = batch_, .transposeA = true},
                  Epilogue::None) {}
+
+  /// For reports.
+  std::string describe() const {
+    return fmt::format("cuBLASLt {}, bias {} the product", nameOf(mode_),
+                       withBias_.supported() ? "in" : "added after");
+  }
 
   bool gradientsApart() const override { return !gradY_.rounds(); }
 
@@ -73,6 +81,7 @@ class MatmulDense final : public DensePlan {
 
   std::int64_t batch_, in_, out_;
   Context& context_;
+  MathMode mode_;
   Factor x_, weight_, gradY_;
   Matmul plain_, withBias_, data_, weights_;
 };
@@ -80,8 +89,10 @@ class MatmulDense final : public DensePlan {
 }  // namespace
 
 std::unique_ptr<DensePlan> planDense(const DenseShape& shape, Context& context) {
-  return planProducts(stateOf(context),
-                      [&](MathMode mode) { return std::make_unique<MatmulDense>(shape, mode, context); });
+  auto plan = planProducts(
+      stateOf(context), [&](MathMode mode) { return std::make_unique<MatmulDense>(shape, mode, context); });
+  log(LogLevel::Debug, "planned: " + plan->describe());
+  return plan;
 }
 
 }  // namespace muster::cuda

@@ -1,4 +1,5 @@
 #include "muster/core/backend/cuda/state.h"
+#include "muster/core/backend/cuda/switches.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/device/detail/backend.h"
@@ -67,6 +68,7 @@ class CudaGraph final : public detail::BackendGraph {
   explicit CudaGraph(Context& context) : context_(context) {}
 
   void beginCapture() override {
+    if (!switches().graphs) throw DeviceFailure("recording is switched off by MUSTER_CUDA_GRAPHS");
     MUSTER_CUDA_CHECK(cudaStreamBeginCapture(stateOf(context_).stream(), cudaStreamCaptureModeThreadLocal));
   }
 
@@ -74,14 +76,19 @@ class CudaGraph final : public detail::BackendGraph {
     const GraphOwner graph = make<GraphOwner>([&](auto* recorded) {
       MUSTER_CUDA_CHECK(cudaStreamEndCapture(stateOf(context_).stream(), recorded));
     });
+    std::size_t nodes = 0;
+    MUSTER_CUDA_CHECK(cudaGraphGetNodes(graph.get(), nullptr, &nodes));
+    log(LogLevel::Debug, fmt::format("recorded a graph of {} nodes", nodes));
     executable_ = make<GraphExecOwner>(
         [&](auto* ready) { MUSTER_CUDA_CHECK(cudaGraphInstantiate(ready, graph.get(), 0)); });
     MUSTER_CUDA_CHECK(cudaGraphUpload(executable_.get(), stateOf(context_).stream()));
   }
 
   void abandonCapture() noexcept override {
+    // What ended the capture is thrown already: that it was invalidated, or not joined, is no other failure.
     cudaGraph_t recorded = nullptr;  // null if the capture was invalidated
-    MUSTER_CUDA_LOG(cudaStreamEndCapture(static_cast<State&>(context_.backend()).stream(), &recorded));
+    static_cast<void>(cudaStreamEndCapture(static_cast<State&>(context_.backend()).stream(), &recorded));
+    static_cast<void>(cudaGetLastError());
     if (recorded) MUSTER_CUDA_LOG(cudaGraphDestroy(recorded));
   }
 

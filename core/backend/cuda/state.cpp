@@ -6,6 +6,7 @@
 
 #include "muster/core/backend/cuda/kernels/activation.h"
 #include "muster/core/backend/cuda/kernels/channel_sums.h"
+#include "muster/core/backend/cuda/switches.h"
 #include "muster/core/base/error.h"
 #include "muster/core/device/detail/cuda.h"
 
@@ -16,6 +17,7 @@ constexpr int kFirstWithTensorFloat32 = 8;  // compute capability, major
 static_assert(kMostPartialSums * sizeof(double) <= kScratchBytes);
 
 MathMode resolve(Device device, bool fast, std::optional<MathMode> mode) {
+  if (!mode) mode = switches().mathMode;
   if (!mode) return fast ? MathMode::TensorFloat32 : MathMode::Float32;
   require(fast || *mode == MathMode::Float32, "context: {} has no {}, which needs compute capability {}.0",
           device.toString(), nameOf(*mode), kFirstWithTensorFloat32);
@@ -123,7 +125,9 @@ ComputeStream::ComputeStream(Device device, bool layers)
 
 State::State(Device device, std::optional<MathMode> mode, bool layers)
     : device_(device),
-      tensorFloat32_(cuda::propertiesOf(device).tensorFloat32),
+      capability_(10 * attribute(cudaDevAttrComputeCapabilityMajor, device.index()) +
+                  attribute(cudaDevAttrComputeCapabilityMinor, device.index())),
+      tensorFloat32_(capability_ >= 10 * kFirstWithTensorFloat32),
       mathMode_(resolve(device, tensorFloat32_, mode)),
       main_(device, layers),
       copy_(makeStream()),
@@ -151,7 +155,7 @@ void State::synchronize() {
 }
 
 void State::prepareSideStream() {
-  if (side_) return;
+  if (side_ || !switches().sideStream) return;
   requireLayers();
   MUSTER_CUDA_CHECK(cudaSetDevice(device_.index()));
   for (EventOwner* event : {&forked_, &joined_})

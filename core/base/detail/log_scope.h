@@ -14,6 +14,9 @@ class LogScope {
   LogScope(const LogScope&) = delete;
   LogScope& operator=(const LogScope&) = delete;
 
+  /// The name of the calling thread's innermost scope; "" outside of any. Valid until that scope ends.
+  static std::string_view innermost();
+
  private:
   std::size_t before_;  // length of the thread's prefix
 };

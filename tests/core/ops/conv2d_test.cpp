@@ -27,6 +27,7 @@ namespace reference = test::reference;
 std::vector<Conv2dChoice> choicesFor(const Conv2dShape& shape, Context& context) {
   if (!context.device().isCpu()) {
     std::vector<Conv2dChoice> choices{Conv2dChoice::Auto, Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast};
+    if (shape.groups == 1) choices.push_back(Conv2dChoice::PaddedChannels);
     if constexpr (kCudaBuilt)
       if (cuda::directConv2dSupports(shape)) choices.push_back(Conv2dChoice::Direct);
     return choices;
@@ -230,7 +231,7 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
   for (const auto& shape : shapes) {
     const Case c(shape, random);
     INFO(describe(shape));
-    for (int threads : {1, 2, 3}) {
+    for (const int threads : test::threadCounts<Where>({1, 2, 3})) {
       ContextOptions options = Where::options();
       options.threads = threads;
       Context context(Where::device(), options);
@@ -276,7 +277,8 @@ TEST_CASE_TEMPLATE("a plan with a fused ReLU applies it and keeps NaN, or refuse
   Context context(Where::device(), Where::options());
   Case c({.batch = 2, .inChannels = 8, .height = 6, .width = 6, .outChannels = 16, .kernel = {3, 3}}, random);
   std::vector<Conv2dChoice> choices{Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast};
-  if (!Where::device().isCpu()) choices.push_back(Conv2dChoice::Direct);
+  if (!Where::device().isCpu())
+    for (const auto choice : {Conv2dChoice::PaddedChannels, Conv2dChoice::Direct}) choices.push_back(choice);
   for (auto choice : choices) {
     CAPTURE(static_cast<int>(choice));
     auto plan = planConv2d(c.shape, context, choice);
@@ -447,6 +449,7 @@ TEST_CASE("Winograd's algorithm is chosen for enough whole tiles") {
   strided.stride = {2, 2};
   CHECK_FALSE(winograd(strided));
   CHECK_THROWS_AS(planConv2d(strided, context, Conv2dChoice::Winograd), InvalidArgument);
+  CHECK_THROWS_AS(planConv2d(strided, context, Conv2dChoice::PaddedChannels), InvalidArgument);
 
   // Convolutions after one in blocks of channels stay in blocks.
   const auto layout = [&](Layout offered) {

@@ -178,6 +178,18 @@ cudaError_t launchCopyRuns(const float* x, std::int64_t rowX, float* y, std::int
   });
 }
 
+cudaError_t launchResize(const float* x, const MatrixSize& from, float* y, const MatrixSize& to,
+                         cudaStream_t stream) {
+  const Extent fromColumns(from.columns), toColumns(to.columns);
+  const std::int64_t n = to.rows * to.columns, read = from.rows * from.columns;
+  return forEachPlace(n, n > read ? n : read, stream, [=] __device__(auto i) {
+    using Index = decltype(i);
+    const Index row = i / toColumns, column = i % toColumns;
+    const bool there = row < static_cast<Index>(from.rows) && column < fromColumns.as<Index>();
+    y[i] = there ? x[row * fromColumns + column] : 0.0f;
+  });
+}
+
 cudaError_t launchWiden(const std::uint8_t* x, std::int64_t* y, std::int64_t n, cudaStream_t stream) {
   return map(n, x, y, stream, [=] __device__(std::uint8_t value) { return value; });
 }

@@ -47,6 +47,12 @@ cudaError_t launchScale(float factor, const float* x, float* y, std::int64_t n, 
 /// Copies `outer` runs of `run` elements, at distances rowX and rowY.
 cudaError_t launchCopyRuns(const float* x, std::int64_t rowX, float* y, std::int64_t rowY, std::int64_t outer,
                            std::int64_t run, cudaStream_t stream);
+/// y[r, c] = x[r, c] where x has that element, else 0; row-major.
+struct MatrixSize {
+  std::int64_t rows, columns;
+};
+cudaError_t launchResize(const float* x, const MatrixSize& from, float* y, const MatrixSize& to,
+                         cudaStream_t stream);
 /// Converts bytes to integers.
 cudaError_t launchWiden(const std::uint8_t* x, std::int64_t* y, std::int64_t n, cudaStream_t stream);
 
