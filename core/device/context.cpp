@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <exception>
 #include <utility>
 
 #include "muster/built.h"
@@ -9,9 +10,12 @@
 #include "muster/core/base/log.h"
 #include "muster/core/device/detail/backend.h"
 #include "muster/core/device/detail/cuda.h"
+#include "muster/core/device/detail/side_stream.h"
 
 namespace muster {
 namespace {
+
+thread_local int openScopes = 0;
 
 ContextOptions checked(ContextOptions options) {
   require(options.threads >= 1, "context: expected at least 1 thread, got {}", options.threads);
@@ -55,20 +59,28 @@ ContextScope::~ContextScope() {
 SideStreamScope::SideStreamScope(Context& context)
     : context_(&context),
       outer_(context.sideStreamScopes_++ == 0),
-      before_(std::exchange(context.sideStreamAllowed_, false)) {}
+      before_(std::exchange(context.sideStreamAllowed_, false)) {
+  ++openScopes;
+}
 
 SideStreamScope::~SideStreamScope() {
   try {
     join();
   } catch (const std::exception& error) {
-    logWarning("{}", error.what());
+    // While an exception leaves the scope, that it cannot be joined follows from that.
+    if (std::uncaught_exceptions() == 0) logWarning("{}", error.what());
   }
+}
+
+bool detail::insideSideStreamScope() {
+  return openScopes > 0;
 }
 
 void SideStreamScope::join() {
   if (!context_) return;
   Context& context = *std::exchange(context_, nullptr);
   --context.sideStreamScopes_;
+  --openScopes;
   context.sideStreamAllowed_ = before_;
   if (outer_) context.backend_->joinSideStream();
 }

@@ -4,6 +4,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/device/detail/side_stream.h"
 
 namespace muster::detail {
 namespace {
@@ -11,10 +12,11 @@ std::atomic<std::int64_t> launchedOfProcess{0}, unrecordedOfProcess{0};
 }  // namespace
 
 StepRunner::StepRunner(const Batch& like, std::size_t outputs, bool recordable, Enqueue enqueue,
-                       Finished finished, Context& context)
+                       Finished finished, Context& context, Record recorder)
     : context_(context),
       enqueue_(std::move(enqueue)),
       finished_(std::move(finished)),
+      recorder_(std::move(recorder)),
       recordable_(recordable),
       places_{Place{.slot = {like, outputs, context}, .done = Event(context)},
               Place{.slot = {like, outputs, context}, .done = Event(context)}} {}
@@ -38,9 +40,11 @@ StagingSlot& StepRunner::begin(const Batch& batch) {
 void StepRunner::run(std::uint64_t number, StepWork work) {
   Place& place = places_[current_];
   auto& graph = place.graphs[static_cast<std::size_t>(work)];
-  const bool first = !ranOnce_[static_cast<std::size_t>(work)];
-  if (!graph && (first || !recordable_ || !record(place, work))) {
+  const bool first = !ranOnce_[static_cast<std::size_t>(work)], inOrder = insideSideStreamScope();
+  if (inOrder || (!graph && (first || !recordable_ || !record(place, work)))) {
     runCallByCall(place, work);
+    // Not after a step in order: the side stream's handles would meet their first work in a recording.
+    if (!inOrder) ranOnce_[static_cast<std::size_t>(work)] = true;
     if (!first) count(&StepCounts::unrecorded, unrecordedOfProcess);
   } else {
     graph->launch();
@@ -67,7 +71,6 @@ void StepRunner::runCallByCall(Place& place, StepWork work) {
     waitAfterFailure();
     throw;
   }
-  ranOnce_[static_cast<std::size_t>(work)] = true;
 }
 
 /// A step may have been enqueued in part; it must not read the slot when the slot is reused.
@@ -88,8 +91,8 @@ bool StepRunner::record(Place& place, StepWork work) {
     return false;
   };
   try {
-    place.graphs[static_cast<std::size_t>(work)].emplace(
-        context_, [this, &place, work] { enqueue_(place.slot, work); });
+    place.graphs[static_cast<std::size_t>(work)] =
+        recorder_(context_, [this, &place, work] { enqueue_(place.slot, work); });
     return true;
   } catch (const DeviceFailure& error) {
     return refuse(error);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "muster/core/nn/detail/staging_slot.h"
 
@@ -22,7 +23,8 @@ struct StepCounts {
 /// Runs the steps of one program with batches of one form. Two staging slots take turns: while one step runs,
 /// the batch of the next is copied. The first step of each kind of work is run call by call, so that
 /// libraries load and choose algorithms. A slot records its next step of that kind as a graph and launches
-/// the graph from then on. One thread at a time.
+/// the graph from then on. A step inside another `SideStreamScope` runs call by call, too: all its work is in
+/// order, so it is not what would be recorded. One thread at a time.
 class StepRunner {
  public:
   static constexpr std::size_t kSlots = 2;
@@ -31,10 +33,16 @@ class StepRunner {
   using Enqueue = std::function<void(StagingSlot&, StepWork)>;
   /// Called when step `number` is done, to read its results.
   using Finished = std::function<void(std::uint64_t number, const StagingSlot&, StepWork)>;
+  /// Records work as a graph. @throws as Graph.
+  using Record = std::function<Graph(Context&, std::function<void()> work)>;
 
   /// @param recordable  false: every step is run call by call.
-  StepRunner(const Batch& like, std::size_t outputs, bool recordable, Enqueue enqueue, Finished finished,
-             Context& context);
+  /// @param recorder    for tests: what records a step.
+  StepRunner(
+      const Batch& like, std::size_t outputs, bool recordable, Enqueue enqueue, Finished finished,
+      Context& context, Record recorder = [](Context& where, std::function<void()> work) {
+        return Graph(where, std::move(work));
+      });
   /// Waits for the steps in flight.
   ~StepRunner();
   StepRunner(const StepRunner&) = delete;
@@ -80,6 +88,7 @@ class StepRunner {
   Context& context_;
   Enqueue enqueue_;
   Finished finished_;
+  Record recorder_;
   bool recordable_;
   std::array<bool, 2> ranOnce_ = {};  // [StepWork]
   std::array<Place, kSlots> places_;

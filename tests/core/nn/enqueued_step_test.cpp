@@ -23,6 +23,7 @@
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
 #include "tests/support/list_iterator.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -137,6 +138,32 @@ struct Twice {
   static inline double weight = 0;
 };
 
+/// y = x; says that it can be recorded, and allocates in its backward pass.
+struct Allocating {
+  static constexpr std::string_view kType = "allocating";
+  std::string name = {};
+  Shape outputShape(const Shape& input) const { return input; }
+  std::vector<ParameterSpec> parameters(const Shape&) const { return {}; }
+  std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context& context) const {
+    struct Program final : ModuleProgram {
+      explicit Program(Context& c) : context(c) {}
+      bool recordable() const override { return true; }
+      void forward(const Tensor& x, Tensor& y, const StepInfo&) override { copy(x, y, context); }
+      void backward(const Tensor&, const Tensor&, Tensor& gradY, Tensor& gradX, const StepInfo&) override {
+        const Tensor memory =
+            allocates ? Tensor::zeros({1 << 20}, DType::Float32, context.device()) : Tensor();
+        if (gradX.defined()) copy(gradY, gradX, context);
+      }
+      Context& context;
+    };
+    return std::make_unique<Program>(context);
+  }
+  void fields(Fields&) {}
+  void validate() const {}
+
+  static inline bool allocates = true;
+};
+
 /// Plain descent without `settings()`.
 struct OwnRule {
   static constexpr std::string_view kType = "own";
@@ -202,6 +229,34 @@ TEST_CASE("a user's layer that does not declare that it can be recorded is run c
   auto onDevice = images();
   onDevice.layers[3] = OnDevice(onDevice.layers[3], Device::cpu());
   checkBothWays<MultiLayerNetwork>(onDevice, mixture(12), true);  // the network's own device: as if unsaid
+}
+
+TEST_CASE_TEMPLATE("a layer that allocates ends a recording in its middle: steps go on with the right bits",
+                   Where, test::OnGpu, test::OnGpuInTensorFloat32) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device(), Where::options());
+  auto configuration = images();
+  // Between two layers with gradients beside each other, so that the side stream is part of the recording.
+  configuration.layers.insert(configuration.layers.begin() + 3, Allocating{.name = "allocating"});
+  const auto batches = mixture(24);
+  const auto train = [&](bool allocates) {
+    Allocating::allocates = allocates;
+    auto model = std::make_unique<MultiLayerNetwork>(configuration, context);
+    model->init();
+    const auto scores = scoresOf(*model, batches);
+    CHECK((detail::NetworkProbe::launchedSteps(*model) > 0) == !allocates);
+    return std::pair(std::move(model), scores);
+  };
+  const test::LogLines lines;
+  const auto broken = train(true);
+  // Each form of batch has tried once, and told of it; nothing else failed with it.
+  for (const auto& line : lines.all())
+    if (line.starts_with("warning: "))
+      CHECK_MESSAGE(line.find("run call by call: layer allocating: ") != std::string::npos, line);
+  const auto recorded = train(false);  // in the same context
+  CHECK(broken.second == recorded.second);
+  CHECK(sameState(*broken.first, *recorded.first));
+  Allocating::allocates = true;
 }
 
 TEST_CASE("an updater without settings is waited for, and gives the same bits") {
@@ -313,6 +368,42 @@ TEST_CASE_TEMPLATE("a loss that is not finite reaches neither parameters nor the
   batch.features[0].value.data<float>()[7] = good;
   CHECK(std::isfinite(model.step(batch).wait().score));
   CHECK_FALSE(sameState(model, before));
+}
+
+TEST_CASE_TEMPLATE("a gradient that is not finite behind a finite score reaches nothing, and is named", Where,
+                   MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device(), Where::options());
+  for (const double clipNorm : {0.0, 1.0}) {
+    const MultiLayerConfiguration configuration{
+        .seed = 3,
+        .updater = Nesterovs{.learningRate = 0.1, .momentum = 0.9},
+        .clipNorm = clipNorm,
+        .inputShape = {6},
+        .layers = {Dense{.units = 5, .activation = Activation::Tanh}, Output{.classes = 3}}};
+    MultiLayerNetwork model(configuration, context), before(configuration);
+    model.init();
+    before.init();
+    detail::NetworkProbe::setEnqueuedSteps(model, true);
+    auto batch = test::classBatch({6}, 4, 3, 1);
+    for (int i = 0; i < 4; ++i) model.step(batch);
+    before.copyStateFrom(model);
+    const auto refused = [&] { return *copyTo(model.stepRefused(), Device::cpu()).data<double>(); };
+    const float good =
+        std::exchange(batch.features[0].value.data<float>()[6 + 2], std::numeric_limits<float>::infinity());
+    CHECK(test::thrown<NonFiniteScore>([&] {
+            model.step(batch).wait();
+          }).starts_with("the gradient of dense1.weight is not finite: element 2;"));
+    CHECK(refused() == 1);
+    CHECK(sameState(model, before));
+    batch.features[0].value.data<float>()[6 + 2] = good;
+    CHECK(model.step(batch).weight() == 4.0);
+    CHECK(std::isfinite(model.step(batch).wait().score));
+    CHECK(refused() == 0);
+    CHECK_FALSE(sameState(model, before));
+    // A mask decides the weight, which is not known beforehand then.
+    CHECK_FALSE(model.step(weighted(batch)).weight());
+  }
 }
 
 TEST_CASE("fit() with enqueued steps names the batch whose score is not finite") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -15,6 +16,7 @@
 #include "tests/core/nn/batches.h"
 #include "tests/support/allocations.h"
 #include "tests/support/devices.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/thrown.h"
 
 // A step here computes a loss of its features; its inputs and results use a staging slot as a network's do.
@@ -35,8 +37,13 @@ Tensor onCpu(const Tensor& tensor) {
   return copyTo(tensor, Device::cpu());
 }
 
+Graph recorded(Context& context, std::function<void()> work) {
+  return Graph(context, std::move(work));
+}
+
 struct Steps {
-  explicit Steps(bool recordable = true, Device device = Device::cpu())
+  explicit Steps(bool recordable = true, Device device = Device::cpu(),
+                 StepRunner::Record recorder = recorded)
       : context(device),
         runner(
             batchOf(0), 1, recordable, [this](StagingSlot& slot, StepWork work) { enqueue(slot, work); },
@@ -44,7 +51,7 @@ struct Steps {
               finished.push_back(fmt::format("{}{}", number, work == StepWork::Update ? "u" : "g"));
               values.push_back(slot.hostLoss(0)[0]);
             },
-            context) {}
+            context, std::move(recorder)) {}
 
   void enqueue(StagingSlot& slot, StepWork) {
     ++calls;
@@ -123,6 +130,51 @@ TEST_CASE("steps that cannot be recorded are always run call by call, and counte
   CHECK(recordable.runner.counts().unrecorded == 0);
   CHECK(StepRunner::countsOfProcess().launched - before.launched == 4);
   CHECK(StepRunner::countsOfProcess().unrecorded - before.unrecorded == 3);
+}
+
+TEST_CASE("a recording that becomes illegal in its middle is given up: the same steps, call by call") {
+  const test::LogLines lines;
+  int attempts = 0;
+  Steps steps(true, Device::cpu(), [&](Context&, const std::function<void()>& work) -> Graph {
+    ++attempts;
+    work();
+    throw DeviceFailure("layer dense1: this operation is not permitted when stream is capturing");
+  });
+  for (std::uint64_t i = 1; i <= 5; ++i) steps.run(i, static_cast<float>(i));
+  steps.runner.finish();
+  CHECK(attempts == 1);
+  CHECK(steps.values == std::vector<double>{2, 8, 18, 32, 50});
+  CHECK(steps.runner.counts().launched == 0);
+  CHECK(steps.runner.counts().unrecorded == 4);
+  REQUIRE(lines.all().size() == 1);
+  CHECK(lines.all()[0].find("run call by call: layer dense1: this operation is not permitted") !=
+        std::string::npos);
+}
+
+TEST_CASE("a step in order, inside the caller's own side stream scope, is no rehearsal of a recording") {
+  int attempts = 0;
+  Steps steps(true, Device::cpu(), [&](Context& context, std::function<void()> work) {
+    ++attempts;
+    return Graph(context, std::move(work));
+  });
+  {
+    const SideStreamScope scope(steps.context);
+    steps.run(1, 1);
+    steps.run(2, 2);
+  }
+  CHECK(attempts == 0);
+  steps.run(3, 3);  // the first with the side stream
+  CHECK(attempts == 0);
+  steps.run(4, 4);
+  CHECK(attempts == 1);
+  {
+    const SideStreamScope scope(steps.context);
+    steps.run(5, 5);
+  }
+  steps.run(6, 6);
+  steps.runner.finish();
+  CHECK(steps.runner.counts().launched == 2);
+  CHECK(steps.values == std::vector<double>{2, 8, 18, 32, 50, 72});
 }
 
 TEST_CASE("a step that fails when it is enqueued leaves the staging slots as they were") {
