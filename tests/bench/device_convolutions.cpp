@@ -49,11 +49,10 @@ std::vector<Layer> layers(std::int64_t batch) {
   };
 }
 
-constexpr std::pair<Conv2dChoice, const char*> kChoices[] = {{Conv2dChoice::RowMajor, "row-major"},
-                                                             {Conv2dChoice::ChannelsLast, "channels-last"},
-                                                             {Conv2dChoice::ChannelBlocks, "channel blocks"},
-                                                             {Conv2dChoice::Winograd, "Winograd"},
-                                                             {Conv2dChoice::Direct, "direct"}};
+constexpr std::pair<Conv2dChoice, const char*> kChoices[] = {
+    {Conv2dChoice::RowMajor, "row-major"},    {Conv2dChoice::ChannelsLast, "channels-last"},
+    {Conv2dChoice::PaddedChannels, "padded"}, {Conv2dChoice::ChannelBlocks, "channel blocks"},
+    {Conv2dChoice::Winograd, "Winograd"},     {Conv2dChoice::Direct, "direct"}};
 
 Tensor random(const Shape& shape, Layout layout, std::string_view name, Context& context) {
   Tensor rows = Tensor::empty(shape);
@@ -120,9 +119,40 @@ void requireAgreement(const Passes& passes, const Passes& first) {
     throw std::runtime_error("its results are not those of the first row");
 }
 
+/// How the table in core/backend/cuda/conv2d_table.cpp names a choice.
+std::string nameInTable(Conv2dChoice choice) {
+  switch (choice) {
+    case Conv2dChoice::RowMajor:
+      return "RowMajor";
+    case Conv2dChoice::ChannelsLast:
+      return "ChannelsLast";
+    case Conv2dChoice::PaddedChannels:
+      return "PaddedChannels";
+    default:
+      return "Direct";
+  }
+}
+
+/// A layer that does not take the fastest is told of, with the line for the table.
+void advise(const Layer& layer, double chosen, double best, Conv2dChoice choice, Context& context) {
+  if (context.device().isCpu() || best >= 0.95 * chosen) return;
+  const auto properties = propertiesOf(context.device());
+  const Conv2dShape& s = layer.shape;
+  const char* const mode = context.mathMode() == MathMode::BFloat16        ? "BFloat16"
+                           : context.mathMode() == MathMode::TensorFloat32 ? "TensorFloat32"
+                                                                           : "Float32";
+  fmt::print(
+      "try: {}: {:.1f} us instead of {:.1f} by this line in core/backend/cuda/conv2d_table.cpp: "
+      "{{{}, MathMode::{}, {}, {}, {}, Conv2dChoice::{}}},\n",
+      layer.name, 1e6 * best, 1e6 * chosen, 10 * properties.major + properties.minor, mode, s.inChannels,
+      s.outChannels, s.kernel[0], nameInTable(choice));
+}
+
 void measureLayer(const Layer& layer, Context& context, const Repeats& repeats) {
   const auto chosen = planConv2d(layer.shape, context)->implementation();
   Passes first{};
+  double ofChosen = 0, best = INFINITY;
+  Conv2dChoice bestChoice = Conv2dChoice::Auto;
   for (const auto& [choice, name] : kChoices) {
     std::unique_ptr<Conv2dPlan> plan;
     try {
@@ -136,7 +166,14 @@ void measureLayer(const Layer& layer, Context& context, const Repeats& repeats) 
     fmt::print("{:<24} {:<15} {:>9.1f} {:>9.1f} {:>9.1f}  {} {}\n", layer.name, name, 1e6 * passes.forward,
                1e6 * passes.weights, 1e6 * passes.data, plan->implementation() == chosen ? "*" : " ",
                plan->implementation());
+    const double all = passes.forward + passes.weights + passes.data;
+    if (plan->implementation() == chosen) ofChosen = all;
+    if (all < best) {
+      best = all;
+      bestChoice = choice;
+    }
   }
+  advise(layer, ofChosen, best, bestChoice, context);
 }
 
 }  // namespace

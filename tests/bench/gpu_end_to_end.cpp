@@ -7,12 +7,16 @@
 #include <boost/program_options.hpp>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "muster/core/base/log.h"
 #include "muster/core/nn/detail/step_runner.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/parallel/parallel_wrapper.h"
@@ -37,6 +41,7 @@ struct Options {
   int rounds = 5, timeLimit = 300;
   double budget = 0;  // seconds; 0: none
   int arm = 0;
+  std::vector<int> traceWorkers{1, 2, 4, 8};
   std::string jsonFile, tableFile;
 };
 
@@ -53,13 +58,17 @@ double epochsPerSecond(double seconds, Fit fit) {
   return static_cast<double>(epochs) / secondsSince(begin);
 }
 
-void printResult(double samplesPerSecond, double score, MathMode mode) {
-  if (!std::isfinite(score)) throw std::runtime_error("the score is not finite");
+struct Result {
+  double samplesPerSecond, score;
+  MathMode mode;
+};
+
+void printResult(const Result& result) {
   const auto steps = muster::detail::StepRunner::countsOfProcess();
   fmt::print(
       "{{\"samplesPerSecond\": {:.1f}, \"mathMode\": \"{}\", \"launchedSteps\": {}, \"unrecordedSteps\": "
       "{}}}\n",
-      samplesPerSecond, nameOf(mode), steps.launched, steps.unrecorded);
+      result.samplesPerSecond, nameOf(result.mode), steps.launched, steps.unrecorded);
 }
 
 /// The convnet and its workers, all on one device, with images as MNIST's files have them, a byte a pixel,
@@ -86,15 +95,15 @@ struct ConvnetTraining {
   }
 };
 
-void measureConvnet(const Options& options) {
+Result measureConvnet(const Options& options) {
   ConvnetTraining training(options, options.arm);
   const double epochs = epochsPerSecond(
       options.seconds, [&](std::int64_t count) { training.wrapper.fit(training.data, count); });
-  printResult(epochs * static_cast<double>(kBatches * options.batch), training.model.score(),
-              Context(Device::parse(options.device)).mathMode());
+  return {epochs * static_cast<double>(kBatches * options.batch), training.model.score(),
+          Context(Device::parse(options.device)).mathMode()};
 }
 
-void measureResnet18(const Options& options) {
+Result measureResnet18(const Options& options) {
   Context context(Device::parse(options.device));
   auto configuration = resnet18(10);
   configuration.updater = Sgd{.learningRate = 0.01};
@@ -103,8 +112,52 @@ void measureResnet18(const Options& options) {
   auto data =
       randomImages(kResnetBatches * options.batch, options.batch, DType::UInt8, MemoryPlacement::Device);
   const double epochs = epochsPerSecond(options.seconds, [&](std::int64_t count) { model.fit(data, count); });
-  printResult(epochs * static_cast<double>(kResnetBatches * options.batch), model.score(),
-              context.mathMode());
+  return {epochs * static_cast<double>(kResnetBatches * options.batch), model.score(), context.mathMode()};
+}
+
+Result measureArm(const Options& options) {
+  const Result result = options.network == "convnet" ? measureConvnet(options) : measureResnet18(options);
+  if (!std::isfinite(result.score)) throw std::runtime_error("the score is not finite");
+  return result;
+}
+
+/// Lines that this process logs, each once, with how often it came.
+class Lines {
+ public:
+  Lines() {
+    setLogSink([this](LogLevel level, std::string_view text) {
+      const std::scoped_lock lock(mutex_);
+      ++(level == LogLevel::Debug ? details_ : others_)[std::string(text)];
+    });
+  }
+  ~Lines() { setLogSink({}); }
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
+
+  void print() const {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [text, count] : details_) fmt::print("{} ({} x)\n", text, count);
+    for (const auto& [text, count] : others_) fmt::print("said: {} ({} x)\n", text, count);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, int> details_, others_;  // guarded by mutex_
+};
+
+/// An arm in words: its speed, how its steps ran, what each layer is computed by, and all that was logged.
+/// @return whether all steps were launched as graphs that should have been.
+bool describeArm(const Options& options) {
+  Lines lines;
+  const Result result = measureArm(options);
+  const auto steps = muster::detail::StepRunner::countsOfProcess();
+  fmt::print("{}, {} worker{}, batch {}, {}: {:.0f} samples/s, {:.1f} us a step of any worker\n",
+             options.network, options.arm, options.arm == 1 ? "" : "s", options.batch, nameOf(result.mode),
+             result.samplesPerSecond, 1e6 * static_cast<double>(options.batch) / result.samplesPerSecond);
+  fmt::print("steps launched as graphs: {}; steps that should have been, and were not: {}\n", steps.launched,
+             steps.unrecorded);
+  lines.print();
+  return steps.unrecorded == 0 || std::getenv("MUSTER_CUDA_GRAPHS") != nullptr;
 }
 
 /// As a context on the device has it, without making one: a GPU may let in one process at a time.
@@ -252,13 +305,14 @@ bool compareAll(const Options& options) {
   });
 }
 
-/// Where the time of the convnet's steps goes, of one worker and of 8.
+/// Where the time of the convnet's steps goes, by number of workers.
 void traceConvnet(const Options& options) {
-  std::vector<Arm> untraced{musterArm(options, 1), musterArm(options, 8)};
+  std::vector<Arm> untraced;
+  for (const int workers : options.traceWorkers) untraced.push_back(musterArm(options, workers));
   measureInTurns(untraced, 1);  // before this process uses the GPU
   requireAll(untraced);
   KernelTrace trace;
-  for (const int workers : {1, 8}) {
+  for (const int workers : options.traceWorkers) {
     ConvnetTraining training(options, workers);
     training.wrapper.fit(training.data, 2);
     trace.take();
@@ -266,8 +320,9 @@ void traceConvnet(const Options& options) {
     const auto summary = summarise(trace.take());
     if (summary.rows.empty()) throw std::runtime_error("CUPTI has seen nothing");
     const double samples = *find(untraced, workersName(workers)).median("samplesPerSecond");
-    fmt::print("{}{}, batch {}, a step of any of them:\n{}", workers == 1 ? "" : "\n", workersName(workers),
-               options.batch, describe(summary, kBatches, static_cast<double>(options.batch) / samples));
+    fmt::print("{}{}, batch {}, a step of any of them:\n{}",
+               workers == options.traceWorkers.front() ? "" : "\n", workersName(workers), options.batch,
+               describe(summary, kBatches, static_cast<double>(options.batch) / samples));
   }
 }
 
@@ -290,6 +345,8 @@ int main(int argc, char** argv) try {
   add("json", po::value(&options.jsonFile), "write all measurements to this file");
   add("table", po::value(&options.tableFile), "write the table to this file, too, after each measurement");
   add("trace", "only show where the time of the convnet's steps goes, kernel by kernel");
+  add("trace-workers", po::value(&options.traceWorkers)->multitoken(), "of these [1 2 4 8]");
+  add("details", "of an arm: what each layer is computed by, and all that is logged, instead of JSON");
   add("arm", po::value(&options.arm), "measure this many workers, and print JSON");
   po::variables_map given;
   if (!readCommandLine(argc, argv, description, given)) return 0;
@@ -304,10 +361,8 @@ int main(int argc, char** argv) try {
     return 0;
   }
   if (options.arm == 0) return compareAll(options) ? 0 : 1;
-  if (options.network == "convnet")
-    measureConvnet(options);
-  else
-    measureResnet18(options);
+  if (given.contains("details")) return describeArm(options) ? 0 : 1;
+  printResult(measureArm(options));
   return 0;
 } catch (const std::exception& error) {
   fmt::print(stderr, "gpu_end_to_end: {}\n", error.what());

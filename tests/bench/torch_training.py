@@ -29,6 +29,7 @@ def parse():
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--warm-up", type=float, default=0.5, help="seconds, of each layout")
+    parser.add_argument("--profile", action="store_true", help="only list the GPU's kernels, with the time of each in a step")
     parser.add_argument("--math-mode", choices=["fp32", "tf32"], default="tf32")
     return parser.parse_args()
 
@@ -177,6 +178,23 @@ def make_training(memory_format, images, labels):
     return train
 
 
+def profile(train, seconds):
+    """The kernels of training, as torch.profiler sees them: in the columns of gpu_end_to_end --trace."""
+    train(options.warm_up)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+        steps = round(train(seconds)[0] * seconds)
+    rows = sorted(((getattr(row, "self_device_time_total", None) or getattr(row, "self_cuda_time_total", 0), row.count, row.key)
+                   for row in seen.key_averages()), reverse=True)
+    rows = [row for row in rows if row[0] > 0]
+    total = sum(row[0] for row in rows) or 1
+    print(f"PyTorch {torch.__version__}, {VARIANTS[options.variant]}, batch {options.batch}: the GPU works "
+          f"{total / max(1, steps):.1f} us a step\n")
+    print(f"{'us a step':>10} {'a step':>9} {'us each':>10} {'share':>7}")
+    for microseconds, count, name in rows[:25]:
+        print(f"{microseconds / max(1, steps):>10.2f} {count / max(1, steps):>9.2f} {microseconds / count:>10.2f} "
+              f"{100 * microseconds / total:>5.1f} %  {name[:90]}")
+
+
 def main():
     tf32 = options.math_mode == "tf32"
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
@@ -197,6 +215,9 @@ def main():
         speed, _ = candidate(options.warm_up / 2)
         if speed > fastest:
             fastest, train, layout = speed, candidate, name
+    if options.profile:
+        profile(train, options.seconds / 4)
+        return
     speed, loss = train(options.seconds)
     if not math.isfinite(loss):
         sys.exit("torch_training.py: the loss is not finite")

@@ -25,6 +25,13 @@ std::vector<TraceSummary::Row> rowsOf(const std::vector<Activity>& activities) {
   return rows;
 }
 
+/// Whether it is one of our kernels that merge replicas.
+bool isMerge(const Activity& a) {
+  for (const char* kernel : {"meanKernel", "meanOfManyKernel", "momentsKernel"})
+    if (a.name.find(kernel) != std::string::npos) return true;
+  return false;
+}
+
 std::string shortened(const std::string& name) {
   return name.size() <= kLongestName ? name : name.substr(0, kLongestName - 3) + "...";
 }
@@ -49,6 +56,16 @@ std::string whatBounds(const TraceSummary& summary, double share) {
   return text;
 }
 
+std::string whatToTry(const TraceSummary& summary, double share, double around) {
+  if (share >= kWorking)
+    return summary.rows.empty() ? "nothing was seen" : "a faster " + shortened(summary.rows.front().name);
+  if (around > summary.withinLaunches && 2 * around > summary.betweenLaunches)
+    return "shorter ends of rounds: most of the time in which the GPU has nothing to do is around merges";
+  return summary.betweenLaunches > summary.withinLaunches
+             ? "enqueuing earlier: a longer prefetchBuffer, or fewer workers than cores"
+             : "fewer kernels a step, each with more to do";
+}
+
 }  // namespace
 
 TraceSummary summarise(std::vector<Activity> activities) {
@@ -57,8 +74,17 @@ TraceSummary summarise(std::vector<Activity> activities) {
   std::ranges::stable_sort(activities, {}, &Activity::begin);
   const Activity* last = &activities.front();  // the one that ends last so far
   std::uint64_t busy = last->end - last->begin, within = 0, between = 0;
+  std::uint64_t before = 0, after = 0;
+  const Activity* previous = nullptr;  // by their beginnings
   for (const auto& a : activities) {
-    if (a.begin > last->end) (a.launch == last->launch ? within : between) += a.begin - last->end;
+    if (isMerge(a) && (!previous || !isMerge(*previous))) ++summary.merges;
+    previous = &a;
+    if (a.begin > last->end) {
+      const std::uint64_t gap = a.begin - last->end;
+      (a.launch == last->launch ? within : between) += gap;
+      if (isMerge(a) && !isMerge(*last)) before += gap;
+      if (isMerge(*last) && !isMerge(a)) after += gap;
+    }
     if (a.end <= last->end) continue;
     busy += a.end - std::max(a.begin, last->end);
     last = &a;
@@ -67,6 +93,8 @@ TraceSummary summarise(std::vector<Activity> activities) {
   summary.busy = 1e-9 * static_cast<double>(busy);
   summary.withinLaunches = 1e-9 * static_cast<double>(within);
   summary.betweenLaunches = 1e-9 * static_cast<double>(between);
+  summary.beforeMerges = 1e-9 * static_cast<double>(before);
+  summary.afterMerges = 1e-9 * static_cast<double>(after);
   summary.rows = rowsOf(activities);
   return summary;
 }
@@ -79,9 +107,17 @@ std::string describe(const TraceSummary& summary, std::int64_t steps, double sec
       "While it was traced, a step took {:.1f} us, and the GPU had nothing to do for {:.1f} us between the "
       "kernels of\n"
       "a launch and {:.1f} us between launches.\n"
-      "What bounds it: {}.\n\n",
+      "What bounds it: {}.\n",
       1e6 * secondsAStep, aStep(summary.busy), 100 * share, aStep(summary.span),
       aStep(summary.withinLaunches), aStep(summary.betweenLaunches), whatBounds(summary, share));
+  const double around = summary.beforeMerges + summary.afterMerges;
+  if (summary.merges > 0)
+    text += fmt::format(
+        "Around each of {} merges the GPU had nothing to do for {:.1f} us before it and {:.1f} us after it: "
+        "{:.1f} us a step.\n",
+        summary.merges, 1e6 * summary.beforeMerges / static_cast<double>(summary.merges),
+        1e6 * summary.afterMerges / static_cast<double>(summary.merges), aStep(around));
+  text += "try: " + whatToTry(summary, share, around) + "\n\n";
   text += fmt::format("{:>10} {:>9} {:>10} {:>7}  {}\n", "us a step", "a step", "us each", "share", "");
   for (std::size_t i = 0; i < std::min(kMostRows, summary.rows.size()); ++i) {
     const auto& row = summary.rows[i];

@@ -25,6 +25,9 @@ struct TraceSummary {
   double busy = 0;             // in which at least one activity was under way
   double withinLaunches = 0;   // nothing was, between two of the same launch
   double betweenLaunches = 0;  // nor was it between two of different ones
+  std::int64_t merges = 0;     // of replicas: kernels of merges one after the other count as one
+  double beforeMerges = 0;     // nothing was, and then a merge began
+  double afterMerges = 0;      // nothing was since a merge had ended
   std::vector<Row> rows;       // by name, that of the most seconds first
 };
 

@@ -32,6 +32,22 @@ TEST_CASE("time is that of at least one activity, or a gap inside a launch, or o
   CHECK(summary.rows[2].count == 1);
 }
 
+TEST_CASE("the time around merges is what lies between a merge and the steps before and after it") {
+  const auto summary =
+      summarise({{.name = "conv", .begin = 0, .end = 100, .launch = 1},
+                 {.name = "muster::meanKernel<float>", .begin = 130, .end = 150, .launch = 2},
+                 {.name = "muster::momentsKernel<float>", .begin = 155, .end = 160, .launch = 3},
+                 {.name = "conv", .begin = 200, .end = 300, .launch = 4},
+                 {.name = "muster::meanKernel<float>", .begin = 290, .end = 310, .launch = 5},
+                 {.name = "conv", .begin = 320, .end = 400, .launch = 6}});
+  CHECK(summary.merges == 2);
+  CHECK(summary.beforeMerges == doctest::Approx(30e-9));  // the second begins while a step runs
+  CHECK(summary.afterMerges == doctest::Approx((40 + 10) * 1e-9));
+  const auto text = describe(summary, 10, 80e-9);
+  CHECK_MESSAGE(contains(text, "Around each of 2 merges the GPU had nothing to do for 0.0 us before"), text);
+  CHECK_MESSAGE(contains(text, "try: shorter ends of rounds"), text);
+}
+
 TEST_CASE("nothing seen is nothing, not a division by zero") {
   const auto summary = summarise({});
   CHECK(summary.span == 0);
@@ -52,8 +68,11 @@ TEST_CASE("what bounds a step is named: what is computed, or either kind of gap"
                 working);
   CHECK_MESSAGE(contains(working, "     30.00      1.00      30.00  66.7 %  convolve\n"), working);
   CHECK_FALSE(contains(working, std::string(91, 'x')));
+  CHECK_MESSAGE(contains(working, "try: a faster convolve\n"), working);
+  CHECK_FALSE(contains(working, "merges"));
   const auto waiting = describe(summary, 2, 80e-6);
   CHECK_MESSAGE(contains(waiting, "What bounds it: the time from kernel to kernel inside a launch"), waiting);
+  CHECK_MESSAGE(contains(waiting, "try: fewer kernels a step"), waiting);
   summary.betweenLaunches = 7e-6;
   CHECK(contains(describe(summary, 2, 80e-6), "What bounds it: the time between launches"));
 }

@@ -8,11 +8,14 @@ set -euo pipefail
 here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 usage() {
   cat <<'END'
-./run gpu pack DIR  builds in build/cuda, with CUDA's compiler but without a GPU, and makes from that DIR and
-                    DIR.tar.xz, neither of which may be there before, for a machine with a GPU that cannot build.
-                    There, call python3 gpu_report in DIR, or ./run gpu --build with either.
+./run gpu pack DIR [--arch 90]
+                    builds in build/cuda, with CUDA's compiler but without a GPU, and makes from that DIR and DIR.tar.xz
+                    (DIR.tar.gz without xz), none of which may be there before, for a machine with a GPU that cannot
+                    build. There, call python3 gpu_report in DIR, or ./run gpu --build with either.
+                    --arch N: for GPUs of compute capability N alone (90: H100 and H200), which takes less room.
 
-It ends with 0 where both were made, 1 where building or packing failed, 2 where it was called wrongly.
+It ends with 0 where both were made, 1 where building or packing failed, 2 where it was called wrongly. A packed file of
+more than 64 MiB is told of, as some machines that are lent take no more.
 END
 }
 fail() { echo "pack: $*" >&2; exit 2; }
@@ -26,7 +29,7 @@ build=$1 to=$2
 [[ $to != -* ]] || fail "there is no option $to; --help tells more"
 while [[ $to == ?*/ ]]; do to=${to%/}; done
 [[ -n $to ]] || fail "the name of the directory to make is empty"
-for made in "$to" "$to.tar.xz"; do
+for made in "$to" "$to.tar.xz" "$to.tar.gz"; do
   [[ ! -e $made && ! -L $made ]] || fail "$made is there already"
 done
 parent=$(dirname -- "$to")
@@ -35,7 +38,9 @@ parent=$(dirname -- "$to")
 [[ $build != --check ]] || exit 0
 
 mapfile -t programs < <(python3 "$here/report" --build "$build" --list)
-programs+=(tests/bench/device_convolutions tests/bench/device_speed tests/bench/gpu_end_to_end)
+for program in device_bits device_convolutions device_large device_launches device_speed gpu_end_to_end; do
+  programs+=("tests/bench/$program")
+done
 for program in "${programs[@]}"; do install -D -s "$build/$program" "$to/$program"; done
 cp "$build/tests/bench/torch_training.py" "$to/tests/bench/"
 cp -r "$here/report" "$to/gpu_report"
@@ -47,7 +52,14 @@ mkdir "$to/lib"
   grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|libanl|libutil)\.so' |
   while IFS= read -r library; do cp -L "$library" "$to/lib/"; done
 
-XZ_OPT=--lzma2=preset=4,dict=96MiB tar -C "$to" -cJf "$to.tar.xz" .
+# What the programs have in common, muster and CUDA's runtime, lies far apart: a large dictionary finds it again.
+if command -v xz >/dev/null; then
+  packed=$to.tar.xz
+  tar -C "$to" -cf - . | xz --threads=1 --lzma2=preset=4,dict=192MiB >"$packed"
+else
+  packed=$to.tar.gz
+  tar -C "$to" -czf "$packed" .
+fi
 # The driver that CUDA's runtime, which the programs bring along, asks for at least; see NVIDIA's table in CUDA's
 # release notes.
 cuda=$(cat "$build"/CMakeFiles/*/CMakeCUDACompiler.cmake 2>/dev/null |
@@ -58,6 +70,9 @@ case $cuda in
   *) driver="a driver for CUDA $cuda" ;;
 esac
 mebibytes() { du -sm "$1" | cut -f 1; }
-echo "$to: ${#programs[@]} programs, $(mebibytes "$to") MiB; $to.tar.xz: $(mebibytes "$to.tar.xz") MiB." \
+if (($(stat -c %s "$packed") > 64 << 20)); then
+  echo "pack: $packed has more than 64 MiB: with --arch 90 it is for one kind of GPU alone, and smaller" >&2
+fi
+echo "$to: ${#programs[@]} programs, $(mebibytes "$to") MiB; $packed: $(mebibytes "$packed") MiB." \
   "For x86-64 with glibc $(ldd --version | awk 'NR == 1 { print $NF }') or newer and NVIDIA's $driver:" \
   "there, call python3 gpu_report in the directory, or ./run gpu --build with either."

@@ -21,7 +21,11 @@ HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE / "report"))
 
+from advice import read_goals  # noqa: E402
 from cases import Case, Run, conclude, read_run  # noqa: E402
+from measurements import MEASURED  # noqa: E402
+from options import PARTS  # noqa: E402
+from sanitizer import tasks  # noqa: E402
 from report import main  # noqa: E402
 from running import Runner  # noqa: E402
 
@@ -33,14 +37,29 @@ DEVICE_SPEED = """
 case $* in
   *--about*) echo "device: Toy 100 (cuda:0)"; echo "cuDNN: 91002 (/somewhere/libcudnn.so.9)" ;;
   *--probe* | *--planted-error*) exit 0 ;;
-  *) echo "copies: fast" ;;
+  *) echo "copies: fast"
+    echo "merging replicas of 100 MB and more: goal 90 % of a copy, measured at least 93.5 %: reached" ;;
 esac
 """
+# Half as fast with eight workers' arm, a tenth faster without the side stream.
 END_TO_END = """
 [[ $* != *resnet18* || -e ${0%/*}/luck ]] || { echo "out of luck" >&2; exit 9; }
-[[ $* != *--trace* ]] || { echo "most of it in conv_kernel"; exit "$(cat "${0%/*}/trace_status" 2>/dev/null || echo 0)"; }
+[[ $* != *--trace* ]] || { echo "most of it in conv_kernel"; echo "try: a faster conv_kernel"
+  exit "$(cat "${0%/*}/trace_status" 2>/dev/null || echo 0)"; }
+if [[ $* == *--details* ]]; then
+  [[ ${MUSTER_CUDA_SIDE_STREAM-} == 0 ]] && speed=1100 || speed=1000
+  [[ ${MUSTER_CUDA_GRAPHS-} == 0 ]] && speed=300
+  [[ $* == *"--arm 8"* ]] && speed=500
+  echo "convnet, batch 128, tf32: $speed samples/s, 64 us a step"
+  echo "conv2: planned: cuDNN ${MUSTER_CUDA_CONV2D-as it likes} (1 x)"
+  exit
+fi
 while (($#)); do
-  if [[ $1 == --table ]]; then echo "MNIST: 7 images a second" >"$2"; fi
+  if [[ $1 == --table ]]; then
+    echo "MNIST: 7 images a second" >"$2"
+    echo "one worker against PyTorch eager                         goal 5.0 x, measured 4.00 x: missed" >>"$2"
+    echo "8 workers against one                                    goal 3.0 x, measured -: no figure" >>"$2"
+  fi
   shift
 done
 sleep "$(cat "${0%/*}/seconds" 2>/dev/null || echo 0)"
@@ -58,6 +77,8 @@ case $* in
   *--kernel-name*) echo "unrecognised option" >&2; exit 1 ;;
   *--probe*) echo "========= ERROR SUMMARY: 0 errors" ;;
   *--planted-error*) cat "${0%/*}/planted" ;;
+  *synccheck*device_bits*) [[ ! -e ${0%/*}/barrier ]] || echo "========= Barrier error detected"
+    echo "========= ERROR SUMMARY: $(cat "${0%/*}/barrier" 2>/dev/null || echo 0 errors)" ;;
   *racecheck*) echo "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)" ;;
   *failing_test*) printf '========= Invalid __global__ read of size 4 bytes\\n========= ERROR SUMMARY: 3 errors\\n' ;;
   *lost_test*) exit 1 ;;
@@ -87,11 +108,15 @@ class Sandbox(unittest.TestCase):
         bench = self.build / "tests/bench"
         self.script(bench / "device_speed", DEVICE_SPEED)
         self.script(bench / "device_convolutions", 'echo "convolutions: quick"')
+        self.script(bench / "device_launches", 'echo "8 threads: busy"')
+        self.script(bench / "device_bits", 'echo "convnet: the same bits"')
+        self.script(bench / "device_large", 'echo "axpy: right"')
         self.script(bench / "gpu_end_to_end", END_TO_END)
+        (bench / "torch_training.py").write_text("print('volta_sgemm 7 us')\n")
         self.script(self.bin / "nvidia-smi", NVIDIA_SMI)
         self.script(self.bin / "compute-sanitizer", COMPUTE_SANITIZER)
         (self.bin / "planted").write_text("========= ERROR SUMMARY: 16 errors\n")
-        self.script(self.bin / "ncu", "printf '==PROF== Connected\\n  conv_kernel Invocations 20\\n'")
+        self.script(self.bin / "ncu", "[[ $* == --version ]] || printf '==PROF== Connected\\n  conv_kernel Invocations 20\\n'")
 
     @staticmethod
     def script(file, text):
@@ -168,6 +193,35 @@ class Reading(unittest.TestCase):
         self.assertEqual([runner.fitting(20), runner.fitting(300)], [20, 60])
 
 
+    def test_goals_as_programs_print_them(self):
+        said = ["one worker against PyTorch's best graphed variant        goal 1.3 x, measured 0.65 x: missed",
+                "merging replicas of 100 MB and more: goal 90 % of a copy, measured at least 91.0 %: reached",
+                "8 workers against one                                    goal 3.0 x, measured -: no figure", "MNIST convnet"]
+        self.assertEqual([str(goal) for goal in read_goals(said)],
+                         ["one worker against PyTorch's best graphed variant: 0.65 x, goal 1.3 x: 50 % short of it",
+                          "merging replicas of 100 MB and more: 91 %, goal 90 %: reached"])
+
+    def test_every_part_fits_a_call_of_nine_minutes(self):
+        """What does not is run in pieces: the tests and the sanitizer by program, the comparison by rounds."""
+        self.assertEqual({*PARTS}, {*MEASURED, "tests", "sanitizer"})
+        whole = Runner(9, time.monotonic()).left()
+        for part, measurements in MEASURED.items():
+            for one in measurements:
+                with self.subTest(part=part, name=one.name):
+                    self.assertLess(one.needs, whole)
+                    self.assertTrue(one.needs <= one.most and (one.most < whole or "--budget" in map(str, one.command(
+                        unittest.mock.MagicMock(), whole))))
+
+    def test_checks_in_order_of_value(self):
+        order = list(tasks(["core/ops/axpy_test", "core/ops/conv2d_test"]))
+        self.assertEqual(order[:2], [("core/ops/axpy_test", "memcheck"), ("core/ops/conv2d_test", "memcheck")])
+        self.assertEqual([check for what, check in order if what == "a step of the convnet"],
+                         ["memcheck", "racecheck", "synccheck", "initcheck"])
+        self.assertIn(("core/ops/conv2d_test with the libraries' kernels", "memcheck"), order)
+        self.assertEqual(len(order), 2 * 4 + 4 + 1)
+        self.assertEqual(order[-1], ("core/ops/conv2d_test", "initcheck"))
+
+
 class WrongCalls(Sandbox):
     def refused(self, piece, *options):
         """A wrong call is told of in one sentence, whether or not there is a GPU."""
@@ -188,7 +242,7 @@ class WrongCalls(Sandbox):
             self.refused(f"{option} wants a number from 1 on, got 0", option, "0")
         self.refused("--minutes wants a number from 2 on, got x", "--minutes", "x")
         self.refused("--bench-seconds wants a number above 0, got 0.0", "--bench-seconds", "0.0")
-        for part in "nonsense", ",", "tests profile", "tests,nonsense":
+        for part in "nonsense", ",", "tests traces", "tests,nonsense", "0", "11":
             self.refused("--only wants some of", "--only", part)
         self.refused("--out wants a file", "--out", self.folder)
 
@@ -205,7 +259,7 @@ class WrongCalls(Sandbox):
         self.assertEqual(sorted(file.name for file in self.folder.iterdir()), ["bin", "build", "other.tar", "text"])
 
     def test_right_calls(self):
-        self.assertEqual(main("--check --only tests,profile --minutes 9 --bench-seconds .5".split()), 0)
+        self.assertEqual(main("--check --only tests,8 --minutes 9 --bench-seconds .5".split()), 0)
         said = subprocess.run([sys.executable, HERE / "report", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
         self.assertEqual(subprocess.run([sys.executable, HERE / "report", "foo"], stderr=subprocess.DEVNULL).returncode, 2)
         self.assertIn("./run gpu [options]", said.splitlines()[0])
@@ -218,7 +272,12 @@ class Whole(Sandbox):
         self.programs(*ENDINGS)
         self.script(self.build / "tests/cpu_only_test", "echo '<doctest/>'")
         self.script(self.build / "tests/broken_test", 'echo "a library is missing" >&2; exit 127')
-        self.call(1, "--time-limit", "5", "--jobs", "3")
+        (self.bin / "barrier").write_text("1 error")
+        said = self.call(1, "--time-limit", "5", "--jobs", "3")
+        self.assertEqual(re.findall("^Running (?:the GPU's )?([a-z0-9_-]+)", said, re.MULTILINE),
+                         ["machine", "contention", "convolutions", *["1", "8", *6 * ["1"]], "tests", "bits", "convnet", "resnet18",
+                          "kernels_of_muster", "kernels_of_pytorch", "traces", "merges", "kernels", "merges_of_2", "merges_of_8",
+                          "compute-sanitizer", "large"])
         self.has("| device | Toy 100 (cuda:0) |", "| cuDNN | 91002 (/somewhere/libcudnn.so.9) |", "| driver | 580.1 |",
                  "| limits | 700.00 W, 1980 MHz (SM), 2619 MHz (memory) |",
                  "41 cases of 9 programs: 33 run, 7 of them failed; 8 skipped.",  # also what fatal cases take along
@@ -235,9 +294,10 @@ class Whole(Sandbox):
                   r"^\| core/ops/lost_test \| 4 \| 1 \| 1 \| [0-9.]+ \|$")
         self.lacks("cpu_only_test", "is not asked for")
         # compute-sanitizer
-        self.has("| core/ops/fine_test | 0 errors in 4 cases | 0 hazards displayed (0 errors, 0 warnings) in 4 cases |",
-                 "| core/ops/crashing_test | 0 errors in 3 cases | 0 hazards displayed (0 errors, 0 warnings) in 3 cases |",
-                 "| core/ops/failing_test | 3 errors in 0 cases | 0 hazards displayed (0 errors, 0 warnings) in 0 cases |",
+        hazards = "0 hazards displayed (0 errors, 0 warnings)"
+        self.has(f"| core/ops/fine_test | 0 errors in 4 cases | {hazards} in 4 cases | 0 errors in 4 cases | 0 errors in 4 cases |",
+                 f"| core/ops/failing_test | 3 errors in 0 cases | {hazards} in 0 cases | 3 errors in 0 cases | 3 errors in 0 cases |",
+                 f"| a step of the convnet | 0 errors | {hazards} | 1 error | 0 errors |",
                  "- core/ops/hanging_test: ends badly<gpu>: did not end within 5 s without the tool")
         self.like(r"^\| core/ops/lost_test \| the tool gave no result \(status 1\)",
                   r"The tool looked at our kernels \(--kernel-regex kns=muster\)", "Invalid __global__ read")
@@ -245,6 +305,23 @@ class Whole(Sandbox):
         # measurements
         self.has("copies: fast", "convolutions: quick", "MNIST: 7 images a second", "most of it in conv_kernel",
                  "  conv_kernel Invocations 20", "Merges of 8 replicas of 100 MB")
+        self.has("8 threads: busy", "convnet: the same bits", "axpy: right", "volta_sgemm 7 us",
+                 "conv2: planned: cuDNN conv2=padded (1 x)", "conv2: planned: cuDNN as it likes (1 x)",
+                 "| 8 workers | 500 | 0.50 |", "| 1 worker, no recording | 300 | 0.30 |",
+                 "| 1 worker, side stream off | 1100 | 1.10 |")
+        # The head
+        text = self.report.read_text()
+        head = text[text.index("## At a glance"):text.index("## 1. The machine")]
+        for line in ("- test core/ops/failing_test: ends badly<gpu>", "- resnet18 (comparison) ended with status 9",
+                     "- compute-sanitizer, a step of the convnet, synccheck: 1 error",
+                     "- one worker against PyTorch eager: 4 x, goal 5 x: 20 % short of it",
+                     "- merging replicas of 100 MB and more: 93.5 %, goal 90 %: reached", "- a faster conv_kernel",
+                     "- side stream off: one worker of the convnet is 1.10 times as fast (MUSTER_CUDA_SIDE_STREAM=0)"):
+            self.assertIn(f"{line}\n", head)
+        self.assertNotIn("no recording", head)
+        self.assertEqual([line for line in self.lines() if re.match("## [0-9]", line)],
+                         sorted((line for line in self.lines() if re.match("## [0-9]", line)),
+                                key=lambda line: int(line.split()[1][:-1])))
         self.like("^resnet18 ended with status 9: out of luck")
         self.assertEqual(self.lines().count("- muster: warning: conv1: planned row-major"), 1)
         self.lacks("not for the report", "==PROF==", "This report is not whole")
@@ -262,7 +339,7 @@ class Whole(Sandbox):
         # Results of another build are set aside.
         self.programs("core/ops/fine", fine="slow")
         self.assertIn("of another build or GPU", self.call(4, "--only", "tests", "--filter", "nn/fine"))
-        self.has("5 cases of 1 programs: 4 run, 0 of them failed; 1 skipped.", "- the benchmark convnet")
+        self.has("5 cases of 1 programs: 4 run, 0 of them failed; 1 skipped.", "- convnet (comparison)")
         self.assertTrue(Path(f"{self.results}-before").is_dir())
 
 
@@ -295,7 +372,7 @@ class Pieces(Sandbox):
         self.lacks("test cases of")
         self.assertEqual(first, (self.results / "tests/core__ops__fine_test.log").stat().st_mtime_ns)
         self.call(1, "--minutes", "2", "--time-limit", "8", ago=100)
-        self.has("copies: fast", "- the benchmark convnet")
+        self.has("### machine", "- contention (contention)", "- convnet (comparison)")  # the first always runs
         self.like("^- compute-sanitizer")
         self.call(1, "--minutes", "9", "--time-limit", "8")
         self.lacks("This report is not whole")
@@ -321,7 +398,7 @@ class Pieces(Sandbox):
                 if number == signal.SIGTERM:
                     self.assertFalse(self.still_running())
                 if self.report.exists():
-                    self.has("# muster on a GPU", "## compute-sanitizer on the tests of our own kernels",
+                    self.has("# muster on a GPU", "## 9. compute-sanitizer",
                              "This report is not whole. It lacks:")
                 while self.still_running():
                     time.sleep(0.1)
@@ -350,13 +427,13 @@ class Tools(Sandbox):
         (self.build / "tests/bench/luck").touch()
         self.call(0)
         self.script(self.bin / "ncu", 'echo "no permission" >&2; exit 7')
-        self.call(0, "--only", "profile")
-        self.has("ncu ended with status 7: no permission")
+        self.call(0, "--only", "traces")
+        self.has("kernels ended with status 7: no permission")
         (self.build / "tests/bench/trace_status").write_text("134")
-        self.call(1, "--only", "profile")
-        self.like("^steps ended with status 134")
+        self.call(1, "--only", "traces")
+        self.like("^traces ended with status 134")
         (self.build / "tests/bench/trace_status").unlink()
-        self.call(0, "--only", "profile")
+        self.call(0, "--only", "traces")
         # An error made on purpose that compute-sanitizer does not find makes its other verdicts worth nothing.
         (self.bin / "planted").write_text("========= ERROR SUMMARY: 0 errors\n")
         self.call(1, "--only", "sanitizer")
@@ -366,6 +443,17 @@ class Tools(Sandbox):
     def run_gpu(self, build, *options):
         return subprocess.run([HERE.parent.parent / "run", "gpu", "--build", build, "--out", self.report, *options],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def test_few_files(self):
+        """All results are in one file, from which the next call goes on."""
+        self.programs("core/ops/fine")
+        few = "--few-files", "--only", "tests,contention"
+        self.call(4, *few)
+        self.assertEqual(sorted(file.name for file in self.folder.glob("report*")), ["report.md", "report.tar.gz"])
+        said = self.call(4, *few, "--minutes", "9")
+        self.assertNotIn("Running", said)
+        self.has("5 cases of 1 programs: 4 run, 0 of them failed; 1 skipped.", "8 threads: busy")
+        self.assertEqual(sorted(file.name for file in self.folder.glob("report*")), ["report.md", "report.tar.gz"])
 
     def test_packed_build(self):
         self.programs("nn/fine")

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import tarfile
 import threading
 from pathlib import Path
 
@@ -17,8 +18,7 @@ EMPTY = {
     "about": [],       # [name, value] of the machine
     "known": {},       # program -> number of its cases for a GPU; empty until they were listed
     "tests": {},       # program -> its cases that are done with
-    "benchmarks": {},  # measurement -> exit status
-    "profile": {},     # measurement -> exit status
+    "measured": {},    # part -> measurement -> exit status
     "sanitizer": {},   # see sanitizer.py
 }
 
@@ -57,6 +57,8 @@ class Job:
         about = self.look_at_machine()
         identity += "".join(value for name, value in about if name == "device")
         self.data = json.loads(json.dumps(EMPTY))
+        if self.options.few_files:
+            unpack_results(self.folder)
         with contextlib.suppress(OSError, ValueError):
             self.data.update(json.loads((self.folder / "results.json").read_text()))
         if self.folder.is_dir() and self.data["identity"] != identity:
@@ -111,8 +113,29 @@ class Job:
         if not self.options.minutes and not (self.options.filter and part in ("tests", "sanitizer")):
             shutil.rmtree(self.folder / part, ignore_errors=True)
             with self.change() as data:
-                data[part] = {}
+                (data if part in data else data["measured"])[part] = {}
         (self.folder / part).mkdir(exist_ok=True)
+
+
+def archive_of(folder):
+    return Path(f"{folder}.tar.gz")
+
+
+def unpack_results(folder):
+    """Takes up what `pack_results` has left, unless the folder is there."""
+    archive = archive_of(folder)
+    if archive.is_file() and not folder.is_dir():
+        with contextlib.suppress(tarfile.TarError, EOFError, OSError), tarfile.open(archive) as packed:
+            packed.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+
+
+def pack_results(folder):
+    """Leaves one file of the folder."""
+    archive = archive_of(folder)
+    with tarfile.open(f"{archive}.new", "w:gz") as packed:
+        packed.add(folder, ".")
+    os.replace(f"{archive}.new", archive)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def results_folder(out):

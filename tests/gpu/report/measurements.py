@@ -1,51 +1,61 @@
-"""The parts "benchmarks" and "profile": programs that print tables, one after the other."""
+"""The parts that are programs with a table each, one after the other, in order of what they tell by the second."""
 import glob
+from typing import Callable, NamedTuple, Sequence
 
 from job import find_tool
 from running import say
 
-BENCHMARKS = ("merge_and_launches", "convolutions", "convnet", "resnet18")
-PROFILE = ("steps", "kernels", "merges_of_2", "merges_of_8")
-MAY_FAIL = PROFILE[1:]  # many machines do not let Nsight Compute look at kernels
 METRICS = ("gpu__time_duration.sum", "dram__throughput.avg.pct_of_peak_sustained_elapsed",
            "sm__throughput.avg.pct_of_peak_sustained_elapsed", "sm__warps_active.avg.pct_of_peak_sustained_active")
+# What one call of a program switches, to attribute time: name -> environment.
+SWITCHES = {
+    "side stream off": {"MUSTER_CUDA_SIDE_STREAM": "0"},
+    "no recording": {"MUSTER_CUDA_GRAPHS": "0"},
+    "conv2 padded": {"MUSTER_CUDA_CONV2D": "conv2=padded"},
+    "conv2 row-major": {"MUSTER_CUDA_CONV2D": "conv2=row-major"},
+    "fp32": {"MUSTER_CUDA_MATH": "fp32"},
+    "bf16": {"MUSTER_CUDA_MATH": "bf16"},
+}
 
 
-def measure(job, part, name, needs, command, most=3600, program=None, title="", kept=lambda text: text):
-    """Runs a measurement that is not there yet and may need so many seconds; what comes first in a call always runs.
-
-    `command` is given the seconds that it has. The table is what it prints, as far as it is `kept`, unless it writes the table
-    itself after each step, so that there is one when it is ended from outside.
-    """
-    seconds = min(job.runner.left(), most)
-    if name in job.data[part] or (seconds < needs and job.begun):
-        return
-    job.begun = True
-    say(f"Running {name} ...")
-    table, printed, log = (job.folder / part / f"{name}.{kind}" for kind in ("txt", "printed", "log"))
-    table.unlink(missing_ok=True)
-    with open(printed, "wb") as output, open(log, "wb") as errors:
-        status = job.runner.run(max(seconds, 1), command(seconds), output, errors)
-    text = table.read_bytes() if table.exists() else title.encode() + kept(printed.read_bytes())
-    if status:
-        last = b"\n".join(log.read_bytes().splitlines()[-3:])
-        text += f"\n{program or name} ended with status {status}: ".encode() + last + b"\n"
-    table.write_bytes(text)
-    with job.change() as data:
-        data[part][name] = status
-    job.write_report()
+class Measurement(NamedTuple):
+    """A program that prints a table. It is begun where a call has `needs` seconds left, and ended after `most`."""
+    name: str
+    needs: int
+    most: int
+    command: Callable  # of the job and the seconds that it has; None: what it calls is not on this machine
+    title: str = ""
+    may_fail: bool = False  # many machines do not let Nsight Compute look at kernels
+    environment: dict = {}
+    kept: Callable = lambda text: text  # what of the printed text is the table
+    absent: str = ""  # told where there is no command
 
 
-def run_benchmarks(job):
-    common = ["--device", "cuda:0", "--rounds", job.options.bench_rounds]
-    for name, program in (("merge_and_launches", "device_speed"), ("convolutions", "device_convolutions")):
-        measure(job, "benchmarks", name, 120, lambda _: [job.build.bench / program, *common])
-    for name in ("convnet", "resnet18"):
-        base = job.folder / "benchmarks" / name
-        measure(job, "benchmarks", name, 420, lambda seconds: [
-            job.build.bench / "gpu_end_to_end", *common, "--seconds", job.options.bench_seconds, "--python",
-            job.python_command(), "--network", name, "--json", f"{base}.json", "--table", f"{base}.txt",
-            "--budget", seconds - 60 if seconds > 180 else 120])
+def bench(program, *options):
+    return lambda job, seconds: [job.build.bench / program, "--device", "cuda:0", *options]
+
+
+def rounds(command):
+    return lambda job, seconds: [*command(job, seconds), "--rounds", job.options.bench_rounds]
+
+
+def arm(workers):
+    return lambda job, seconds: [*bench("gpu_end_to_end", "--details", "--arm", workers, "--batch", 128)(job, seconds),
+                                 "--seconds", job.options.bench_seconds]
+
+
+def beside_pytorch(network):
+    def command(job, seconds):
+        base = job.folder / "comparison" / network
+        return [*rounds(bench("gpu_end_to_end"))(job, seconds), "--seconds", job.options.bench_seconds, "--python",
+                job.python_command(), "--network", network, "--json", f"{base}.json", "--table", f"{base}.txt",
+                "--budget", seconds - 60 if seconds > 180 else 120]
+    return command
+
+
+def pytorch_kernels(job, seconds):
+    return ["sh", "-c", f"exec {job.python_command()} \"$0\" \"$@\"", job.build.bench / "torch_training.py", "--device", "cuda:0",
+            "--profile"]
 
 
 def kernel_table(text):
@@ -53,25 +63,115 @@ def kernel_table(text):
     return b"\n".join([line[:160] for line in text.splitlines() if not line.startswith(b"==")][:300]) + b"\n"
 
 
-def run_profile(job):
-    """Where the time of a step goes: by CUDA's own tracing, then how much of the GPU each kernel uses."""
-    steps = [job.build.bench / "gpu_end_to_end", "--device", "cuda:0", "--network", "convnet"]
-    merges = [job.build.bench / "device_speed", "--device", "cuda:0", "--megabytes", 100, "--rounds", 1]
-    measure(job, "profile", "steps", 120, lambda _: [*steps, "--trace"], most=300)
-    tool = find_tool("ncu", *sorted(glob.glob("/opt/nvidia/nsight-compute/*/ncu")))
-    if not tool:
-        (job.folder / "profile" / "kernels.txt").write_text("Nsight Compute (ncu) was not found on this machine.\n")
-        with job.change() as data:
-            data["profile"].update(dict.fromkeys(MAY_FAIL, 0))
+def nsight(name, needs, title, *command):
+    """Kernels under Nsight Compute; clocks and caches are left as they are."""
+    def call(job, seconds):
+        tool = find_tool("ncu", *sorted(glob.glob("/opt/nvidia/nsight-compute/*/ncu")))
+        return tool and [tool, "--clock-control", "none", "--cache-control", "none", "--print-summary", "per-kernel", "--metrics",
+                         ",".join(METRICS), *(part(job, seconds) if callable(part) else [part] for part in command)]
+
+    def flat(job, seconds):
+        parts = call(job, seconds)
+        return parts and [piece for part in parts for piece in (part if isinstance(part, list) else [part])]
+    return Measurement(name, needs, 300, flat, title, True, kept=kernel_table,
+                       absent="Nsight Compute (ncu) was not found on this machine.")
+
+
+def merges_under(replicas):
+    return nsight(f"merges_of_{replicas}", 120, f"Merges of {replicas} replicas of 100 MB", "--kernel-name", "regex:[mM]ean",
+                  "--launch-count", 6, bench("device_speed", "--megabytes", 100, "--rounds", 1, "--replicas", replicas))
+
+
+ABOUT = """
+nvidia-smi; nvidia-smi -q -d CLOCK,POWER,PERFORMANCE,MEMORY,ECC | sed -n '1,90p'
+for tool in nvcc compute-sanitizer ncu nsys; do command -v $tool && $tool --version | tail -n 2; done
+"$0" -c 'import torch; print("PyTorch", torch.__version__, "CUDA", torch.version.cuda, "cuDNN", torch.backends.cudnn.version())' 2>&1 |
+  tail -n 1
+uname -srm; lscpu | grep -E '^(Model name|CPU\\(s\\)|Socket|NUMA)'; grep -E '^Mem(Total|Available)' /proc/meminfo
+ldd --version | head -n 1
+"""
+
+
+def about(job, seconds):
+    return ["sh", "-c", f"({ABOUT}) 2>&1; true", job.options.python]
+
+
+MEASURED = {
+    "machine": (Measurement("machine", 10, 90, about),),
+    "contention": (Measurement("contention", 60, 180, bench("device_launches")),),
+    "convolutions": (Measurement("convolutions", 60, 240, rounds(bench("device_convolutions"))),),
+    "arms": (
+        Measurement("1 worker", 30, 120, arm(1)),
+        Measurement("8 workers", 40, 120, arm(8)),
+        *(Measurement(f"1 worker, {name}", 30, 120, arm(1), environment=environment)
+          for name, environment in SWITCHES.items()),
+    ),
+    "bits": (Measurement("bits", 90, 400, bench("device_bits")),),
+    "comparison": (
+        Measurement("convnet", 420, 3600, beside_pytorch("convnet")),
+        Measurement("resnet18", 420, 3600, beside_pytorch("resnet18")),
+        Measurement("kernels_of_muster", 60, 200, bench("gpu_end_to_end", "--trace", "--trace-workers", 1)),
+        Measurement("kernels_of_pytorch", 90, 200, pytorch_kernels),
+    ),
+    "traces": (
+        Measurement("traces", 120, 400, bench("gpu_end_to_end", "--trace")),
+        Measurement("merges", 120, 300, rounds(bench("device_speed"))),
+        nsight("kernels", 180, "200 kernels of the convnet's training by one worker", "--launch-skip", 2000, "--launch-count", 200,
+               bench("gpu_end_to_end", "--network", "convnet", "--arm", 1, "--batch", 128, "--seconds", 0.1)),
+        merges_under(2),
+        merges_under(8),
+    ),
+    "large": (Measurement("large", 90, 300, bench("device_large")),),
+}
+
+
+def file_name(name):
+    return name.replace(", ", "__").replace(" ", "_")
+
+
+def measure(job, part, one: Measurement):
+    """Runs a measurement that is not there yet; what comes first in a call always runs.
+
+    The table is what it prints, as far as it is kept, unless it writes the table itself after each step, so that there is one
+    when it is ended from outside.
+    """
+    seconds = min(job.runner.left(), one.most)
+    if one.name in job.data["measured"].get(part, {}) or (seconds < one.needs and job.begun):
         return
+    command = one.command(job, seconds)
+    base = job.folder / part / file_name(one.name)
+    table, printed, log = (base.with_name(f"{base.name}.{kind}") for kind in ("txt", "printed", "log"))
+    table.unlink(missing_ok=True)
+    status = 0
+    if command:
+        job.begun = True
+        say(f"Running {one.name} ...")
+        with open(printed, "wb") as output, open(log, "wb") as errors:
+            status = job.runner.run(max(seconds, 1), command, output, errors, one.environment)
+        text = table.read_bytes() if table.exists() else f"{one.title}\n".encode() * bool(one.title) + one.kept(printed.read_bytes())
+        printed.unlink()
+    else:
+        text = one.absent.encode() + b"\n"
+    if status:
+        last = b"\n".join(log.read_bytes().splitlines()[-3:])
+        text += f"\n{one.name} ended with status {status}: ".encode() + last + b"\n"
+    table.write_bytes(text)
+    with job.change() as data:
+        data["measured"].setdefault(part, {})[one.name] = status
+    job.write_report()
 
-    def look_at(name, needs, title, *command):  # clocks and caches are left as they are
-        measure(job, "profile", name, needs, lambda _: [
-            tool, "--clock-control", "none", "--cache-control", "none", "--print-summary", "per-kernel", "--metrics",
-            ",".join(METRICS), *command], most=300, program="ncu", title=f"{title}\n", kept=kernel_table)
 
-    look_at("kernels", 180, "200 kernels of the convnet's training by one worker", "--launch-skip", 2000, "--launch-count", 200,
-            *steps, "--arm", 1, "--batch", 128, "--seconds", 0.1)
-    for replicas in (2, 8):
-        look_at(f"merges_of_{replicas}", 120, f"Merges of {replicas} replicas of 100 MB", "--kernel-name", "regex:[mM]ean",
-                "--launch-count", 6, *merges, "--replicas", replicas)
+def run(job, part):
+    for one in MEASURED[part]:
+        measure(job, part, one)
+
+
+def missing(data) -> Sequence[str]:
+    return [f"{one.name} ({part})" for part, all_of in MEASURED.items() for one in all_of
+            if one.name not in data["measured"].get(part, {})]
+
+
+def failed(data):
+    """The measurements that count as failures, with their statuses."""
+    return [(part, one.name, data["measured"][part][one.name]) for part, all_of in MEASURED.items() for one in all_of
+            if data["measured"].get(part, {}).get(one.name) and not one.may_fail]

@@ -3,17 +3,31 @@ import argparse
 import os
 import re
 
-PARTS = ("tests", "benchmarks", "profile", "sanitizer")
+# In the order of what they tell by the second; `--only` takes their numbers, too.
+PARTS = ("machine", "contention", "convolutions", "arms", "tests", "bits", "comparison", "traces", "sanitizer", "large")
 USAGE = """./run gpu [options]             in the sources: builds first, unless --build is given
        python3 gpu_report [options]    in a packed build or a build directory"""
 EPILOG = """
-Where a command may take ten minutes, `--minutes 9` is enough, called about five times. The pieces by hand, with what an
-H100 may need for each (estimates: they were never timed on one), and with --filter the tests in smaller ones:
-  --only tests                    7 minutes   all cases for a GPU (--filter core/ops: 4, core/nn: 1, parallel: 1)
-  --only benchmarks              15 minutes   merges and launches 1, convolutions 1, MNIST convnet beside PyTorch 7,
-                                              ResNet-18 6 (with --bench-rounds 2: 7 minutes)
-  --only profile                  5 minutes   where the time of steps and merges goes, kernel by kernel
-  --only sanitizer               20 minutes   memcheck and racecheck; the report names the programs left out
+The parts, in the order of what they tell by the second, with what an H100 may need for each (estimates: they were never
+timed on one). Each can be called by itself, by name or number. Where a command may take ten minutes, `--minutes 9` is
+enough, called about eight times: each call goes on where the last one stopped, also in the middle of a part.
+   1 machine        10 s     the machine, its libraries and their versions
+   2 contention      1 min   1, 2, 4 and 8 threads that launch graphs of 30 small kernels: straight, forked, with copies
+   3 convolutions    1 min   by implementation and layout
+   4 arms            2 min   1 and 8 workers with the implementation of each layer, nodes of the graph, steps that were
+                             launched, every warning; then one worker with each of the switches below
+   5 tests           5 min   all cases for a GPU (--filter core/ops: 3, core/nn: 1, parallel: 1)
+   6 bits            3 min   whether training gives the same bits whenever it runs
+   7 comparison     15 min   the convnet (7) and ResNet-18 (6) beside PyTorch, and the kernels of both
+   8 traces          6 min   1, 2, 4 and 8 workers, kernel by kernel, and the idle time around merges; merges beside copies
+   9 sanitizer      30 min   memcheck, racecheck, synccheck and initcheck; the report names the programs left out
+  10 large           2 min   operations on tensors of more than 2^31 elements
+
+Any program of muster takes these switches from its environment, for one call, to attribute time:
+  MUSTER_CUDA_SIDE_STREAM=0              gradients of weights are computed in order with the others
+  MUSTER_CUDA_GRAPHS=0                   steps are not recorded, but run call by call
+  MUSTER_CUDA_CONV2D=conv1=direct,...    the implementation by layer, or of all: auto, row-major, channels-last, padded, direct
+  MUSTER_CUDA_MATH=fp32                  how products are formed where the program does not say: fp32, tf32 or bf16
 
 Exit status: 0 if the report is whole and nothing in it failed, 1 if something failed, 2 if the call was wrong, 3 if no GPU
 can be used (then nothing is written), 4 if the report is not whole yet. A failure of Nsight Compute does not count, for
@@ -41,8 +55,10 @@ def number_from(least):
 TEXT = reader("a value", len)
 FILE = reader("a file, not a folder", lambda given: not os.path.isdir(given))
 SECONDS = reader("a number above 0", lambda given: re.fullmatch(r"[0-9]*\.?[0-9]+", given) and float(given) > 0)
-PART_LIST = reader(f"some of {', '.join(PARTS)}, with commas between them", lambda given: {*given.split(",")} <= {*PARTS},
-                   lambda given: given.split(","))
+NUMBERED = {str(number): part for number, part in enumerate(PARTS, 1)}
+PART_LIST = reader(f"some of {', '.join(PARTS)}, or of their numbers, with commas between them",
+                   lambda given: {*given.split(",")} <= {*PARTS, *NUMBERED},
+                   lambda given: [NUMBERED.get(part, part) for part in given.split(",")])
 OPTIONS = (
     ("--build", "DIR|FILE", TEXT, None, "a build directory, or a packed one [./run gpu: build/cuda; else where gpu_report is]"),
     ("--out", "FILE", FILE, "gpu-report.md", "the report; results and logs go into a folder of its name beside it "
@@ -50,13 +66,13 @@ OPTIONS = (
     ("--minutes", "N", number_from(2), None, "continue where the last call with this build and GPU stopped, and begin nothing "
      "that may not end within N minutes: call it until it says that the report is whole, elsewhere, too, if you take the "
      "results' folder along [all, anew]"),
-    ("--only", "PART,...", PART_LIST, PARTS, f"{', '.join(PARTS)}; the report keeps the others' last results [all]"),
+    ("--only", "PART,...", PART_LIST, PARTS, "parts by name or number; the report keeps the others' last results [all]"),
     ("--filter", "TEXT", TEXT, None, "run only test programs or cases with TEXT in their names, also again; the report keeps "
      "the others' results"),
-    ("--jobs", "N", number_from(1), 4, "test programs at once; one if the GPU admits only one process [4]"),
+    ("--jobs", "N", number_from(1), 8, "test programs at once; one if the GPU admits only one process [8]"),
     ("--time-limit", "S", number_from(1), 300, "seconds that a test program may run without an end [300]"),
     ("--sanitizer-limit", "S", number_from(1), 180, "the same under compute-sanitizer [180]"),
-    ("--sanitizer-minutes", "N", number_from(1), 20, "that compute-sanitizer gets in all [20]"),
+    ("--sanitizer-minutes", "N", number_from(1), 30, "that compute-sanitizer gets in all [30]"),
     ("--bench-seconds", "S", SECONDS, "2", "of each measurement [2]"),
     ("--bench-rounds", "N", number_from(1), 5, "measurements of each kind [5]"),
     ("--python", "PROGRAM", TEXT, "python3", "runs PyTorch, to compare with [python3]"))
@@ -72,6 +88,8 @@ def parse(arguments):
     parser = Parser(usage=USAGE, epilog=EPILOG, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="only print the test programs of the build; needs no GPU")
     parser.add_argument("--check", action="store_true", help="only look whether the call is right; needs no build, no GPU")
+    parser.add_argument("--few-files", action="store_true",
+                        help="leave the report and one archive of all results instead of the folder; a later call goes on from it")
     for name, value, read, default, text in OPTIONS:
         parser.add_argument(name, metavar=value, type=read, default=default, help=text)
     options, unknown = parser.parse_known_args(arguments)

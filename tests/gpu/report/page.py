@@ -2,10 +2,27 @@
 import time
 from collections import Counter
 
+import advice
+import measurements
 from cases import Case
 from gpu_tests import flat
-from measurements import BENCHMARKS, MAY_FAIL, PROFILE
+from measurements import MEASURED, file_name
+from options import PARTS
 from sanitizer import CHECKS, MISSED, findings, read_lines, unchecked
+
+MOST_LINES = 20  # of a list at the head
+TITLES = {
+    "machine": "1. The machine",
+    "contention": "2. Threads that launch graphs at once",
+    "convolutions": "3. Convolutions by implementation and layout",
+    "arms": "4. One and eight workers, and what each switch changes",
+    "tests": "5. Tests",
+    "bits": "6. The same bits",
+    "comparison": "7. Beside PyTorch",
+    "traces": "8. Where the time goes: steps of the MNIST convnet, and merges",
+    "sanitizer": "9. compute-sanitizer",
+    "large": "10. Tensors of more than 2^31 elements",
+}
 
 
 def bullets(lines):
@@ -25,27 +42,42 @@ def missing(job):
     lacking = [number for number in lacking if number > 0]
     if lacking:
         yield f"{sum(lacking)} test cases of {len(lacking)} programs"
-    yield from (f"the benchmark {name}" for name in BENCHMARKS if name not in data["benchmarks"])
-    if not {*PROFILE} <= {*data["profile"]}:
-        yield "the profile"
+    yield from measurements.missing(data)
     if not known:
         yield "compute-sanitizer"
     elif not known["refused"] and known["spent"] < 60 * job.options.sanitizer_minutes and unchecked(known):
-        yield f"compute-sanitizer on {len(unchecked(known))} programs"
+        yield f"compute-sanitizer, {len(unchecked(known))} checks"
 
 
 def failures(data):
-    """How many things failed."""
+    """What failed, a line each."""
     known = data["sanitizer"]
-    unclean = [text for checks in known.get("verdicts", {}).values() for text, clean in checks.values() if not clean]
-    failed = [case for cases in data["tests"].values() for case in cases if Case(*case).outcome == "failed"]
-    measured = [*data["benchmarks"].items(), *data["profile"].items()]
-    broken = [name for name, status in measured if status and name not in MAY_FAIL]
-    return len(failed) + len(unclean) + len(broken) + (MISSED in known.get("refused", ""))
+    cases = [(program, Case(*case)) for program, all_of in sorted(data["tests"].items()) for case in all_of]
+    yield from (f"test {program}: {case.name}{case.reason and ', ' + case.reason}" for program, case in cases
+                if case.outcome == "failed")
+    yield from (f"{name} ({part}) ended with status {status}" for part, name, status in measurements.failed(data))
+    yield from (f"compute-sanitizer, {what}, {check}: {text}" for what, checks in sorted(known.get("verdicts", {}).items())
+                for check, (text, clean) in checks.items() if not clean)
+    if MISSED in known.get("refused", ""):
+        yield known["refused"]
+
+
+def head(job):
+    """What a reader wants to know first."""
+    some = list(failures(job.data))
+    yield "## At a glance\n\n### What failed\n\n" + (bullets(some[:MOST_LINES]) or "Nothing that was run.\n")
+    yield f"- and {len(some) - MOST_LINES} more, below\n" if len(some) > MOST_LINES else ""
+    goals = advice.goals(job)
+    slow = sorted((goal for goal in goals if not goal.reached), key=lambda goal: goal.got / goal.goal)
+    yield "\n### What is slower than its goal\n\n"
+    yield bullets(slow) or ("Nothing that was measured.\n" if goals else "No goal was measured yet.\n")
+    yield bullets(goal for goal in goals if goal.reached)
+    yield "\n### What to try next\n\n" + (bullets(advice.to_try(job)[:MOST_LINES]) or "Nothing follows from what was measured.\n")
+    yield "\n"
 
 
 def tests(job):
-    yield "## Tests\n\n"
+    yield f"## {TITLES['tests']}\n\n"
     if not job.data["tests"]:
         yield "They were not run.\n\n"
         return
@@ -73,33 +105,34 @@ def tests(job):
     yield "\n"
 
 
-def benchmarks(job):
-    yield "## Benchmarks\n\n"
-    tables = [(name, job.folder / "benchmarks" / f"{name}.txt") for name in BENCHMARKS]
-    tables = [(name, table) for name, table in tables if table.is_file()]
-    yield "" if tables else "They were not run.\n\n"
-    for name, table in tables:
-        yield f"### {name}\n\n" + ("" if name in job.data["benchmarks"] else "It was ended from outside; so far:\n\n")
+def measured(job, part):
+    yield f"## {TITLES[part]}\n\n"
+    tables = [(one, job.folder / part / f"{file_name(one.name)}.txt") for one in MEASURED[part]]
+    tables = [(one, table) for one, table in tables if table.is_file()]
+    yield "" if tables else "It was not run.\n\n"
+    if part == "arms":
+        yield from switched(job)
+    for one, table in tables:
+        done = one.name in job.data["measured"].get(part, {})
+        yield f"### {one.name}\n\n" + ("" if done else "It was ended from outside; so far:\n\n")
         yield fenced(read_lines(table))
         warnings = {line: None for line in read_lines(table.with_suffix(".log")) if line.startswith("muster: warning: ")}
         yield f"{bullets(warnings)}\n" if warnings else ""
 
 
-def profile(job):
-    yield "## Where the time goes: steps of the MNIST convnet, and merges\n\n"
-    if not job.data["profile"]:
-        yield "It was not profiled.\n\n"
+def switched(job):
+    """One worker with each of the switches, beside it without."""
+    speeds = advice.speeds(job)
+    if "1 worker" not in speeds:
         return
-    for name in PROFILE:
-        if name == MAY_FAIL[0]:
-            yield ("### By Nsight Compute\n\nKernels one by one: their time, and their share of what memory, multiprocessors "
-                   "and places for warps give.\n\n")
-        table = job.folder / "profile" / f"{name}.txt"
-        yield fenced(read_lines(table)) if table.is_file() else ""
+    yield "| arm | samples/s | times one worker |\n|---|--:|--:|\n"
+    for name, speed in speeds.items():
+        yield f"| {name} | {speed} | {speed / speeds['1 worker']:.2f} |\n"
+    yield "\n"
 
 
 def sanitizer(job):
-    yield "## compute-sanitizer on the tests of our own kernels\n\n"
+    yield f"## {TITLES['sanitizer']}\n\n"
     known = job.data["sanitizer"]
     if not known or known["refused"]:
         yield known.get("refused", "It was not run.") + "\n\n"
@@ -107,13 +140,14 @@ def sanitizer(job):
     kernels = known.get("kernels")
     looked = f"our kernels ({kernels}), not at those of cuBLASLt and cuDNN" if kernels else "all kernels"
     yield ("Of the tests of operations, devices and tensors; those of networks and training call the same kernels. The tool "
-           f"looked at {looked}, and found an error that was made on purpose.\n\n"
-           "| program | memcheck | racecheck |\n|---|---|---|\n")
-    for program, checks in sorted(known["verdicts"].items()):
-        yield f"| {program} | " + " | ".join(checks.get(check, ["not run yet"])[0] for check in CHECKS) + " |\n"
+           f"looked at {looked} where nothing else is said, and found an error that was made on purpose.\n\n"
+           f"| | {' | '.join(CHECKS)} |\n|---|{'---|' * len(CHECKS)}\n")
+    for what, checks in sorted(known["verdicts"].items()):
+        yield f"| {what} | " + " | ".join(checks.get(check, [""])[0] for check in CHECKS) + " |\n"
     if unchecked(known):
         yield (f"\nNot run, for want of time (`--sanitizer-minutes`, {known['spent'] // 60:.0f} so far of "
-               f"{job.options.sanitizer_minutes} minutes): {', '.join(unchecked(known))}.\n")
+               f"{job.options.sanitizer_minutes} minutes): " +
+               ", ".join(f"{check} of {what}" for what, check in unchecked(known)) + ".\n")
     heavy = [f"{program}: {name}: {reason}" for program, cases in sorted(known["left_out"].items()) for name, reason in cases]
     yield f"\nCases left out:\n\n{bullets(heavy)}\n" if heavy else "\n"
     for log in sorted((job.folder / "sanitizer").glob("*check.log")):
@@ -129,5 +163,7 @@ def write(job):
         yield f"| {name} | {value} |\n" if value else ""
     lacking = bullets(missing(job))
     yield f"\nThis report is not whole. It lacks:\n\n{lacking}\n" if lacking else "\n"
-    for part in (tests, benchmarks, profile, sanitizer):
-        yield from part(job)
+    yield from head(job)
+    own = {"tests": tests, "sanitizer": sanitizer}
+    for part in PARTS:
+        yield from own[part](job) if part in own else measured(job, part)

@@ -8,12 +8,11 @@ import measurements
 import page
 import sanitizer
 from build import Build
-from job import Job, NoGpu, results_folder
-from options import Refused, parse
+from job import Job, NoGpu, pack_results, results_folder
+from options import PARTS, Refused, parse
 from running import Runner, Stopped, say
 
-RUN = {"tests": gpu_tests.run, "benchmarks": measurements.run_benchmarks, "profile": measurements.run_profile,
-       "sanitizer": sanitizer.run}
+OWN_WAY = {"tests": gpu_tests.run, "sanitizer": sanitizer.run}  # the others are measurements
 
 
 def list_programs(job):
@@ -26,16 +25,16 @@ def list_programs(job):
 
 
 def run_parts(job):
-    for part, run in RUN.items():
+    for part in PARTS:
         if part in job.options.only:
             job.begin(part)
-            run(job)
+            OWN_WAY.get(part, lambda job, part=part: measurements.run(job, part))(job)
             job.write_report()
     say(f"The report is {job.out}.")
     lacking = list(page.missing(job))
     if lacking:
         say(f"It is not whole yet: it lacks {', '.join(lacking)}.")
-    return 1 if page.failures(job.data) else 4 if lacking else 0
+    return 1 if list(page.failures(job.data)) else 4 if lacking else 0
 
 
 def call(arguments, began):
@@ -65,6 +64,9 @@ def call(arguments, began):
         job.write_report()
         say(f"gpu: ended before the report was whole: {job.out}")
         return 143
+    finally:
+        if options.few_files:
+            pack_results(job.folder)
 
 
 def main(arguments, began=None):

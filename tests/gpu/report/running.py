@@ -44,8 +44,9 @@ class Runner:
         seconds = min(limit, self.left())
         return seconds if seconds >= max(1, limit // 5) else 0
 
-    def run(self, seconds, command, output, errors=subprocess.STDOUT):
-        """Runs a program for at most so many seconds, and returns its exit status as a shell gives it.
+    def run(self, seconds, command, output, errors=subprocess.STDOUT, environment=None):
+        """Runs a program for at most so many seconds, and returns its exit status as a shell gives it. `environment` comes on
+        top of the others' for this program alone.
 
         A program that cannot even be killed, because it waits for a driver that hangs, is left behind. `timeout` keeps to
         the limit if this process is killed.
@@ -53,7 +54,7 @@ class Runner:
         if self.stopping:
             raise Stopped
         child = subprocess.Popen(["timeout", "-k", "10", str(seconds), *map(str, command)], stdin=subprocess.DEVNULL,
-                                 stdout=output, stderr=errors, env=self.environment)
+                                 stdout=output, stderr=errors, env={**self.environment, **(environment or {})})
         self.children.add(child)
         if self.stopping:  # since the question above, so stop() may have missed the child
             child.terminate()

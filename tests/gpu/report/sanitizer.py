@@ -1,7 +1,8 @@
-"""The part "sanitizer": tests of our own kernels under compute-sanitizer's memcheck and racecheck.
+"""The part "sanitizer": tests of our own kernels, and a step of the convnet with the side stream, under compute-sanitizer's
+checks; then convolutions and dense layers with the libraries' kernels, too.
 
-Its results: "chosen" programs; "verdicts", program -> check -> [text, whether it is clean]; "left_out", program -> cases with
-reasons; "kernels", the option that names ours; "spent" seconds; "refused", why the tool was not asked further.
+Its results: "chosen" programs; "verdicts", what was run -> check -> [text, whether it is clean]; "left_out", program -> cases
+with reasons; "kernels", the option that names ours; "spent" seconds; "refused", why the tool was not asked further.
 """
 import os
 import re
@@ -14,8 +15,12 @@ from running import ran_out, say
 
 NOT_FOUND = "compute-sanitizer was not found on this machine (it comes with CUDA's toolkit)."
 MISSED = "does not find an error on this machine that was made on purpose"
-CHECKS = ("memcheck", "racecheck")
-FINDING = re.compile(r"=+ +(Invalid|Misaligned|Error:|Warning:|.*hazard (detected|reported|at))")
+CHECKS = ("memcheck", "racecheck", "synccheck", "initcheck")
+FINDING = re.compile(r"=+ +(Invalid|Misaligned|Uninitialized|Barrier error|Divergent|Error:|Warning:|.*hazard (detected|reported|at))")
+STEP = "a step of the convnet"
+ALL_KERNELS = " with the libraries' kernels"
+UNFILTERED = ("core/ops/conv2d_test", "core/ops/dense_test")
+MOST_AT_ONCE = 4  # each takes memory of the GPU beside the program's
 OUR_KERNELS = ("core/ops/", "core/device/", "core/tensor/")  # the tests of operations, and of what moves numbers
 
 
@@ -46,11 +51,17 @@ def last_words(log):
 
 
 def read_verdict(log, status, seconds, run):
-    """What a log of the tool says of a run, in a few words, and whether nothing was found."""
+    """What a log of the tool says of a run, in a few words, and whether nothing was found.
+
+    @param run  what doctest says of the program; None if that is no test.
+    """
     summaries = re.findall("(?:ERROR|RACECHECK) SUMMARY: (.*)", "\n".join(read_lines(log)))
     if ran_out(status):
-        found, last = findings(log)[0], run.running or "".join(case.name for case in run.cases[-1:])
-        return f'did not end within {seconds} s, in "{last}"; {found} findings until then', not found
+        found, last = findings(log)[0], (run.running or "".join(case.name for case in run.cases[-1:])) if run else ""
+        where = f', in "{last}"' if last else ""
+        return f"did not end within {seconds} s{where}; {found} findings until then", not found
+    if summaries and not run:
+        return summaries[-1], bool(re.match("0 (errors|hazards)", summaries[-1]))
     if summaries:
         ended = sum(case.outcome != "skipped" for case in run.cases)
         return f"{summaries[-1]} in {ended} cases", bool(re.match("0 (errors|hazards)", summaries[-1]))
@@ -71,11 +82,12 @@ class Sanitizer:
     def grant(self):
         return self.spent() < 60 * self.job.options.sanitizer_minutes and self.job.runner.grant(self.limit)
 
-    def check(self, seconds, check, log, program):
+    def check(self, seconds, check, log, program, every_kernel=False):
         # Calls that fail are our own checks' to find, and libraries make calls that do.
         options = ["--report-api-errors", "no"] if check == "memcheck" else []
+        options += [] if every_kernel else self.only
         with open(log, "wb") as output:
-            return self.job.runner.run(seconds, [self.tool, "--tool", check, *options, *self.only, *program], output)
+            return self.job.runner.run(seconds, [self.tool, "--tool", check, *options, *program], output)
 
     def choose_kernels(self):
         """Makes the tool look at our kernels alone, for those of cuBLASLt and cuDNN would take most of the time, and sees by an
@@ -95,32 +107,45 @@ class Sanitizer:
             return f"compute-sanitizer {MISSED}, so it was not asked further: {last_words(planted)}"
         return f"compute-sanitizer does not work on this machine (status {status}): {last_words(probe)}"
 
-    def run_program(self, program):
+    def look(self, task):
+        """Runs a task: (what, check)."""
+        what, check = task
+        program, every_kernel = what.replace(ALL_KERNELS, ""), what.endswith(ALL_KERNELS)
+        seconds = self.grant()
+        if not seconds:
+            return
         excluded = list(left_out(self.job.data["tests"].get(program, [])))
         names = ",".join(name.replace(",", "\\,") for name, _ in excluded)
-        for check in CHECKS:
-            seconds = self.grant()
-            if not seconds:
-                return
-            if check in self.job.data["sanitizer"]["verdicts"].get(program, {}):
-                continue
-            log, events = (self.folder / f"{flat(program)}.{check}.{kind}" for kind in ("log", "xml"))
-            status = self.check(seconds, check, log, command(self.job, program, events) +
-                                ([f"--test-case-exclude={names}"] if names else []))
-            if ran_out(status) and seconds < self.limit:
-                return
-            text, clean = read_verdict(log, status, self.limit, read_run(events))
-            events.unlink(missing_ok=True)
-            with self.job.change() as data:
+        log, events = (self.folder / f"{flat(what).replace(' ', '_')}.{check}.{kind}" for kind in ("log", "xml"))
+        called = ([self.job.build.bench / "device_bits", "--device", "cuda:0", "--step", "--batch", 32] if what == STEP else
+                  command(self.job, program, events) + ([f"--test-case-exclude={names}"] if names else []))
+        status = self.check(seconds, check, log, called, every_kernel)
+        if ran_out(status) and seconds < self.limit:
+            return
+        text, clean = read_verdict(log, status, self.limit, None if what == STEP else read_run(events))
+        events.unlink(missing_ok=True)
+        with self.job.change() as data:
+            if excluded:
                 data["sanitizer"]["left_out"][program] = excluded
-                data["sanitizer"]["verdicts"].setdefault(program, {})[check] = [text, clean]
-                data["sanitizer"]["spent"] = self.spent()
-            say(f"compute-sanitizer, {program}, {check}: {text}")
+            data["sanitizer"]["verdicts"].setdefault(what, {})[check] = [text, clean]
+            data["sanitizer"]["spent"] = self.spent()
+        say(f"compute-sanitizer, {what}, {check}: {text}")
+
+
+def tasks(chosen):
+    """What is to be looked at by which check, in the order of value: those that find most come first."""
+    for check in CHECKS[:2]:
+        yield from ((program, check) for program in chosen)
+        if check == "memcheck":
+            yield from ((STEP, each) for each in CHECKS)
+            yield from ((program + ALL_KERNELS, check) for program in UNFILTERED if program in chosen)
+    for check in CHECKS[2:]:
+        yield from ((program, check) for program in chosen)
 
 
 def unchecked(known):
-    """The chosen programs that the tool has not been through."""
-    return [program for program in known["chosen"] if CHECKS[-1] not in known["verdicts"].get(program, {})]
+    """The tasks that are not done."""
+    return [(what, check) for what, check in tasks(known["chosen"]) if check not in known["verdicts"].get(what, {})]
 
 
 def run(job):
@@ -131,17 +156,18 @@ def run(job):
         known["chosen"] = sorted({*known["chosen"], *asked})
         if job.options.filter:
             known["refused"] = ""
-            known["verdicts"] = {program: checks for program, checks in known["verdicts"].items() if program not in asked}
-    due = [program for program in unchecked(known) if program in asked]
+            known["verdicts"] = {what: checks for what, checks in known["verdicts"].items()
+                                 if what.replace(ALL_KERNELS, "") not in asked}
+    due = [task for task in unchecked(known) if task[0].replace(ALL_KERNELS, "") in asked or task[0] == STEP]
     toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
     sanitizer = Sanitizer(job, find_tool("compute-sanitizer", f"{toolkit}/compute-sanitizer/compute-sanitizer"))
-    if not due or known["refused"] or not sanitizer.grant():
+    if not due or not asked or known["refused"] or not sanitizer.grant():
         return
-    say(f"Running compute-sanitizer on {len(due)} programs ...")
+    say(f"Running compute-sanitizer, {len(due)} checks ...")
     refused = sanitizer.choose_kernels() if sanitizer.tool else NOT_FOUND
     with job.change():
         known.update({"refused": refused, "kernels": " ".join(sanitizer.only)})
     if not refused:
-        job.each(due, sanitizer.run_program)
+        job.runner.each(due, min(MOST_AT_ONCE, job.options.jobs), sanitizer.look, job.write_report)
     with job.change():
         known["spent"] = sanitizer.spent()
