@@ -11,6 +11,7 @@
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/evaluation/evaluation_run.h"
 #include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/runtime/memory_need.h"
 #include "muster/parallel/runtime/owner.h"
 #include "muster/parallel/runtime/stall_watch.h"
 #include "muster/parallel/training/agreement.h"
@@ -59,7 +60,6 @@ struct ParallelWrapper::Impl final : Trainer {
   std::string plan() const;
 
   bool running() const { return running_; }
-
   const ParallelOptions options_;
   const OwnerProcess owner;
 
@@ -67,6 +67,8 @@ struct ParallelWrapper::Impl final : Trainer {
   /// While it lives, the wrapper is at work for the thread that made it.
   class Call;
 
+  std::optional<MemoryNeed> memoryNeed() const { return needOnCpu(model_, *strategy_, placements_); }
+  void makeReplicas(const Batch& first);
   bool prepareReplicas(DataSetIterator& data, std::int64_t epochs, const Resumption& resumed, Batch& first);
   bool inListener() const;
   Evaluation evaluateOnWorkers(DataSetIterator& data);
@@ -101,6 +103,7 @@ ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
                 {.link = options_.nodes.link(), .groups = options_.groups}, internalsOf(options_)),
       watch_(watchedThreads(), internalsOf(options_).stallPatience) {
   requireUpdater(model);
+  if (const auto need = memoryNeed()) need->requireRoom(internalsOf(options_).root);
   for (std::int64_t i = 0; i < options_.prefetchBuffer + options_.workers; ++i)
     batches_.push_back(std::make_unique<Batch>());
 }
@@ -112,13 +115,24 @@ std::vector<StallWatch::Subject> ParallelWrapper::Impl::watchedThreads() const {
   return all;
 }
 
+void ParallelWrapper::Impl::makeReplicas(const Batch& first) {
+  if (auto need = memoryNeed()) {
+    need->addBatches(first, options_.prefetchBuffer + options_.workers);
+    need->requireRoom(internalsOf(options_).root);
+  }
+  caller_.set(Activity::Kind::WaitingForWorkers);
+  replicas_.make();
+}
+
 std::string ParallelWrapper::Impl::plan() const {
   const auto merging = replicas_.merging();
   const auto& place = replicas_.place();
+  const auto need = memoryNeed();
   return fmt::format("{}{}, {}{}{}: {} batch{} a round",
                      place.nodes > 1 ? fmt::format("node {} of {}: ", place.node, place.nodes) : "",
-                     describe(placements_, options_.threadsPerWorker), strategy_->describe(),
-                     merging.empty() ? "" : ", ", merging, batchesInRound_, batchesInRound_ == 1 ? "" : "es");
+                     describe(placements_, options_.threadsPerWorker, need ? need->describe() : ""),
+                     strategy_->describe(), merging.empty() ? "" : ", ", merging, batchesInRound_,
+                     batchesInRound_ == 1 ? "" : "es");
 }
 
 Model& ParallelWrapper::Impl::model() {
@@ -197,8 +211,7 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t 
   if (!replicas_.made()) {
     any = prepareModel(model_, data, caller_, model_.epoch(), resumed.position, first);
     require(any || !model_.blocks().empty(), "fit: the data set has no batches");
-    caller_.set(Activity::Kind::WaitingForWorkers);
-    replicas_.make();
+    makeReplicas(first);
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
   if (auto* const link = options_.nodes.link())
@@ -241,8 +254,7 @@ Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data) {
   if (!replicas_.made()) {
     Batch first;
     require(prepareModel(model_, data, caller_, 0, {}, first), "evaluate: the data set has no batches");
-    caller_.set(Activity::Kind::WaitingForWorkers);
-    replicas_.make();
+    makeReplicas(first);
   }
   // One more batch a worker keeps all busy. The batches are the evaluation's own: those of a training may be
   // full of data that was read ahead, and an iterator may have put its own memory into a batch.

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <system_error>
 
+#include "muster/core/base/start_thread.h"
+
 namespace muster {
 namespace {
 
@@ -47,13 +49,19 @@ void exitOnInterrupt() {
 Interrupt::Interrupt(std::string_view notice) {
   if (::pipe(pipe_.data()) != 0)
     throw std::system_error(errno, std::generic_category(), "interrupt: no pipe");
-  thread_ = std::jthread([this, notice] {
+  const auto await = [this, notice] {
     char byte = kEnd;
     while (::read(pipe_[0], &byte, 1) < 0 && errno == EINTR) continue;
     if (byte != kSignal) return;
     fmt::print(stderr, "\n{}\n", notice);
     stop_.request_stop();
-  });
+  };
+  try {
+    thread_ = startThread("the interrupt", await);
+  } catch (...) {
+    for (const int end : pipe_) ::close(end);
+    throw;
+  }
   taken = false;
   pipeOfInterrupt = pipe_[1];
   exitOnInterrupt();

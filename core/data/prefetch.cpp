@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/core/base/queue.h"
+#include "muster/core/base/start_thread.h"
 #include "muster/core/data/next_batch.h"
 
 namespace muster {
@@ -21,7 +22,7 @@ class PrefetchingIterator::Reader {
   Reader(DataSetIterator& inner, std::size_t depth)
       : inner_(inner), requests_(1), used_(depth), full_(depth + 1) {
     for (std::size_t i = 0; i < depth; ++i) used_.push(Batch{});
-    thread_ = std::jthread([this] { run(); });
+    thread_ = startThread("the prefetching iterator", [this] { run(); });
   }
 
   ~Reader() {

@@ -2,12 +2,15 @@
 
 #include <omp.h>
 
+#include <atomic>
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/start_thread.h"
 #include "muster/core/device/detail/backend.h"
 #include "muster/core/device/detail/cuda.h"
 #include "muster/core/device/detail/side_stream.h"
@@ -17,8 +20,32 @@ namespace {
 
 thread_local int openScopes = 0;
 
-ContextOptions checked(ContextOptions options) {
+/// Operations run on threads of the OpenMP library, which ends the process where the system refuses one. So
+/// as many are started here once, which can be refused with an error, and then at once those of the library.
+void requireThreads(int threads) {
+  struct Release {
+    std::atomic<bool>& released;
+    ~Release() {
+      released = true;
+      released.notify_all();
+    }
+  };
+  {
+    std::atomic<bool> released{false};
+    std::vector<std::jthread> trial;  // joined after the release
+    const Release release{released};
+    for (int i = 2; i <= threads; ++i)
+      trial.push_back(
+          startThread(fmt::format("an operation, {} of {},", i, threads), [&] { released.wait(false); }));
+  }
+  std::atomic<int> running{0};  // an empty loop would be removed
+#pragma omp parallel num_threads(threads)
+  ++running;
+}
+
+ContextOptions checked(Device device, ContextOptions options) {
   require(options.threads >= 1, "context: expected at least 1 thread, got {}", options.threads);
+  if (device.isCpu() && options.threads > 1) requireThreads(options.threads);
   return options;
 }
 
@@ -38,7 +65,7 @@ std::unique_ptr<detail::BackendState> makeState(Device device, const ContextOpti
 
 Context::Context(Device device, ContextOptions options)
     : device_(device),
-      options_(checked(std::move(options))),
+      options_(checked(device, std::move(options))),
       pin_(options_.cores, options_.threads),
       backend_(makeState(device, options_)) {}
 

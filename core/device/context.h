@@ -83,7 +83,7 @@ class Context {
  public:
   /// @throws InvalidArgument if threads < 1, if the calling thread may not use one of the cores, or if
   ///         `device` does not have the math mode; DeviceUnavailable if this build or this machine does not
-  ///         have `device`.
+  ///         have `device`; Error if the system refuses one of the threads.
   explicit Context(Device device = Device::cpu(), ContextOptions options = {});
   ~Context();
   Context(const Context&) = delete;

@@ -9,11 +9,15 @@
 #include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/io/detail/directory_names.h"
+#include "muster/core/io/detail/uninterrupted.h"
 
 namespace muster {
+
+using detail::uninterrupted;
+
 namespace {
 
 constexpr mode_t kModeOfNewFiles = 0666;  // restricted by the process's umask
@@ -31,14 +35,27 @@ std::filesystem::path directoryOf(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
-/// Makes the new name survive a power cut. Some file systems cannot do this (EINVAL) and need not.
-int syncDirectory(const std::filesystem::path& directory) {
-  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return errno;
-  const int result = ::fsync(descriptor) == 0 || errno == EINVAL ? 0 : errno;
-  ::close(descriptor);
-  return result;
-}
+/// A directory whose names can be brought to the disk.
+class Directory {
+ public:
+  explicit Directory(const std::filesystem::path& path)
+      : descriptor_(uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); })) {
+  }
+  ~Directory() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  bool open() const { return descriptor_ >= 0; }
+  /// Makes new names survive a power cut. Some file systems cannot do this (EINVAL) and need not.
+  bool sync() const {
+    return uninterrupted([&] { return ::fsync(descriptor_); }) == 0 || errno == EINVAL;
+  }
+
+ private:
+  int descriptor_;
+};
 
 /// Locks a temporary file that was just made. @return false if another process has removed it meanwhile. A
 /// file system without locks (then nothing is removed, either) is as good.
@@ -76,14 +93,10 @@ void removeIfUnlocked(const std::filesystem::path& path) {
 }  // namespace
 
 void removeAbandonedTemporaries(const std::filesystem::path& directory, std::string_view prefix) {
-  std::error_code error;
+  std::error_code unreadable;
   const std::string begin = fmt::format(".{}", prefix);
-  std::vector<std::filesystem::path> found;
-  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
-       entry.increment(error))
-    if (const auto name = entry->path().filename().string(); name.starts_with(begin) && endsAsTemporary(name))
-      found.push_back(entry->path());
-  for (const auto& path : found) removeIfUnlocked(path);
+  for (const auto& name : detail::namesIn(directory, unreadable))
+    if (name.starts_with(begin) && endsAsTemporary(name)) removeIfUnlocked(directory / name);
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), target_(followLinks(path_)) {
@@ -111,7 +124,8 @@ void AtomicFile::openTemporary() {
     const auto name =
         fmt::format(".{}.{}.{}.tmp", target_.filename().string().substr(0, kLongestStem), ::getpid(), i);
     auto candidate = directoryOf(target_) / name;
-    descriptor_ = ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kModeOfNewFiles);
+    descriptor_ = uninterrupted(
+        [&] { return ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kModeOfNewFiles); });
     if (descriptor_ >= 0 && holdsLock(descriptor_)) {
       temporary_ = std::move(candidate);
       return;
@@ -125,21 +139,21 @@ void AtomicFile::openTemporary() {
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
+    const ssize_t written = uninterrupted([&] { return ::write(descriptor_, bytes.data(), bytes.size()); });
     if (written < 0) fail("could not be written", errno);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
 }
 
 void AtomicFile::commit() {
-  if (::fsync(descriptor_) != 0) fail("could not be written", errno);
+  if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0) fail("could not be written", errno);
+  const Directory directory(directoryOf(target_));  // before: from the renaming on, hardly anything can fail
+  if (!directory.open()) fail("could not be replaced, as its directory cannot be read", errno);
   // Renamed while it is locked: as long as it has its temporary name, no other process removes it.
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("could not be replaced", errno);
   temporary_.clear();
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail("could not be written", errno);
-  if (const int error = syncDirectory(directoryOf(target_)))
-    fail("was written, but its directory could not be brought to the disk", error);
+  ::close(std::exchange(descriptor_, -1));  // after fsync it has nothing to tell
+  if (!directory.sync()) fail("was written, but its directory could not be brought to the disk", errno);
 }
 
 void AtomicFile::fail(std::string_view what, int errorNumber) const {

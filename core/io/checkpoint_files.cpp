@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <exception>
 #include <string>
+#include <system_error>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/io/detail/directory_names.h"
 #include "muster/core/io/model_file.h"
 
 namespace muster {
@@ -46,10 +49,10 @@ std::filesystem::path checkpointPath(const std::filesystem::path& directory, std
 std::vector<CheckpointFile> checkpointsIn(const std::filesystem::path& directory, std::string_view baseName) {
   std::vector<CheckpointFile> found;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
-       entry.increment(error))
-    if (const auto place = placeOf(entry->path().filename().string(), baseName))
-      found.push_back({entry->path(), *place});
+  for (const auto& name : detail::namesIn(directory, error))
+    if (const auto place = placeOf(name, baseName)) found.push_back({directory / name, *place});
+  if (error == std::errc::no_such_file_or_directory) return {};
+  if (error) throw FileError(directory, fmt::format("cannot be read: {}", error.message()));
   std::ranges::sort(found, {}, &CheckpointFile::place);
   return found;
 }
@@ -57,12 +60,15 @@ std::vector<CheckpointFile> checkpointsIn(const std::filesystem::path& directory
 std::optional<std::filesystem::path> newestCheckpoint(const std::filesystem::path& directory,
                                                       std::string_view baseName) {
   auto files = checkpointsIn(directory, baseName);
+  std::exception_ptr problem;
   for (; !files.empty(); files.pop_back()) try {
       checkModelFile(files.back().path);
       return files.back().path;
     } catch (const FileError& error) {
-      logWarning("a checkpoint is passed over for the one before it: {}", error.what());
+      problem = std::current_exception();
+      if (files.size() > 1) logWarning("a checkpoint is passed over for the one before it: {}", error.what());
     }
+  if (problem) std::rethrow_exception(problem);
   return {};
 }
 

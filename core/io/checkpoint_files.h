@@ -27,11 +27,14 @@ struct CheckpointFile {
 std::filesystem::path checkpointPath(const std::filesystem::path& directory, std::string_view baseName,
                                      const CheckpointPlace& place);
 
-/// The files of such names, oldest first; none if the directory cannot be read.
+/// The files of such names, oldest first; none if there is no such directory.
+/// @throws FileError for a directory that cannot be read.
 std::vector<CheckpointFile> checkpointsIn(const std::filesystem::path& directory, std::string_view baseName);
 
 /// The newest of them that is whole, by its checksums. Those that are broken are passed over, each with a
-/// warning. @return nothing if there is none.
+/// warning. @return nothing if there are no files of such names.
+/// @throws FileError as checkpointsIn; and if all of them are broken, for the oldest: a training that began
+///         anew would be no surprise until it had replaced them.
 std::optional<std::filesystem::path> newestCheckpoint(const std::filesystem::path& directory,
                                                       std::string_view baseName = "checkpoint");
 

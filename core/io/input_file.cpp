@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/io/detail/uninterrupted.h"
 
 namespace muster {
 namespace {
@@ -35,7 +36,9 @@ std::uint64_t sizeOfRegular(int descriptor, const std::filesystem::path& path) {
 }  // namespace
 
 InputFile::InputFile(std::filesystem::path path)
-    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    : path_(std::move(path)), descriptor_(detail::uninterrupted([this] {
+        return ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+      })) {
   if (descriptor_ < 0) throw FileError(path_, cannotBeRead(errorText(errno)));
   try {
     size_ = sizeOfRegular(descriptor_, path_);
@@ -52,8 +55,7 @@ InputFile::~InputFile() {
 void InputFile::read(void* target, std::uint64_t bytes) {
   auto* to = static_cast<std::byte*>(target);
   while (bytes > 0) {
-    const ssize_t got = ::read(descriptor_, to, bytes);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = detail::uninterrupted([&] { return ::read(descriptor_, to, bytes); });
     if (got < 0) throw FileError(path_, cannotBeRead(errorText(errno)));
     if (got == 0) throw FileError(path_, "ended while it was read");
     to += got;

@@ -6,6 +6,8 @@
 #include <boost/json/serialize.hpp>
 #include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/utf8.h"
@@ -153,21 +155,26 @@ void fill(Network& network, const Safetensors& file, const std::filesystem::path
   requireSameTensors(network, file, path);
   requireCounters(file, path);
   requireChecksums(file, path);
-  network.context().synchronize();
   std::set<std::string, std::less<>> known;
+  std::vector<std::pair<const Tensor*, Tensor>> state;
   visitState(network, [&](const std::string& name, Tensor mine) {
-    copy(*file.find(name), mine);
     known.insert(name);
+    state.emplace_back(file.find(name), std::move(mine));
   });
-  const auto take = [&](std::string_view prefix, std::vector<NamedValues>& into) {
-    into.clear();
+  const auto valuesOf = [&](std::string_view prefix) {
+    std::vector<NamedValues> all;
     for (const auto& [name, values] : file.tensors)
       if (name.starts_with(prefix) && !known.contains(name))
-        into.push_back({name.substr(prefix.size()), values});
+        all.push_back({name.substr(prefix.size()), values});
+    return all;
   };
-  take(kStrategy, network.strategyState());
-  take(kListener, network.listenerState());
-  take(kTraining, network.trainingState());
+  auto strategy = valuesOf(kStrategy), listener = valuesOf(kListener), training = valuesOf(kTraining);
+  // All memory is there: the network changes as a whole.
+  network.context().synchronize();
+  for (auto& [saved, mine] : state) copy(*saved, mine);
+  network.strategyState() = std::move(strategy);
+  network.listenerState() = std::move(listener);
+  network.trainingState() = std::move(training);
 }
 
 /// Different layers may have equal tensors, so their options must be equal too.

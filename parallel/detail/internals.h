@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <optional>
 
 #include "muster/parallel/exchange/transport.h"
@@ -16,6 +17,8 @@ struct Internals {
   int pretendedDevices = 0;
   /// This route between devices fails.
   std::optional<Route> failingRoute = {};
+  /// Where the limits on memory are read.
+  std::filesystem::path root = "/";
 };
 
 }  // namespace muster::detail

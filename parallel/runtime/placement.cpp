@@ -81,16 +81,16 @@ bool hasMathMode(Device device, std::optional<MathMode> mode) {
   return mode.value_or(MathMode::Float32) == MathMode::Float32 || propertiesOf(device).tensorFloat32;
 }
 
-std::string describe(const Placements& placements, int threadsPerWorker) {
+std::string describe(const Placements& placements, int threadsPerWorker, std::string_view more) {
   std::set<std::string> devices;
   for (const auto& worker : placements.workers) devices.insert(worker.device.toString());
   const auto plural = [](std::size_t n, std::string_view one) {
     return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s");
   };
   const auto count = placements.workers.size();
-  return fmt::format("{} on {} ({}{}, {})", plural(count, "worker"), fmt::join(devices, ", "),
+  return fmt::format("{} on {} ({}{}, {}{})", plural(count, "worker"), fmt::join(devices, ", "),
                      plural(static_cast<std::size_t>(threadsPerWorker), "thread"), count > 1 ? " each" : "",
-                     placements.pinning);
+                     placements.pinning, more);
 }
 
 }  // namespace muster

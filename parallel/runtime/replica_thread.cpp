@@ -1,6 +1,7 @@
 #include "muster/parallel/runtime/replica_thread.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/parallel/runtime/peer_sums.h"
 #include "muster/parallel/runtime/replica_check.h"
 
@@ -51,10 +52,20 @@ void ReplicaThread::addTo(Tasks& tasks, Activity::Kind kind, std::function<void(
 }
 
 void ReplicaThread::makeContext() {
-  if (!context_)
+  if (context_) return;
+  const auto make = [this](std::vector<int> cores) {
     context_ = std::make_unique<Context>(
         placement_.device,
-        ContextOptions{.threads = threads_, .cores = placement_.cores, .mathMode = placement_.mathMode});
+        ContextOptions{.threads = threads_, .cores = std::move(cores), .mathMode = placement_.mathMode});
+  };
+  try {
+    make(placement_.cores);
+  } catch (const InvalidArgument& error) {
+    if (placement_.cores.empty()) throw;
+    // Cores may be taken from a process while it runs.
+    logWarning("{} is not pinned: {}", name(), error.what());
+    make({});
+  }
 }
 
 void ReplicaThread::makeReplica(const Model& model) {

@@ -64,7 +64,8 @@ TEST_CASE("it trains, says what it does, saves the model and writes the results"
                           "with, from this program\n"));
   CHECK(contains(run.out, "431080"));  // parameters
   CHECK(contains(run.out,
-                 "\nplan: 2 workers on cpu (1 thread each, not pinned), averaging every 3 iterations: 6 "
+                 "\nplan: 2 workers on cpu (1 thread each, not pinned, each at least 5.2 MB), averaging "
+                 "every 3 iterations: 6 "
                  "batches a round; 128 examples a batch, 2 epochs\n"));
   CHECK(contains(run.out, "\ntest: accuracy 0."));
   CHECK(contains(run.out,

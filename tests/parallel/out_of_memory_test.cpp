@@ -8,6 +8,7 @@
 
 #include "muster/core/eval/evaluation.h"
 #include "muster/parallel/detail/internals.h"
+#include "muster/parallel/strategies/named_strategy.h"
 #include "tests/parallel/data_parallel.h"
 #include "tests/support/allocations.h"
 #include "tests/support/toy_wrapper.h"
@@ -85,6 +86,11 @@ void forEachAllocation(Trial trial) {
   }
 }
 
+/// A rule by its name, and its options.
+std::function<void(ParallelWrapper::Builder&)> rule(const char* name, const char* options) {
+  return [=](ParallelWrapper::Builder& builder) { builder.strategy(strategyNamed(name, options, 2)); };
+}
+
 /// @return whether `call` threw.
 template <typename Call>
 bool fails(Call call) {
@@ -97,8 +103,9 @@ bool fails(Call call) {
 }
 
 void checkFits(const std::function<void(ParallelWrapper::Builder&)>& options) {
-  const auto build = [&](ToyModel& model) {
-    auto builder = toyWrapper(model, 2).prefetchBuffer(1);
+  const auto build = [&](ToyModel& model, Listeners listeners) {
+    auto builder = ParallelWrapper::Builder(model);
+    builder.workers(2).pinThreads(false).prefetchBuffer(1).listeners(std::move(listeners));
     options(builder);
     return builder.build();
   };
@@ -110,10 +117,7 @@ void checkFits(const std::function<void(ParallelWrapper::Builder&)>& options) {
     ToyModel model(toy());
     Data data;
     const auto merges = std::make_shared<Merges>(model);
-    auto builder = toyWrapper(model, 2).prefetchBuffer(1);
-    options(builder);
-    auto wrapper = builder.listeners({merges}).build();
-    wrapper.fit(data, 2);
+    build(model, {merges}).fit(data, 2);
     expected = bitsOf(model);
     merged.insert(merges->states.begin(), merges->states.end());
     merged.insert(mergedOf(model));
@@ -123,7 +127,7 @@ void checkFits(const std::function<void(ParallelWrapper::Builder&)>& options) {
     ToyModel model(toy());
     model.state();
     Data data;
-    auto wrapper = build(model);
+    auto wrapper = build(model, {});
     bool failed = false, any = false;
     {
       const FailingAllocations shortage(nth, lasting);
@@ -159,6 +163,23 @@ TEST_CASE("fit() without memory: shared gradients") {
     builder.trainingMode(TrainingMode::SharedGradients)
         .sharedGradients({.thresholdAlgorithm = FixedThreshold{0.01}});  // adapted ones outlive a fit()
   });
+}
+TEST_CASE("fit() without memory: overlapped averaging of int8") {
+  checkFits(rule("overlapped", "every=2,delay=1,codec=int8"));
+}
+TEST_CASE("fit() without memory: streaming fragments of matrices") {
+  checkFits(rule("streaming", "every=2,fragments=1,delay=1,codec=power-sgd"));
+}
+TEST_CASE("fit() without memory: asynchronous arrivals") {
+  checkFits(rule("asynchronous", "every=2,speeds=1,0.5"));
+}
+TEST_CASE("fit() without memory: gossip and hierarchies") {
+  checkFits(rule("gossip", "graph=ring"));
+  checkFits(rule("hierarchical", "levels=1:1,2:all"));
+}
+TEST_CASE("fit() without memory: elastic averaging and Adasum") {
+  checkFits(rule("easgd", "every=2"));
+  checkFits(rule("adasum", "every=2"));
 }
 TEST_CASE("fit() without memory: between devices") {
   checkFits([](auto& builder) {

@@ -18,6 +18,7 @@
 #include <set>
 #include <vector>
 
+#include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/io/checkpoint_files.h"
 #include "muster/core/listeners/checkpoint_listener.h"
@@ -282,8 +283,13 @@ Result replay(const std::vector<Recorded>& calls) {
       std::filesystem::create_directory(directory.path() / "image");
       for (const auto& [name, bytes] : image)
         std::ofstream(directory.path() / "image" / name, std::ios::binary) << bytes;
-      const auto newest = newestCheckpoint(directory.path() / "image", "checkpoint");
-      bool good = certain == 0 && !newest;
+      std::optional<std::filesystem::path> newest;
+      bool good = false;
+      try {
+        newest = newestCheckpoint(directory.path() / "image", "checkpoint");
+        good = certain == 0 && !newest;
+      } catch (const FileError&) {  // all are broken
+      }
       // The last that was finished, or one that was begun after it.
       for (std::size_t c = certain == 0 ? 0 : certain - 1; newest && c < all.size(); ++c)
         good = good || (newest->filename() == all[c].first && readFile(*newest) == all[c].second);

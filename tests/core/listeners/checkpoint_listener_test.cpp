@@ -188,6 +188,16 @@ TEST_CASE("the newest checkpoint that is whole is found; a broken one is passed 
   CHECK(lines[1].starts_with("a checkpoint is passed over for the one before it: " + third.string() +
                              ": tensor \"output."));
   CHECK(lines[1].ends_with("is damaged: its checksum is another"));
+  // Where none is whole, a training must not begin anew as if there were none.
+  for (const auto& path : {first, second}) test::writeFile(path, "x");
+  std::filesystem::remove(third);
+  const LogSink quiet = setLogSink([](LogLevel, std::string_view) {});
+  CHECK_THROWS_WITH_AS(newestCheckpoint(directory.path()),
+                       (first.string() + ": is not a safetensors file: 1 bytes are too short").c_str(),
+                       FileError);
+  setLogSink(quiet);
+  CHECK_THROWS_WITH_AS(newestCheckpoint(first),
+                       (first.string() + ": cannot be read: Not a directory").c_str(), FileError);
 }
 
 TEST_CASE("a resumed training counts the checkpoints before it, and removes what a killed process has left") {

@@ -1,0 +1,134 @@
+// Memory runs out at the k-th allocation, for all k, while a model is saved or loaded, or trains with
+// checkpoints.
+#include <doctest/doctest.h>
+
+#include <optional>
+
+#include "muster/core/base/error.h"
+#include "muster/core/io/model_file.h"
+#include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/allocations.h"
+#include "tests/support/environment.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/temporary_directory.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+using Lasting = FailingAllocations::Lasting;
+
+/// Where files are in memory: there are thousands of calls of fsync.
+const Environment kDirectory("TMPDIR", std::filesystem::exists("/dev/shm") ? "/dev/shm" : "/tmp");
+
+std::unique_ptr<MultiLayerNetwork> network(std::uint64_t seed) {
+  auto made = std::make_unique<MultiLayerNetwork>(MultiLayerConfiguration{
+      .seed = seed,
+      .updater = Nesterovs{.learningRate = 0.05},
+      .inputShape = {1, 6, 6},
+      .layers = {Conv2d{.outChannels = 2, .kernel = {3, 3}}, BatchNorm{}, Output{.classes = 3}}});
+  made->init();
+  return made;
+}
+
+ListIterator smallData() {
+  std::vector<Batch> batches(2);
+  for (std::size_t b = 0; b < batches.size(); ++b) {
+    auto features = Batch::ensure(batches[b].features, "features", {4, 1, 6, 6}).span<float>();
+    for (std::size_t i = 0; i < features.size(); ++i) features[i] = static_cast<float>((i * 7 + b) % 11) - 5;
+    auto labels = Batch::ensure(batches[b].labels, "labels", {4}, DType::Int64).span<std::int64_t>();
+    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int64_t>((i + b) % 3);
+  }
+  return ListIterator(std::move(batches));
+}
+
+/// Calls `work` with the n-th allocation failing, for all n, and what follows it, too; then `check(failed)`.
+template <typename Prepare, typename Work, typename Check>
+void forEachAllocation(Prepare prepare, Work work, Check check) {
+  for (const auto lasting : {Lasting::No, Lasting::Yes}) {
+    long nth = 0;
+    for (bool any = true; any; ++nth) {
+      REQUIRE(nth < 20'000);
+      CAPTURE(nth);
+      prepare();
+      bool failed = false;
+      {
+        const FailingAllocations shortage(nth, lasting);
+        try {
+          work();
+        } catch (const std::exception&) {
+          failed = true;
+        }
+        any = shortage.any();
+      }
+      check(failed);
+    }
+    MESSAGE(nth << " allocations");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a model is saved without memory: the old file or the new one is there, and nothing else") {
+  const TemporaryDirectory directory;
+  const auto one = network(1), other = network(2);
+  other->save(directory / "model");
+  const std::string now = readFile(directory / "model");
+  one->save(directory / "model");
+  const std::string old = readFile(directory / "model");
+  forEachAllocation([&] { writeFile(directory / "model", old); }, [&] { other->save(directory / "model"); },
+                    [&](bool failed) {
+                      CHECK((readFile(directory / "model") == (failed ? old : now)));
+                      CHECK(directory.names() == std::set<std::string>{"model"});
+                    });
+}
+
+TEST_CASE("a model is loaded without memory: whole, or not at all") {
+  const TemporaryDirectory directory;
+  const auto saved = network(3);
+  saved->save(directory / "model");
+  std::unique_ptr<Network> loaded;
+  forEachAllocation([&] { loaded.reset(); }, [&] { loaded = Network::load(directory / "model"); },
+                    [&](bool failed) {
+                      CHECK(failed == (loaded == nullptr));
+                      if (loaded) CHECK(stateBits(*loaded) == stateBits(*saved));
+                    });
+  auto into = network(4);
+  const auto before = stateBits(*into);
+  forEachAllocation([&] { into = network(4); }, [&] { loadState(*into, directory / "model"); },
+                    [&](bool failed) { CHECK(stateBits(*into) == (failed ? before : stateBits(*saved))); });
+}
+
+TEST_CASE("a training writes checkpoints without memory: each file is whole") {
+  const auto train = [](Network& model, const std::filesystem::path& directory) {
+    auto data = smallData();
+    model.setListeners({std::make_shared<CheckpointListener>(
+        CheckpointOptions{.directory = directory, .everyIterations = 1, .keepLast = 1})});
+    model.fit(data);
+  };
+  std::vector<std::byte> expected;
+  {
+    const TemporaryDirectory directory;
+    const auto model = network(5);
+    train(*model, directory.path());
+    expected = stateBits(*model);
+  }
+  std::optional<TemporaryDirectory> directory;
+  std::unique_ptr<MultiLayerNetwork> model;
+  forEachAllocation(
+      [&] {
+        directory.emplace();
+        model = network(5);
+      },
+      [&] { train(*model, directory->path()); },
+      [&](bool failed) {
+        for (const auto& name : directory->names()) {
+          CHECK_FALSE(name.ends_with(".tmp"));
+          CHECK_NOTHROW(checkModelFile(*directory / name));
+        }
+        if (!failed) CHECK(stateBits(*model) == expected);
+      });
+}

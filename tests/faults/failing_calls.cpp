@@ -1,0 +1,220 @@
+// Stands before the C library: its functions call the real ones, or fail.
+#include "tests/faults/failing_calls.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+struct Armed {
+  char name[16] = "";
+  char under[PATH_MAX] = "/";
+  int error = 0;
+};
+
+Armed armed;  // written while `active` is false
+std::atomic<bool> active{false};
+std::atomic<long> before{0}, left{0};  // calls until it fails, and how often it fails then
+std::atomic<long> failed{0};
+std::atomic<long> clockCalls{0};
+bool clockRunsBack = false;
+
+template <typename Function>
+Function real(const char* name) {
+  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+}
+
+bool isUnder(const char* path) {
+  if (path == nullptr) return true;
+  char absolute[PATH_MAX];
+  if (path[0] != '/' && ::getcwd(absolute, sizeof absolute) != nullptr) path = absolute;
+  return std::strncmp(path, armed.under, std::strlen(armed.under)) == 0;
+}
+
+bool isUnder(int descriptor) {
+  if (descriptor <= STDERR_FILENO) return false;
+  if (std::strcmp(armed.under, "/") == 0) return true;
+  char link[64], path[PATH_MAX];
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+  const ssize_t length = ::readlink(link, path, sizeof path - 1);
+  if (length < 0) return false;
+  path[length] = '\0';
+  return isUnder(path);
+}
+
+/// Whether this call is to fail; then errno is set.
+template <typename Where>
+bool fails(const char* name, Where where) {
+  if (!active || std::strcmp(name, armed.name) != 0) return false;
+  const int saved = errno;
+  const bool counts = isUnder(where);
+  errno = saved;
+  if (!counts || before-- > 0) return false;
+  before = 0;
+  if (left == 0) return false;
+  if (left > 0) --left;
+  ++failed;
+  errno = armed.error;
+  return true;
+}
+
+const char* const kNoPath = nullptr;
+
+struct FromEnvironment {
+  FromEnvironment() {
+    clockRunsBack = std::getenv("MUSTER_CLOCK_RUNS_BACK") != nullptr;
+    const char* const text = std::getenv("MUSTER_FAILING_CALLS");
+    if (text == nullptr) return;
+    static char name[16], under[PATH_MAX] = "/";
+    muster::test::FailingCall call{name};
+    if (std::sscanf(text, "%15[^,],%ld,%d,%ld,%4000s", name, &call.nth, &call.error, &call.times, under) < 4)
+      std::abort();
+    call.under = under;
+    musterFailCalls(&call);
+  }
+} const fromEnvironment;
+
+}  // namespace
+
+extern "C" {
+
+void musterFailCalls(const muster::test::FailingCall* call) {
+  active = false;
+  failed = 0;
+  if (call == nullptr) return;
+  std::snprintf(armed.name, sizeof armed.name, "%s", call->name);
+  std::snprintf(armed.under, sizeof armed.under, "%s", call->under);
+  armed.error = call->error;
+  before = call->nth;
+  left = call->times;
+  active = true;
+}
+
+long musterFailedCalls() {
+  return failed;
+}
+
+#define MUSTER_OPEN(function)                                                            \
+  int function(const char* path, int flags, ...) {                                       \
+    static const auto call = real<int (*)(const char*, int, ...)>(#function);            \
+    va_list more;                                                                        \
+    va_start(more, flags);                                                               \
+    const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(more, mode_t) : 0; \
+    va_end(more);                                                                        \
+    return fails("open", path) ? -1 : call(path, flags, mode);                           \
+  }
+MUSTER_OPEN(open)
+MUSTER_OPEN(open64)
+
+#define MUSTER_FOPEN(function)                                                     \
+  FILE* function(const char* path, const char* mode) {                             \
+    static const auto call = real<FILE* (*)(const char*, const char*)>(#function); \
+    return fails("open", path) ? nullptr : call(path, mode);                       \
+  }
+MUSTER_FOPEN(fopen)
+MUSTER_FOPEN(fopen64)
+
+ssize_t read(int descriptor, void* bytes, size_t size) {
+  static const auto call = real<ssize_t (*)(int, void*, size_t)>("read");
+  if (!fails("read", descriptor)) return call(descriptor, bytes, size);
+  return armed.error != 0 ? -1 : call(descriptor, bytes, std::max<size_t>(1, size / 2));
+}
+
+ssize_t write(int descriptor, const void* bytes, size_t size) {
+  static const auto call = real<ssize_t (*)(int, const void*, size_t)>("write");
+  if (!fails("write", descriptor)) return call(descriptor, bytes, size);
+  return armed.error != 0 ? -1 : call(descriptor, bytes, std::max<size_t>(1, size / 2));
+}
+
+int fsync(int descriptor) {
+  static const auto call = real<int (*)(int)>("fsync");
+  return fails("fsync", descriptor) ? -1 : call(descriptor);
+}
+
+/// As Linux does: the descriptor is closed, whatever is said.
+int close(int descriptor) {
+  static const auto call = real<int (*)(int)>("close");
+  if (!fails("close", descriptor)) return call(descriptor);
+  const int error = errno;
+  call(descriptor);
+  errno = error;
+  return -1;
+}
+
+int rename(const char* from, const char* to) {
+  static const auto call = real<int (*)(const char*, const char*)>("rename");
+  return fails("rename", from) ? -1 : call(from, to);
+}
+
+int unlink(const char* path) {
+  static const auto call = real<int (*)(const char*)>("unlink");
+  return fails("unlink", path) ? -1 : call(path);
+}
+
+int mkdir(const char* path, mode_t mode) {
+  static const auto call = real<int (*)(const char*, mode_t)>("mkdir");
+  return fails("mkdir", path) ? -1 : call(path, mode);
+}
+
+DIR* opendir(const char* path) {
+  static const auto call = real<DIR* (*)(const char*)>("opendir");
+  return fails("opendir", path) ? nullptr : call(path);
+}
+
+int flock(int descriptor, int operation) {
+  static const auto call = real<int (*)(int, int)>("flock");
+  return fails("flock", descriptor) ? -1 : call(descriptor, operation);
+}
+
+int fchmod(int descriptor, mode_t mode) {
+  static const auto call = real<int (*)(int, mode_t)>("fchmod");
+  return fails("fchmod", descriptor) ? -1 : call(descriptor, mode);
+}
+
+int fstat(int descriptor, struct stat* status) {
+  static const auto call = real<int (*)(int, struct stat*)>("fstat");
+  return fails("fstat", descriptor) ? -1 : call(descriptor, status);
+}
+
+int sched_setaffinity(pid_t thread, size_t size, const cpu_set_t* cores) {
+  static const auto call = real<int (*)(pid_t, size_t, const cpu_set_t*)>("sched_setaffinity");
+  return fails("affinity", kNoPath) ? -1 : call(thread, size, cores);
+}
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
+                   void* argument) {
+  static const auto call =
+      real<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
+  const int saved = errno;
+  const bool refused = fails("thread", kNoPath);
+  errno = saved;
+  return refused ? armed.error : call(thread, attributes, body, argument);
+}
+
+/// With MUSTER_CLOCK_RUNS_BACK the time of day is an hour earlier in each call.
+int clock_gettime(clockid_t clock, struct timespec* time) {
+  static const auto call = real<int (*)(clockid_t, struct timespec*)>("clock_gettime");
+  const int result = call(clock, time);
+  if (clockRunsBack && clock == CLOCK_REALTIME) time->tv_sec -= 3600 * ++clockCalls;
+  return result;
+}
+
+}  // extern "C"

@@ -1,0 +1,280 @@
+// Files whose calls fail: each call of each kind, once and from there on. What is done with them ends with
+// one error that names the file and the cause, or does what it should; files are old or new, and whole; no
+// descriptor and no temporary file is left; and the same again, without a fault, has the right result.
+#include <doctest/doctest.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include "muster/core/base/error.h"
+#include "muster/core/io/model_file.h"
+#include "muster/core/io/png.h"
+#include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/datasets/download.h"
+#include "muster/datasets/idx.h"
+#include "muster/datasets/text.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/datasets/gzip.h"
+#include "tests/datasets/idx_bytes.h"
+#include "tests/faults/failing_calls.h"
+#include "tests/support/environment.h"
+#include "tests/support/http_server.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/log_lines.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/temporary_directory.h"
+
+using namespace muster;
+using test::FailingCall;
+using test::FailingCalls;
+using test::TemporaryDirectory;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Kind {
+  const char* call;
+  int error;
+  bool harmless = false;  // must not be noticed
+
+  std::string text() const {
+    return fmt::format("{}: {}", call, error == 0 ? "half of the bytes" : std::strerror(error));
+  }
+};
+
+const Kind kKinds[] = {
+    {"open", EMFILE},       {"open", EIO},         {"open", ENOSPC},       {"open", EINTR, true},
+    {"read", EIO},          {"read", 0, true},     {"read", EINTR, true},  {"write", ENOSPC},
+    {"write", EIO},         {"write", EDQUOT},     {"write", 0, true},     {"write", EINTR, true},
+    {"fsync", EIO},         {"fsync", ENOSPC},     {"fsync", EINTR, true}, {"close", EIO},
+    {"close", EINTR, true}, {"rename", EIO},       {"rename", ENOSPC},     {"mkdir", ENOSPC},
+    {"mkdir", EIO},         {"opendir", EMFILE},   {"opendir", EIO},       {"flock", EIO},
+    {"flock", EINTR, true}, {"fchmod", EIO, true}, {"unlink", EIO},        {"fstat", EIO}};
+
+/// Something that is done with the files of a directory.
+struct Job {
+  std::string name;
+  std::function<void(const fs::path&)> prepare;
+  std::function<std::string(const fs::path&)> run;  // @return what came of it
+  std::function<void(const fs::path&)> check;       // after a failure, too
+  const char* made = nullptr;                       // a file whose contents come of it, too
+};
+
+/// Where files are in memory: there are thousands of calls of fsync.
+const test::Environment kDirectory("TMPDIR", fs::exists("/dev/shm") ? "/dev/shm" : "/tmp");
+
+long openFiles() {
+  return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
+}
+
+bool isTemporary(const fs::path& path) {
+  return path.extension() == ".tmp";
+}
+
+std::set<std::string> temporariesIn(const fs::path& directory) {
+  std::set<std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(directory))
+    if (isTemporary(entry.path())) found.insert(entry.path().filename().string());
+  return found;
+}
+
+/// What comes of it without a fault.
+std::string resultOf(const Job& job, const fs::path& directory, std::string result) {
+  return job.made ? std::move(result) + test::readFile(directory / job.made) : result;
+}
+
+/// One trial. @return whether a call has failed.
+bool trial(const Job& job, const Kind& kind, long nth, long times, const std::string& expected) {
+  CAPTURE(job.name);
+  CAPTURE(kind.text());
+  CAPTURE(nth);
+  CAPTURE(times);
+  const TemporaryDirectory directory;
+  job.prepare(directory.path());
+  const std::string under = directory.path().string();
+  const long files = openFiles();
+  std::string text, result;
+  long failed = 0;
+  {
+    const FailingCalls calls(
+        {.name = kind.call, .nth = nth, .error = kind.error, .times = times, .under = under.c_str()});
+    try {
+      result = job.run(directory.path());
+    } catch (const Error& error) {
+      text = error.what();
+    } catch (const std::exception& error) {
+      text = fmt::format("no Error: {}", error.what());
+    }
+    failed = calls.count();
+  }
+  CHECK(openFiles() == files);
+  if (text.empty()) {
+    CHECK((resultOf(job, directory.path(), result) == expected));
+  } else {
+    CHECK(failed > 0);
+    CHECK_MESSAGE(!kind.harmless, text);
+    CHECK_MESSAGE(!text.starts_with("no Error"), text);
+    CHECK_MESSAGE(text.find(under) != std::string::npos, text);
+    CHECK_MESSAGE(text.find(std::strerror(kind.error)) != std::string::npos, text);
+  }
+  job.check(directory.path());
+  if (std::strcmp(kind.call, "unlink") != 0) CHECK(temporariesIn(directory.path()).empty());
+  if (text.empty()) return failed > 0;
+  result = job.run(directory.path());
+  CHECK((resultOf(job, directory.path(), result) == expected));
+  return failed > 0;
+}
+
+/// Every call of every kind.
+void forEachFault(const Job& job) {
+  const TemporaryDirectory directory;
+  job.prepare(directory.path());
+  std::string expected = job.run(directory.path());
+  expected = resultOf(job, directory.path(), expected);
+  std::string table;
+  long all = 0;
+  for (const Kind& kind : kKinds) {
+    long count = 0;
+    for (const long times : {1L, kind.error == EINTR ? 3L : -1L}) {
+      long nth = 0;
+      while (trial(job, kind, nth, times, expected)) ++nth;
+      count += nth;
+    }
+    if (count > 0) table += fmt::format("\n  {:<40} {:>5}", kind.text(), count);
+    all += count;
+  }
+  MESSAGE(fmt::format("{}: {} faults{}", job.name, all, table));
+  CHECK(all > 0);
+}
+
+struct SmallNetwork {
+  explicit SmallNetwork(std::uint64_t seed)
+      : model({.seed = seed,
+               .updater = Nesterovs{.learningRate = 0.05},
+               .inputShape = {6},
+               .layers = {Dense{.units = 5, .activation = Activation::Tanh}, Output{.classes = 3}}}) {
+    model.init();
+  }
+  MultiLayerNetwork model;
+};
+
+std::string bitsOf(Model& model) {
+  const auto bits = test::stateBits(model);
+  return {reinterpret_cast<const char*>(bits.data()), bits.size()};
+}
+
+test::ListIterator smallData() {
+  std::vector<Batch> batches(4);
+  for (std::size_t b = 0; b < batches.size(); ++b) {
+    auto features = Batch::ensure(batches[b].features, "features", {4, 6}).span<float>();
+    for (std::size_t i = 0; i < features.size(); ++i) features[i] = static_cast<float>((i * 7 + b) % 11) - 5;
+    auto labels = Batch::ensure(batches[b].labels, "labels", {4}, DType::Int64).span<std::int64_t>();
+    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int64_t>((i + b) % 3);
+  }
+  return test::ListIterator(std::move(batches));
+}
+
+void nothing(const fs::path&) {}
+
+}  // namespace
+
+TEST_CASE("a model is saved over another one") {
+  SmallNetwork one(1), other(2);
+  const TemporaryDirectory directory;
+  one.model.save(directory / "one");
+  other.model.save(directory / "other");
+  const std::string old = test::readFile(directory / "one"), now = test::readFile(directory / "other");
+  forEachFault({"save", [&](const fs::path& at) { test::writeFile(at / "model", old); },
+                [&](const fs::path& at) {
+                  other.model.save(at / "model");
+                  return now;
+                },
+                [&](const fs::path& at) {
+                  const std::string bytes = test::readFile(at / "model");
+                  CHECK((bytes == old || bytes == now));
+                }});
+}
+
+TEST_CASE("a model is loaded") {
+  SmallNetwork saved(3);
+  const auto prepare = [&](const fs::path& at) { saved.model.save(at / "model"); };
+  forEachFault(
+      {"load", prepare, [](const fs::path& at) { return bitsOf(*Network::load(at / "model")); }, nothing});
+  forEachFault({"loadState", prepare,
+                [](const fs::path& at) {
+                  SmallNetwork into(4);
+                  loadState(into.model, at / "model");
+                  return bitsOf(into.model);
+                },
+                nothing});
+}
+
+TEST_CASE("the newest checkpoint is looked for") {
+  test::LogLines warnings;  // of a file that cannot be read
+  SmallNetwork saved(3);
+  const auto prepare = [&](const fs::path& at) {
+    for (const int epoch : {1, 2}) saved.model.save(checkpointPath(at, "checkpoint", {epoch, 0}));
+  };
+  forEachFault({"newestCheckpoint", prepare,
+                [](const fs::path& at) { return newestCheckpoint(at) ? "one of them" : "none"; }, nothing});
+}
+
+TEST_CASE("a training writes checkpoints") {
+  test::LogLines warnings;  // of an old one that cannot be removed
+  forEachFault(
+      {"checkpoints", nothing,
+       [](const fs::path& at) {
+         SmallNetwork small(5);
+         auto& model = small.model;
+         auto data = smallData();
+         const auto listener = std::make_shared<CheckpointListener>(
+             CheckpointOptions{.directory = at / "made" / "c", .everyIterations = 1, .keepLast = 2});
+         auto wrapper =
+             ParallelWrapper::Builder(model).workers(2).pinThreads(false).listeners({listener}).build();
+         wrapper.fit(data, 2);
+         return bitsOf(model);
+       },
+       [](const fs::path& at) {
+         if (!fs::exists(at / "made" / "c")) return;
+         for (const auto& entry : fs::directory_iterator(at / "made" / "c"))
+           if (!isTemporary(entry.path())) CHECK_NOTHROW(checkModelFile(entry.path()));
+       }});
+}
+
+TEST_CASE("files of data are read") {
+  const std::string text(3000, 'a');
+  forEachFault(
+      {"text", [&](const fs::path& at) { test::writeFile(at / "text", text + "b"); },
+       [](const fs::path& at) { return std::to_string(readCharacterText(at / "text")->indices.size()); },
+       nothing});
+  const std::string numbers = test::gzip(test::idx({100}, std::string(100, '\7')));
+  forEachFault({"gzip", [&](const fs::path& at) { test::writeFile(at / "numbers.gz", numbers); },
+                [](const fs::path& at) { return readIdx(at / "numbers.gz").toString(); }, nothing});
+}
+
+TEST_CASE("a file is downloaded") {
+  const std::string content(10000, 'c');
+  const test::Environment direct("no_proxy", "127.0.0.1");
+  test::HttpServer server([&](const std::string&, int) { return test::HttpReply::whole(content); });
+  test::LogLines lines;
+  forEachFault({"download", nothing,
+                [&](const fs::path& at) {
+                  download(server.address() + "file", at / "cache" / "file",
+                           [](std::span<const std::uint8_t>) { return std::string(); }, {.attempts = 1});
+                  return std::string();
+                },
+                nothing, "cache/file"});
+}
+
+TEST_CASE("a picture is written") {
+  const std::vector<std::uint8_t> pixels(64, 200);
+  forEachFault({"picture", nothing,
+                [&](const fs::path& at) {
+                  writePng(at / "picture.png", pixels, 8, 8, PngColour::Grey);
+                  return std::string();
+                },
+                nothing, "picture.png"});
+}

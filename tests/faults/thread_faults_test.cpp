@@ -1,0 +1,140 @@
+// Threads that the system does not start: each of them, and all from one on.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "muster/core/base/interrupt.h"
+#include "muster/core/data/prefetch.h"
+#include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/data_parallel/data_parallel.h"
+#include "tests/faults/failing_calls.h"
+#include "tests/parallel/data_parallel.h"
+#include "tests/support/at_rest.h"
+#include "tests/support/failure.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/log_lines.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+/// Calls `call` with each of its threads refused, and with all from each on. @return how many were refused.
+/// @param expected  the error's words before and after the thread's name.
+template <typename Call>
+long refuseEach(Call call, const std::string& before) {
+  long all = 0;
+  for (const long times : {1L, -1L})
+    for (long nth = 0;; ++nth) {
+      CAPTURE(nth);
+      CAPTURE(times);
+      const auto threads = awaitRest();
+      std::string text;
+      long refused = 0;
+      {
+        const FailingCalls calls({.name = "thread", .nth = nth, .error = EAGAIN, .times = times});
+        text = thrown<Error>(call);
+        refused = calls.count();
+      }
+      CHECK(awaitRest() == threads);
+      if (refused == 0) {
+        CHECK(text.empty());
+        break;
+      }
+      ++all;
+      CHECK_MESSAGE(contains(text, before), text);
+      CHECK_MESSAGE(contains(text, " could not be started: Resource temporarily unavailable"), text);
+    }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a wrapper whose threads are refused: the worker, the reader or the watch is named") {
+  ToyModel model;
+  const long refused = refuseEach([&] { toyWrapper(model, 3).build(); }, "the thread of ");
+  CHECK(refused == 2 * 5);
+  CHECK(model.control().alive == 1);
+  MESSAGE(refused << " threads of a wrapper refused");
+  auto wrapper = toyWrapper(model, 3).build();
+  checkTrainsAgain(wrapper, model);
+}
+
+TEST_CASE("threads of operations are refused with an error, where the OpenMP library would end the process") {
+  const long refused =
+      refuseEach([] { const Context context(Device::cpu(), {.threads = 1}); }, "the thread of an operation");
+  CHECK(refused == 0);
+  for (const long nth : {0, 1, 2}) {
+    const FailingCalls calls({.name = "thread", .nth = nth, .error = EAGAIN, .times = -1});
+    CHECK(thrown<Error>([] { const Context context(Device::cpu(), {.threads = 4}); }) ==
+          fmt::format(
+              "the thread of an operation, {} of 4, could not be started: Resource temporarily "
+              "unavailable; the limits on threads (ulimit -u, a container's pids.max) and on memory decide "
+              "how many there may be",
+              nth + 2));
+  }
+  ToyModel model;
+  auto data = twosAndSixes();
+  auto wrapper = toyWrapper(model, 1).threadsPerWorker(3).build();
+  {
+    const FailingCalls calls({.name = "thread", .error = EAGAIN, .times = -1});
+    const auto failure = failureOf(wrapper, data);
+    CHECK_MESSAGE(
+        failure.text.starts_with("worker 0 on cpu could not be made: the thread of an operation, 2 of 3,"),
+        failure.text);
+  }
+  checkTrainsAgain(wrapper, model);
+}
+
+TEST_CASE("a prefetching iterator, an interrupt and a DataParallel without threads") {
+  auto data = twosAndSixes();
+  CHECK(refuseEach([&] { PrefetchingIterator prefetching(data, 2); },
+                   "the thread of the prefetching iterator") == 2);
+  const auto files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                         std::filesystem::directory_iterator());
+  };
+  const auto before = files();
+  CHECK(refuseEach([] { Interrupt interrupt("stopping"); }, "the thread of the interrupt") == 2);
+  CHECK(files() == before);
+  SequenceModel<double> model;
+  CHECK(refuseEach([&] { DataParallel parallel(model, cpus(2), 0, unpinned()); }, "the thread of ") == 2 * 2);
+}
+
+TEST_CASE("a checkpoint is written by the training itself where no thread is to be had") {
+  MultiLayerNetwork network({.inputShape = {3}, .layers = {Output{.classes = 2}}});
+  network.init();
+  std::vector<Batch> batches(4);
+  for (auto& batch : batches) {
+    std::ranges::fill(Batch::ensure(batch.features, "features", {2, 3}).span<float>(), 1.0f);
+    std::ranges::fill(Batch::ensure(batch.labels, "labels", {2}, DType::Int64).span<std::int64_t>(), 1);
+  }
+  ListIterator data(std::move(batches));
+  const TemporaryDirectory directory;
+  const auto checkpoints = std::make_shared<CheckpointListener>(
+      CheckpointOptions{.directory = directory.path(), .everyIterations = 1});
+  auto wrapper =
+      ParallelWrapper::Builder(network).workers(2).pinThreads(false).listeners({checkpoints}).build();
+  const FailingCalls calls({.name = "thread", .error = EAGAIN, .times = -1});
+  wrapper.fit(data);
+  CHECK(calls.count() > 0);
+  CHECK(checkpoints->files().size() >= 2);
+  for (const auto& file : checkpoints->files()) CHECK_NOTHROW(checkModelFile(file));
+}
+
+TEST_CASE("cores that were taken away: the worker is not pinned, and that is said") {
+  ToyModel model;
+  auto wrapper = toyWrapper(model, 1).pinThreads(true).build();
+  if (!contains(wrapper.plan(), "pinned to core")) return;  // others have taken all cores
+  LogLines log;
+  auto data = twosAndSixes();
+  const FailingCalls calls({.name = "affinity", .error = EINVAL, .times = -1});
+  wrapper.fit(data);
+  CHECK(calls.count() > 0);
+  CHECK(contains(log.lineWith({"worker 0 on cpu is not pinned: "}), "may not use all of the cores"));
+}
