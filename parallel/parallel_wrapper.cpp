@@ -1,24 +1,17 @@
 #include "muster/parallel/parallel_wrapper.h"
 
-#include <algorithm>
-#include <atomic>
 #include <cstdlib>
-#include <stop_token>
-#include <thread>
+#include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/parallel/detail/internals.h"
-#include "muster/parallel/evaluation/evaluation_run.h"
 #include "muster/parallel/exchange/node_link.h"
-#include "muster/parallel/runtime/memory_need.h"
-#include "muster/parallel/runtime/owner.h"
-#include "muster/parallel/runtime/stall_watch.h"
 #include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/first_batch.h"
-#include "muster/parallel/training/fit_call.h"
 #include "muster/parallel/training/listeners_here.h"
 #include "muster/parallel/training/strategy_failure.h"
+#include "muster/parallel/wrapper_impl.h"
 
 namespace muster {
 namespace {
@@ -43,53 +36,6 @@ std::int64_t iterationsInRound(const ParallelOptions& options) {
 }
 
 }  // namespace
-
-struct ParallelWrapper::Impl final : Trainer {
-  Impl(Model& model, ParallelOptions options);
-
-  // Trainer
-  Model& model() override;
-  int workers() const override { return options_.workers; }
-  void stopFit() override { stop_ = true; }
-  std::vector<WorkerTimes> workerTimes() const override { return replicas_.times(); }
-  Evaluation evaluate(DataSetIterator& data) override;
-  TrainingState trainingState() override;
-  const DataSetIterator* trainingData() const override { return fit_ ? data_ : nullptr; }
-
-  void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);
-  std::string plan() const;
-
-  bool running() const { return running_; }
-  const ParallelOptions options_;
-  const OwnerProcess owner;
-
- private:
-  /// While it lives, the wrapper is at work for the thread that made it.
-  class Call;
-
-  std::optional<MemoryNeed> memoryNeed() const { return needOnCpu(model_, *strategy_, placements_); }
-  void makeReplicas(const Batch& first);
-  bool prepareReplicas(DataSetIterator& data, std::int64_t epochs, const Resumption& resumed, Batch& first);
-  bool inListener() const;
-  Evaluation evaluateOnWorkers(DataSetIterator& data);
-  std::vector<StallWatch::Subject> watchedThreads() const;
-
-  Model& model_;
-  const Listeners listeners_;  // the user's and our own
-  const std::unique_ptr<Strategy> strategy_;
-  const std::int64_t batchesInRound_;
-  const Placements placements_;
-  std::vector<std::unique_ptr<Batch>> batches_;
-  std::atomic<bool> stop_{false};
-  std::atomic<bool> running_{false};
-  std::atomic<std::thread::id> callersThread_;  // of the call that is running
-  FitCall* fit_ = nullptr;                      // that call, if it is a fit; its thread only
-  const DataSetIterator* data_ = nullptr;       // likewise, what it reads
-  Activity caller_, reading_;
-  ReplicaSet replicas_;  // from here on, threads: they end before what they use
-  TaskThread reader_{"the reader"};
-  StallWatch watch_;
-};
 
 ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
     : options_(std::move(options)),
@@ -145,22 +91,6 @@ TrainingState ParallelWrapper::Impl::trainingState() {
           "trainingState: only listeners may ask, on the thread that called fit()");
   return fit_->trainingState(*data_);
 }
-
-class ParallelWrapper::Impl::Call {
- public:
-  /// `running_` has just been set.
-  explicit Call(Impl& wrapper) : wrapper_(wrapper) { wrapper_.callersThread_ = std::this_thread::get_id(); }
-  ~Call() {
-    wrapper_.caller_.set(Activity::Kind::Idle);
-    wrapper_.callersThread_ = std::thread::id();
-    wrapper_.running_ = false;
-  }
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
-
- private:
-  Impl& wrapper_;
-};
 
 void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) {
   require(epochs >= 0, "fit: epochs cannot be negative, got {}", epochs);
@@ -224,50 +154,6 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t 
   if (loaded && !resumed.rounds) replicas_.start(*strategy_);
   replicas_.setTrained(true);
   return any;
-}
-
-/// Whether this is a listener's call on the thread that called `fit()`: then no worker runs.
-bool ParallelWrapper::Impl::inListener() const {
-  return callersThread_.load() == std::this_thread::get_id() && caller_.kind() == Activity::Kind::InListener;
-}
-
-Evaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data) {
-  if (!running_.exchange(true)) {
-    const Call call(*this);
-    const StallWatch::Shift shift(watch_, "evaluate()");
-    return evaluateOnWorkers(data);
-  }
-  require(inListener(),
-          "evaluate: the wrapper is at work; while fit() runs only its listeners may evaluate, in calls on "
-          "the thread that called fit(), so not in onIteration");
-  require(&data != trainingData(),
-          "evaluate: the training reads this iterator and would miss batches; evaluate another one");
-  struct BackInListener {
-    Activity& caller;
-    ~BackInListener() { caller.set(Activity::Kind::InListener); }
-  } back{caller_};
-  return evaluateOnWorkers(data);
-}
-
-Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data) {
-  model_.block(BlockKind::Parameters);  // throws if the model is not initialised
-  if (!replicas_.made()) {
-    Batch first;
-    require(prepareModel(model_, data, caller_, 0, {}, first), "evaluate: the data set has no batches");
-    makeReplicas(first);
-  }
-  // One more batch a worker keeps all busy. The batches are the evaluation's own: those of a training may be
-  // full of data that was read ahead, and an iterator may have put its own memory into a batch.
-  const auto ahead = std::min<std::int64_t>(options_.prefetchBuffer, options_.workers);
-  EvaluationRun evaluation(model(), replicas_.threads(), ahead);
-  if (!fit_ || !fit_->atRoundEnd()) return evaluation.evaluate(data, caller_);
-  const bool done = fit_->runOnWorkers([&](int worker) { evaluation.work(worker); },
-                                       [&] {
-                                         evaluation.deal(data, caller_);
-                                         evaluation.awaitWork();
-                                       });
-  if (!done) throw Error("evaluate: the training has failed meanwhile, and its workers have left");
-  return evaluation.result();
 }
 
 ParallelWrapper::ParallelWrapper(Model& model, const ParallelOptions& options)

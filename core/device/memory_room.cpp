@@ -9,13 +9,13 @@
 namespace muster {
 namespace {
 
-namespace fs = std::filesystem;
+// Paths are texts here: std::filesystem::path of libstdc++ 12 frees memory twice where it runs out of it.
 
 /// Above this a limit of version 1 means that there is none.
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;
 
 /// The number in a file; nothing for the word "max".
-std::optional<std::int64_t> numberIn(const fs::path& file) {
+std::optional<std::int64_t> numberIn(const std::string& file) {
   std::ifstream in(file);
   std::int64_t number = 0;
   if (in >> number && number >= 0) return number;
@@ -23,7 +23,7 @@ std::optional<std::int64_t> numberIn(const fs::path& file) {
 }
 
 /// The sum of some lines "name number", in bytes.
-std::int64_t sumIn(const fs::path& file, std::initializer_list<std::string_view> names) {
+std::int64_t sumIn(const std::string& file, std::initializer_list<std::string_view> names) {
   std::ifstream in(file);
   std::string name;
   std::int64_t number = 0, sum = 0;
@@ -32,28 +32,28 @@ std::int64_t sumIn(const fs::path& file, std::initializer_list<std::string_view>
   return sum;
 }
 
-std::int64_t freeSwap(const fs::path& root) {
-  std::ifstream in(root / "proc/meminfo");
+std::int64_t freeSwap(const std::string& root) {
+  std::ifstream in(root + "/proc/meminfo");
   for (std::string line; std::getline(in, line);)
     if (line.starts_with("SwapFree:")) return std::strtoll(line.c_str() + 9, nullptr, 10) * 1024;
   return 0;
 }
 
-std::optional<MemoryRoom> roomOfV2(const fs::path& group, std::int64_t swap) {
-  const auto limit = numberIn(group / "memory.max"), used = numberIn(group / "memory.current");
+std::optional<MemoryRoom> roomOfV2(const std::string& group, std::int64_t swap) {
+  const auto limit = numberIn(group + "/memory.max"), used = numberIn(group + "/memory.current");
   if (!limit || !used) return {};
-  const auto files = sumIn(group / "memory.stat", {"active_file", "inactive_file"});
-  if (const auto most = numberIn(group / "memory.swap.max"))
+  const auto files = sumIn(group + "/memory.stat", {"active_file", "inactive_file"});
+  if (const auto most = numberIn(group + "/memory.swap.max"))
     swap = std::min(swap,
-                    std::max<std::int64_t>(0, *most - numberIn(group / "memory.swap.current").value_or(0)));
+                    std::max<std::int64_t>(0, *most - numberIn(group + "/memory.swap.current").value_or(0)));
   return MemoryRoom{*limit, *limit - std::max<std::int64_t>(0, *used - files) + swap};
 }
 
-std::optional<MemoryRoom> roomOfV1(const fs::path& group, std::int64_t swap) {
-  const auto limit = numberIn(group / "memory.limit_in_bytes"),
-             used = numberIn(group / "memory.usage_in_bytes");
+std::optional<MemoryRoom> roomOfV1(const std::string& group, std::int64_t swap) {
+  const auto limit = numberIn(group + "/memory.limit_in_bytes"),
+             used = numberIn(group + "/memory.usage_in_bytes");
   if (!limit || !used || *limit > kNoLimit) return {};
-  const auto files = sumIn(group / "memory.stat", {"total_active_file", "total_inactive_file"});
+  const auto files = sumIn(group + "/memory.stat", {"total_active_file", "total_inactive_file"});
   return MemoryRoom{*limit, *limit - std::max<std::int64_t>(0, *used - files) + swap};
 }
 
@@ -67,22 +67,23 @@ std::string_view pathIn(std::string_view line, std::string_view controller) {
 
 }  // namespace
 
-std::optional<MemoryRoom> memoryRoom(const fs::path& root) {
+std::optional<MemoryRoom> memoryRoom(const std::filesystem::path& root) {
+  const std::string& top = root.native();
   std::optional<MemoryRoom> tightest;
-  const auto swap = freeSwap(root);
-  const auto look = [&](fs::path mounted, std::string_view path, auto roomOf) {
+  const auto swap = freeSwap(top);
+  const auto look = [&](const char* mounted, std::string_view path, auto roomOf) {
     if (path.empty()) return;
     // In a container the path may be that of its host: then the files of the container are at the top.
-    for (fs::path group = fs::path(path).relative_path();; group = group.parent_path()) {
-      const auto room = roomOf(mounted / group, swap);
+    for (std::string group(path == "/" ? std::string_view() : path);; group.resize(group.rfind('/'))) {
+      const auto room = roomOf(top + mounted + group, swap);
       if (room && (!tightest || room->left < tightest->left)) tightest = room;
-      if (group.empty()) return;
+      if (group.find('/') == group.npos) return;
     }
   };
-  std::ifstream in(root / "proc/self/cgroup");
+  std::ifstream in(top + "/proc/self/cgroup");
   for (std::string line; std::getline(in, line);) {
-    look(root / "sys/fs/cgroup", pathIn(line, ""), roomOfV2);
-    look(root / "sys/fs/cgroup/memory", pathIn(line, "memory"), roomOfV1);
+    look("/sys/fs/cgroup", pathIn(line, ""), roomOfV2);
+    look("/sys/fs/cgroup/memory", pathIn(line, "memory"), roomOfV1);
   }
   return tightest;
 }

@@ -54,7 +54,7 @@ class Rounds {
     /// devices.
     std::function<void()> keepLastMerge = {};
   };
-  /// @param place  of the workers here, who meet at barriers. Those of other nodes are met over the network.
+  /// @param place  of the workers here, which meet at barriers. Those of other nodes are met over the network.
   /// @param peers  all workers take part in it again when an epoch begins.
   Rounds(const NodePlace& place, const Options& options, PeerSums& peers);
 

@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <map>
+#include <thread>
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/model_file.h"
@@ -70,6 +72,12 @@ long openFiles() {
   return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
 }
 
+/// Gives a server in this process, whose thread closes its own, the time to do so.
+void waitForFiles(long count) {
+  for (int i = 0; i < 5000 && openFiles() != count; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 bool isTemporary(const fs::path& path) {
   return path.extension() == ".tmp";
 }
@@ -110,6 +118,7 @@ bool trial(const Job& job, const Kind& kind, long nth, long times, const std::st
     }
     failed = calls.count();
   }
+  waitForFiles(files);
   CHECK(openFiles() == files);
   if (text.empty()) {
     CHECK((resultOf(job, directory.path(), result) == expected));

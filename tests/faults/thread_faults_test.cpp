@@ -106,7 +106,7 @@ TEST_CASE("a prefetching iterator, an interrupt and a DataParallel without threa
   CHECK(refuseEach([&] { DataParallel parallel(model, cpus(2), 0, unpinned()); }, "the thread of ") == 2 * 2);
 }
 
-TEST_CASE("a checkpoint is written by the training itself where no thread is to be had") {
+TEST_CASE("a checkpoint is written by the training itself where no thread can be started") {
   MultiLayerNetwork network({.inputShape = {3}, .layers = {Output{.classes = 2}}});
   network.init();
   std::vector<Batch> batches(4);

@@ -80,7 +80,7 @@ TEST_CASE("messages of a channel keep their order, whatever other threads send")
   for (const auto& problem : problems) CHECK(problem.empty());
 }
 
-TEST_CASE("a node that falls silent ends the waiting of all others, who name it") {
+TEST_CASE("a node that falls silent ends the waiting of all others, which name it") {
   VirtualNetwork network(3);
   const auto problems = onNodes(network, 200ms, [&](NodeLink& link) {
     gatherOnce(link);

@@ -105,7 +105,7 @@ TEST_CASE("three processes of one worker have the bits of one process, by every 
   checkEveryRule(3, 1);
 }
 
-TEST_CASE("a process that is killed at a random moment ends the training of the others, who name it") {
+TEST_CASE("a process that is killed at a random moment ends the training of the others, which name it") {
   std::mt19937 random(20261122);
   const char* const rules[] = {"averaging", "synchronous gradients", "diloco", "overlapped"};
   for (int i = 0; i < MUSTER_KILLS; ++i)

@@ -33,10 +33,13 @@ MathMode readMathMode(const char* name, std::string_view value) {
   refuse(name, "fp32, tf32 or bf16", value);
 }
 
-Conv2dChoice readChoice(const char* name, std::string_view value) {
-  for (const auto& [choice, word] : kChoices)
-    if (word == value) return choice;
-  refuse(name, "layer=choice, with choices auto, row-major, channels-last, padded and direct", value);
+/// @param one  as in "conv1=padded".
+Conv2dChoice readChoice(const char* name, std::string_view one) {
+  const auto equals = one.find('=');
+  if (equals != 0 && equals != std::string_view::npos)
+    for (const auto& [choice, word] : kChoices)
+      if (word == one.substr(equals + 1)) return choice;
+  refuse(name, "layer=choice, with choices auto, row-major, channels-last, padded and direct", one);
 }
 
 }  // namespace
@@ -62,9 +65,8 @@ Switches readSwitches(const std::function<const char*(const char* name)>& value)
     while (!text.empty()) {
       const std::string_view one = text.substr(0, text.find(','));
       text.remove_prefix(std::min(text.size(), one.size() + 1));
-      const auto equals = one.find('=');
-      if (equals == 0 || equals == std::string_view::npos) readChoice(name, one);
-      switches.conv2d[std::string(one.substr(0, equals))] = readChoice(name, one.substr(equals + 1));
+      const Conv2dChoice choice = readChoice(name, one);
+      switches.conv2d[std::string(one.substr(0, one.find('=')))] = choice;
     }
   });
   return switches;

@@ -51,7 +51,7 @@ Tensor notANumber(std::int64_t n) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("sum: over inputs, sizes and threads, always the same bits", T, float, double) {
-  for (const int threads : test::threadCounts<Where>({1, 2, 3}))
+  for (const int threads : {1, 2, 3})
     for (const int count : {1, 2, 3, 5, 8})
       for (const std::int64_t n : {0, 1, 7, 256, 1009, 100003}) {
         CAPTURE(threads);

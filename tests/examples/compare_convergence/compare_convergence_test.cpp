@@ -286,7 +286,8 @@ TEST_CASE("ResNet-18 is trained by that grid, gone on from, and told beside the 
   CAPTURE(outcome.err);
   REQUIRE(outcome.exit == 0);
   CHECK(contains(outcome.out, "ResNet-18 with 4 channels in its first stage, "));
-  CHECK(contains(outcome.out, "beside one worker, batch 16, points\n"));
+  CHECK(contains(outcome.out, "beside one worker, batch 16, points"));
+  CHECK(contains(outcome.out, "statistics recomputed: accuracy, %"));
   const auto runs = runsOf(directory.path() / "out" / "results.jsonl");
   REQUIRE(runs.size() == 8);
   for (const auto& record : runs) CHECK(record.points.back().samples == 64);
@@ -295,7 +296,9 @@ TEST_CASE("ResNet-18 is trained by that grid, gone on from, and told beside the 
   const auto table = readFile(directory.path() / "out" / "table.md");
   CHECK(contains(table,
                  "\n| arm | learning rate | updates a worker | accuracy, % | beside one worker, batch 16, "
-                 "points |\n|---|---|---|---|---|\n| one worker, batch 8 | 0.1 | 8 | "));
+                 "points | statistics recomputed: accuracy, % | beside it, points "
+                 "|\n|---|---|---|---|---|---|---|\n| one worker, "
+                 "batch 8 | 0.1 | 8 | "));
   CHECK(contains(table, "\n| 2 workers, batch 8 each, averaging every 4 | 0.2 | 4 | "));
   CHECK(contains(run(directory, arguments).out, "8 runs, 8 of them in out/results.jsonl already\n"));
   auto wider = arguments;

@@ -1,0 +1,54 @@
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+#include "muster/parallel/evaluation/evaluation_run.h"
+#include "muster/parallel/training/first_batch.h"
+#include "muster/parallel/wrapper_impl.h"
+
+namespace muster {
+
+/// Whether this is a listener's call on the thread that called `fit()`: then no worker runs.
+bool ParallelWrapper::Impl::inListener() const {
+  return callersThread_.load() == std::this_thread::get_id() && caller_.kind() == Activity::Kind::InListener;
+}
+
+Evaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data) {
+  if (!running_.exchange(true)) {
+    const Call call(*this);
+    const StallWatch::Shift shift(watch_, "evaluate()");
+    return evaluateOnWorkers(data);
+  }
+  require(inListener(),
+          "evaluate: the wrapper is at work; while fit() runs only its listeners may evaluate, in calls on "
+          "the thread that called fit(), so not in onIteration");
+  require(&data != trainingData(),
+          "evaluate: the training reads this iterator and would miss batches; evaluate another one");
+  struct BackInListener {
+    Activity& caller;
+    ~BackInListener() { caller.set(Activity::Kind::InListener); }
+  } back{caller_};
+  return evaluateOnWorkers(data);
+}
+
+Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data) {
+  model_.block(BlockKind::Parameters);  // throws if the model is not initialised
+  if (!replicas_.made()) {
+    Batch first;
+    require(prepareModel(model_, data, caller_, 0, {}, first), "evaluate: the data set has no batches");
+    makeReplicas(first);
+  }
+  // One more batch a worker keeps all busy. The batches are the evaluation's own: those of a training may be
+  // full of data that was read ahead, and an iterator may have put its own memory into a batch.
+  const auto ahead = std::min<std::int64_t>(options_.prefetchBuffer, options_.workers);
+  EvaluationRun evaluation(model(), replicas_.threads(), ahead);
+  if (!fit_ || !fit_->atRoundEnd()) return evaluation.evaluate(data, caller_);
+  const bool done = fit_->runOnWorkers([&](int worker) { evaluation.work(worker); },
+                                       [&] {
+                                         evaluation.deal(data, caller_);
+                                         evaluation.awaitWork();
+                                       });
+  if (!done) throw Error("evaluate: the training has failed meanwhile, and its workers have left");
+  return evaluation.result();
+}
+
+}  // namespace muster

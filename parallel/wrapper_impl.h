@@ -1,0 +1,83 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "muster/parallel/parallel_wrapper.h"
+#include "muster/parallel/runtime/memory_need.h"
+#include "muster/parallel/runtime/owner.h"
+#include "muster/parallel/runtime/stall_watch.h"
+#include "muster/parallel/training/fit_call.h"
+
+namespace muster {
+
+/// What a ParallelWrapper is made of: parallel_wrapper.cpp, and wrapper_evaluation.cpp for evaluations.
+struct ParallelWrapper::Impl final : Trainer {
+  Impl(Model& model, ParallelOptions options);
+
+  // Trainer
+  Model& model() override;
+  int workers() const override { return options_.workers; }
+  void stopFit() override { stop_ = true; }
+  std::vector<WorkerTimes> workerTimes() const override { return replicas_.times(); }
+  Evaluation evaluate(DataSetIterator& data) override;
+  TrainingState trainingState() override;
+  const DataSetIterator* trainingData() const override { return fit_ ? data_ : nullptr; }
+
+  void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);
+  std::string plan() const;
+
+  bool running() const { return running_; }
+  const ParallelOptions options_;
+  const OwnerProcess owner;
+
+ private:
+  /// While it lives, the wrapper is at work for the thread that made it.
+  class Call;
+
+  std::optional<MemoryNeed> memoryNeed() const { return needOnCpu(model_, *strategy_, placements_); }
+  void makeReplicas(const Batch& first);
+  bool prepareReplicas(DataSetIterator& data, std::int64_t epochs, const Resumption& resumed, Batch& first);
+  bool inListener() const;
+  Evaluation evaluateOnWorkers(DataSetIterator& data);
+  std::vector<StallWatch::Subject> watchedThreads() const;
+
+  Model& model_;
+  const Listeners listeners_;  // the user's and our own
+  const std::unique_ptr<Strategy> strategy_;
+  const std::int64_t batchesInRound_;
+  const Placements placements_;
+  std::vector<std::unique_ptr<Batch>> batches_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> running_{false};
+  std::atomic<std::thread::id> callersThread_;  // of the call that is running
+  FitCall* fit_ = nullptr;                      // that call, if it is a fit; its thread only
+  const DataSetIterator* data_ = nullptr;       // likewise, what it reads
+  Activity caller_, reading_;
+  ReplicaSet replicas_;  // from here on, threads: they end before what they use
+  TaskThread reader_{"the reader"};
+  StallWatch watch_;
+};
+
+class ParallelWrapper::Impl::Call {
+ public:
+  /// `running_` has just been set.
+  explicit Call(Impl& wrapper) : wrapper_(wrapper) { wrapper_.callersThread_ = std::this_thread::get_id(); }
+  ~Call() {
+    wrapper_.caller_.set(Activity::Kind::Idle);
+    wrapper_.callersThread_ = std::thread::id();
+    wrapper_.running_ = false;
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  Impl& wrapper_;
+};
+
+}  // namespace muster
