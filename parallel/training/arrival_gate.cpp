@@ -19,6 +19,10 @@ void ArrivalGate::end(int worker) {
 
 void ArrivalGate::abort() {
   const std::scoped_lock lock(mutex_);
+  abortNow();
+}
+
+void ArrivalGate::abortNow() {
   aborted_ = true;
   changed_.notify_all();
 }

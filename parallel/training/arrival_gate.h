@@ -28,15 +28,21 @@ class ArrivalGate {
   /// @param land  `std::span<const Arrival> land()`, for each landing that is complete: carries it out, and
   ///              plans another one. @return it.
   /// @param leave  `void leave()`, at last, unless the gate was aborted.
+  /// If `enter` or `land` throws, the gate is aborted: no other worker lands on what it has left behind.
   /// @return false after an abort.
   template <typename Enter, typename Land, typename Leave>
   bool pass(int worker, Enter enter, Land land, Leave leave) {
     std::unique_lock lock(mutex_);
     if (aborted_) return false;
-    enter();
     State& own = states_[static_cast<std::size_t>(worker)];
-    own = State::Arrived;
-    while (complete()) release(land());
+    try {
+      enter();
+      own = State::Arrived;
+      while (complete()) release(land());
+    } catch (...) {
+      abortNow();
+      throw;
+    }
     changed_.wait(lock, [&] { return own == State::Running || over_ || aborted_; });
     if (aborted_) return false;
     own = State::Running;
@@ -51,6 +57,8 @@ class ArrivalGate {
  private:
   enum class State { Running, Arrived, Landed, Ended };
 
+  /// With mutex_ held.
+  void abortNow();
   bool complete() const;
   void release(std::span<const Arrival> landed);
   /// A landing cannot be if one of its workers has ended.

@@ -90,12 +90,36 @@ TEST_CASE("after an abort no worker waits") {
   CHECK(course.done == 0);
 }
 
-TEST_CASE("a landing that throws leaves the gate usable for an abort") {
-  ArrivalGate gate(1);
-  const Landing next{kBack};
+TEST_CASE("a landing that throws is the last: whoever comes next neither repeats it nor waits") {
+  ArrivalGate gate(2);
+  const Landing next{kBack, kAway};
   gate.beginEpoch(next);
+  int landings = 0;
+  const auto land = [&]() -> std::span<const Arrival> {
+    ++landings;
+    throw std::runtime_error("no");
+  };
   CHECK_THROWS_AS(gate.pass(
-                      0, [] {}, []() -> std::span<const Arrival> { throw std::runtime_error("no"); }, [] {}),
+                      0, [] {}, land, [] {}),
                   std::runtime_error);
-  gate.abort();
+  CHECK_FALSE(gate.pass(
+      1, [] {}, land, [] {}));
+  CHECK(landings == 1);
+}
+
+TEST_CASE("a worker whose arrival throws does not count as one that has arrived") {
+  ArrivalGate gate(2);
+  const Landing next{kBack, kBack};
+  gate.beginEpoch(next);
+  int landings = 0;
+  const auto land = [&]() -> std::span<const Arrival> {
+    ++landings;
+    return next;
+  };
+  CHECK_THROWS_AS(gate.pass(
+                      0, [] { throw std::runtime_error("no"); }, land, [] {}),
+                  std::runtime_error);
+  CHECK_FALSE(gate.pass(
+      1, [] {}, land, [] {}));
+  CHECK(landings == 0);
 }
