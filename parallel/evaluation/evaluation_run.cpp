@@ -37,7 +37,7 @@ void EvaluationRun::fail(std::int64_t sequence, int replica, std::exception_ptr 
     failure = std::make_exception_ptr(TrainingError(text, replica, cause));
   } catch (...) {  // no memory for the sentence: report the cause alone
   }
-  std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   if (sequence >= failedAt_) return;
   failure_ = std::move(failure);
   failedAt_ = sequence;
@@ -78,7 +78,7 @@ void EvaluationRun::work(int replica) noexcept {
          [&] { return fmt::format("{} could not take the model's state", threads_[replica]->name()); });
     countBatches(replica);  // counts none any more, but gives the batches back
   }
-  std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   --working_;
   ended_.notify_all();  // under the lock: the thread that waits may destroy this object at once
 }
@@ -107,8 +107,8 @@ void EvaluationRun::closeQueues() {
 }
 
 void EvaluationRun::awaitWork() {
-  std::unique_lock lock(mutex_);
-  ended_.wait(lock, [this] { return working_ == 0; });
+  Lock lock(mutex_);
+  while (working_ > 0) ended_.wait(lock.native());
 }
 
 Evaluation EvaluationRun::result() {
@@ -122,6 +122,7 @@ Evaluation EvaluationRun::result() {
     } catch (...) {  // its replica predicts other classes, from its first batch on
       failInBatch(r, r);
     }
+  const Lock lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
   require(all.has_value(), "evaluate: the data set has no batches");
   return *std::move(all);

@@ -6,11 +6,11 @@
 #include <exception>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "muster/core/base/mutex.h"
 #include "muster/core/base/queue.h"
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/eval/evaluation.h"
@@ -69,10 +69,10 @@ class EvaluationRun {
   BoundedQueue<Batch*> free_;
   std::vector<std::unique_ptr<BoundedQueue<Batch*>>> queues_;  // [replica]
   std::atomic<std::int64_t> failedAt_{kNever};                 // the earliest batch that failed
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable ended_;
-  std::exception_ptr failure_;  // guarded by mutex_
-  std::size_t working_;         // threads that have not finished `work`; guarded by mutex_
+  std::exception_ptr failure_ MUSTER_GUARDED_BY(mutex_);
+  std::size_t working_ MUSTER_GUARDED_BY(mutex_);  // threads that have not finished `work`
 };
 
 }  // namespace muster

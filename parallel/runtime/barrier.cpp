@@ -20,7 +20,7 @@ bool lookFor(Over over, std::chrono::nanoseconds patience) {
 }  // namespace
 
 bool Barrier::arrive(const std::function<void()>& last) {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   if (aborted_) return false;
   const std::uint64_t generation = generation_;
   if (++arrived_ < parties_) {
@@ -30,7 +30,7 @@ bool Barrier::arrive(const std::function<void()>& last) {
       if (lookFor(over, patience_)) return generation != generation_;
       lock.lock();
     }
-    changed_.wait(lock, over);
+    changed_.wait(lock.native(), over);
     return generation != generation_;  // if the barrier opened before the abort, it opened for all
   }
   if (last) last();
@@ -41,7 +41,7 @@ bool Barrier::arrive(const std::function<void()>& last) {
 }
 
 void Barrier::abort() {
-  std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   aborted_ = true;
   changed_.notify_all();
 }

@@ -5,7 +5,8 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
+
+#include "muster/core/base/mutex.h"
 
 namespace muster {
 
@@ -27,10 +28,10 @@ class Barrier {
 
  private:
   const std::chrono::nanoseconds patience_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
   const int parties_;
-  int arrived_ = 0;                           // guarded by mutex_
+  int arrived_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::atomic<std::uint64_t> generation_{0};  // written under mutex_, not after aborted_ is set
   std::atomic<bool> aborted_{false};          // written under mutex_
 };

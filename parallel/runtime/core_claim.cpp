@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <mutex>
 #include <set>
 #include <utility>
+
+#include "muster/core/base/mutex.h"
 
 namespace muster {
 namespace {
@@ -28,7 +29,7 @@ int openLockFile() {
 /// The claims of this process.
 class Claims {
  public:
-  bool take(int core) {
+  bool take(int core) MUSTER_REQUIRES(mutex) {
     if (cores_.contains(core)) return false;
     if (!lock(core, F_WRLCK)) return false;
     try {
@@ -39,12 +40,12 @@ class Claims {
     }
     return true;
   }
-  void giveBack(int core) noexcept {
+  void giveBack(int core) noexcept MUSTER_REQUIRES(mutex) {
     cores_.erase(core);
     lock(core, F_UNLCK);
   }
 
-  std::mutex mutex;  // held for every call
+  Mutex mutex;
 
  private:
   /// @return false if another process holds it.
@@ -57,7 +58,7 @@ class Claims {
     return file_ < 0 || ::fcntl(file_, F_SETLK, &range) == 0 || (errno != EACCES && errno != EAGAIN);
   }
 
-  std::set<int> cores_;
+  std::set<int> cores_ MUSTER_GUARDED_BY(mutex);
   const int file_ = openLockFile();  // never closed: closing it would end the process's locks
 };
 
@@ -72,7 +73,7 @@ CoreClaim::CoreClaim(std::span<const int> cores, std::size_t count) {
   CoreClaim taken;  // gives back what it has if there are too few
   taken.cores_.reserve(count);
   {
-    std::scoped_lock lock(claims().mutex);
+    const Lock lock(claims().mutex);
     for (const int core : cores)
       if (taken.cores_.size() < count && claims().take(core)) taken.cores_.push_back(core);
   }
@@ -81,7 +82,7 @@ CoreClaim::CoreClaim(std::span<const int> cores, std::size_t count) {
 
 CoreClaim::~CoreClaim() {
   if (cores_.empty()) return;
-  std::scoped_lock lock(claims().mutex);
+  const Lock lock(claims().mutex);
   for (const int core : cores_) claims().giveBack(core);
 }
 

@@ -8,7 +8,16 @@ namespace muster {
 PeerSums::PeerSums(int workers) : slots_(static_cast<std::size_t>(workers)), participants_(workers) {}
 
 void PeerSums::begin(int participants) {
-  std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
+  restart(participants);
+}
+
+void PeerSums::beginAll() {
+  const Lock lock(mutex_);
+  restart(static_cast<int>(slots_.size()));
+}
+
+void PeerSums::restart(int participants) {
   for (std::size_t w = 0; w < slots_.size(); ++w)
     slots_[w] = {.takesPart = w < static_cast<std::size_t>(participants)};
   participants_ = participants;
@@ -18,7 +27,7 @@ void PeerSums::begin(int participants) {
 }
 
 void PeerSums::leave(int worker) {
-  std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   Slot& slot = slots_[static_cast<std::size_t>(worker)];
   if (!std::exchange(slot.takesPart, false)) return;
   --participants_;
@@ -26,20 +35,20 @@ void PeerSums::leave(int worker) {
 }
 
 void PeerSums::abort() {
-  std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   aborted_ = true;
   changed_.notify_all();
 }
 
 void PeerSums::sum(int worker, std::span<double> values) {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   if (!aborted_) {
     const auto generation = generation_;
     slots_[static_cast<std::size_t>(worker)] = {.arrived = true, .values = values};
     if (++arrived_ == participants_)
       complete();
     else
-      changed_.wait(lock, [&] { return generation != generation_ || aborted_; });
+      while (generation == generation_ && !aborted_) changed_.wait(lock.native());
     if (generation != generation_) return;
   }
   throw PeerFailure(problem_.empty() ? "another worker failed while this one waited for it" : problem_);

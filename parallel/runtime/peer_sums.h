@@ -2,12 +2,12 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/mutex.h"
 #include "muster/core/device/peers.h"
 
 namespace muster {
@@ -29,7 +29,7 @@ class PeerSums {
   /// From now on the first `participants` workers take part, also after an abort. Call it while no worker is
   /// in `sum`.
   void begin(int participants);
-  void beginAll() { begin(static_cast<int>(slots_.size())); }
+  void beginAll();
   /// The worker has no more steps until the next `begin`: the others do not wait for it.
   void leave(int worker);
   /// Wakes all waiting workers; until the next `begin` all calls of `sum` fail.
@@ -45,17 +45,19 @@ class PeerSums {
     bool takesPart = true, arrived = false;
     std::span<double> values = {};
   };
+  void restart(int participants) MUSTER_REQUIRES(mutex_);
   /// Adds the values and lets all workers continue.
-  void complete();
+  void complete() MUSTER_REQUIRES(mutex_);
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Slot> slots_;  // [worker] guarded by mutex_, like everything below
-  std::vector<double> total_;
-  int participants_, arrived_ = 0;
-  std::uint64_t generation_ = 0;
-  bool aborted_ = false;
-  std::string problem_;  // why `complete` has aborted; "": another worker failed
+  std::vector<Slot> slots_ MUSTER_GUARDED_BY(mutex_);  // [worker]
+  std::vector<double> total_ MUSTER_GUARDED_BY(mutex_);
+  int participants_ MUSTER_GUARDED_BY(mutex_), arrived_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::uint64_t generation_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool aborted_ MUSTER_GUARDED_BY(mutex_) = false;
+  /// Why `complete` has aborted; "": another worker failed.
+  std::string problem_ MUSTER_GUARDED_BY(mutex_);
 };
 
 /// PeerSums as one worker sees them.

@@ -16,16 +16,18 @@ StallWatch::StallWatch(std::vector<Subject> subjects, std::chrono::milliseconds 
       thread_(startThread("the stall watch", [this](const std::stop_token& stop) { loop(stop); })) {}
 
 void StallWatch::setWatched(std::string_view call) {
-  std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   call_ = call;
   changed_.notify_all();
 }
 
 void StallWatch::loop(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   auto lastReport = std::chrono::steady_clock::time_point::min();
-  while (changed_.wait(lock, stop, [&] { return !call_.empty(); })) {
-    if (changed_.wait_for(lock, stop, patience_ / 4, [&] { return call_.empty(); })) continue;
+  const auto on = [&]() MUSTER_REQUIRES(mutex_) { return !call_.empty(); };
+  const auto off = [&]() MUSTER_REQUIRES(mutex_) { return call_.empty(); };
+  while (changed_.wait(lock.native(), stop, on)) {
+    if (changed_.wait_for(lock.native(), stop, patience_ / 4, off)) continue;
     const auto now = std::chrono::steady_clock::now();
     if (stop.stop_requested() || now - patience_ < lastReport || !stalled()) continue;
     lastReport = now;

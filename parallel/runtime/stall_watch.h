@@ -2,12 +2,12 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "muster/core/base/mutex.h"
 #include "muster/parallel/runtime/activity.h"
 
 namespace muster {
@@ -47,10 +47,10 @@ class StallWatch {
 
   const std::vector<Subject> subjects_;
   const std::chrono::milliseconds patience_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable_any changed_;
-  std::string_view call_;  // guarded by mutex_; "": the watch is off
-  std::jthread thread_;    // last: it ends before what it reads
+  std::string_view call_ MUSTER_GUARDED_BY(mutex_);  // "": the watch is off
+  std::jthread thread_;                              // last: it ends before what it reads
 };
 
 }  // namespace muster

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <mutex>
-
+#include "muster/core/base/mutex.h"
 #include "muster/core/nn/listener.h"
 
 namespace muster {
@@ -13,18 +12,18 @@ class TimeSheet {
 
   /// Copies the present times for other threads.
   void publish() {
-    std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     published_ = own;
   }
   /// The times when `publish` was last called. Thread-safe.
   WorkerTimes published() const {
-    std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     return published_;
   }
 
  private:
-  mutable std::mutex mutex_;
-  WorkerTimes published_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  WorkerTimes published_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

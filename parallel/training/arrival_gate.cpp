@@ -5,20 +5,20 @@
 namespace muster {
 
 void ArrivalGate::beginEpoch(std::span<const Arrival> next) {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   std::ranges::fill(states_, State::Running);
   next_ = next;
   over_ = false;
 }
 
 void ArrivalGate::end(int worker) {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   states_[static_cast<std::size_t>(worker)] = State::Ended;
   look();
 }
 
 void ArrivalGate::abort() {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   abortNow();
 }
 

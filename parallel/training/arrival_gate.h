@@ -2,10 +2,10 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "muster/core/base/mutex.h"
 #include "muster/parallel/strategies/arrivals.h"
 
 namespace muster {
@@ -32,7 +32,7 @@ class ArrivalGate {
   /// @return false after an abort.
   template <typename Enter, typename Land, typename Leave>
   bool pass(int worker, Enter enter, Land land, Leave leave) {
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     if (aborted_) return false;
     State& own = states_[static_cast<std::size_t>(worker)];
     try {
@@ -43,7 +43,7 @@ class ArrivalGate {
       abortNow();
       throw;
     }
-    changed_.wait(lock, [&] { return own == State::Running || over_ || aborted_; });
+    while (own != State::Running && !over_ && !aborted_) changed_.wait(lock.native());
     if (aborted_) return false;
     own = State::Running;
     leave();
@@ -57,19 +57,18 @@ class ArrivalGate {
  private:
   enum class State { Running, Arrived, Landed, Ended };
 
-  /// With mutex_ held.
-  void abortNow();
-  bool complete() const;
-  void release(std::span<const Arrival> landed);
+  void abortNow() MUSTER_REQUIRES(mutex_);
+  bool complete() const MUSTER_REQUIRES(mutex_);
+  void release(std::span<const Arrival> landed) MUSTER_REQUIRES(mutex_);
   /// A landing cannot be if one of its workers has ended.
-  void look();
+  void look() MUSTER_REQUIRES(mutex_);
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::vector<State> states_;  // [worker] guarded by mutex_, like everything below
-  std::span<const Arrival> next_;
-  bool over_ = false;  // no landing can be any more in the epoch
-  bool aborted_ = false;
+  std::vector<State> states_ MUSTER_GUARDED_BY(mutex_);  // [worker]
+  std::span<const Arrival> next_ MUSTER_GUARDED_BY(mutex_);
+  bool over_ MUSTER_GUARDED_BY(mutex_) = false;  // no landing can be any more in the epoch
+  bool aborted_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster

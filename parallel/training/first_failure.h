@@ -2,10 +2,10 @@
 
 #include <atomic>
 #include <exception>
-#include <mutex>
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/mutex.h"
 
 namespace muster {
 
@@ -22,21 +22,21 @@ class FirstFailure {
       failure = std::make_exception_ptr(TrainingError(text, worker, cause));
     } catch (...) {  // no memory for words: the cause has to do
     }
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     if (!failure_) failure_ = std::move(failure);
     failed_ = true;
   }
   explicit operator bool() const { return failed_; }
   /// Throws the failure, if there was one.
   void rethrow() const {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
   std::atomic<bool> failed_{false};
-  mutable std::mutex mutex_;
-  std::exception_ptr failure_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::exception_ptr failure_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -274,7 +274,7 @@ double Worker::update(FitRun& run, const RoundResult& round, WorkerListeners& li
 void Worker::tell(WorkerListeners& listeners, double score) {
   if (listeners.listeners.empty()) return;
   thread_.activity().set(Activity::Kind::WaitingForWorkers);  // another one's listener may be running
-  std::scoped_lock lock(listeners.mutex);
+  const Lock lock(listeners.mutex);
   thread_.activity().set(Activity::Kind::InListener, current_.sequence);
   const IterationEvent event{listeners.trainer, thread_.index(), current_, currentExamples_, score};
   for (const auto& listener : listeners.listeners) listener->onIteration(event);

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <chrono>
-#include <mutex>
 #include <optional>
 
+#include "muster/core/base/mutex.h"
 #include "muster/core/nn/model.h"
 #include "muster/parallel/runtime/replica_thread.h"
 #include "muster/parallel/training/fit_run.h"
@@ -14,7 +14,7 @@ namespace muster {
 struct WorkerListeners {
   Trainer& trainer;
   Listeners listeners;
-  std::mutex mutex;
+  Mutex mutex;
 };
 
 /// A replica's thread in training. It lives as long as the wrapper.
