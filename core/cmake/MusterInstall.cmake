@@ -5,11 +5,13 @@ set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/muster")
 
 install(TARGETS muster muster_core muster_datasets muster_parallel EXPORT musterTargets)
 install(EXPORT musterTargets NAMESPACE muster:: DESTINATION "${package_folder}")
-# A component of its own, which needs MPI: find_package(muster COMPONENTS nodes).
-if(TARGET muster_nodes)
-  install(TARGETS muster_nodes EXPORT musterNodesTargets)
-  install(EXPORT musterNodesTargets NAMESPACE muster:: DESTINATION "${package_folder}")
-endif()
+# Components of their own, which need more: find_package(muster COMPONENTS nodes onnx).
+foreach(component nodes onnx)
+  if(TARGET muster_${component})
+    install(TARGETS muster_${component} EXPORT muster_${component}Targets)
+    install(EXPORT muster_${component}Targets NAMESPACE muster:: DESTINATION "${package_folder}")
+  endif()
+endforeach()
 
 # Backend headers are not installed.
 install(DIRECTORY core datasets parallel DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster"
