@@ -131,7 +131,7 @@ void DirectConv2dPlan::packForward(const Tensor& weight) {
   float* to = packed_.data<float>();
   const std::int64_t taps = shape_.inChannels * shape_.kernel[0] * shape_.kernel[1];
   for (std::int64_t o = 0; o < shape_.outChannels;) {
-    const std::int64_t group = o + kernels_.forwardGroup <= shape_.outChannels ? kernels_.forwardGroup : 1;
+    const std::int64_t group = std::min(kernels_.forwardGroup, shape_.outChannels - o);
     for (std::int64_t tap = 0; tap < taps; ++tap)
       for (std::int64_t c = 0; c < group; ++c) *to++ = w[(o + c) * taps + tap];
     o += group;
@@ -144,7 +144,7 @@ void DirectConv2dPlan::packBackward(const Tensor& weight) {
   float* to = packed_.data<float>();
   const std::int64_t height = shape_.kernel[0], width = shape_.kernel[1];
   for (std::int64_t i = 0; i < shape_.inChannels;) {
-    const std::int64_t group = i + kernels_.backwardGroup <= shape_.inChannels ? kernels_.backwardGroup : 1;
+    const std::int64_t group = std::min(kernels_.backwardGroup, shape_.inChannels - i);
     for (std::int64_t ky = 0; ky < height; ++ky)
       for (std::int64_t o = 0; o < shape_.outChannels; ++o)
         for (std::int64_t c = 0; c < group; ++c, to += width)
@@ -162,8 +162,7 @@ void DirectConv2dPlan::forward(const Tensor& x, const Tensor& weight, const Tens
       const float* in = paddedInput(x, n, t);
       float* out = y.data<float>() + n * outputElements();
       for (std::int64_t o = 0; o < shape_.outChannels;) {
-        const std::int64_t group =
-            o + kernels_.forwardGroup <= shape_.outChannels ? kernels_.forwardGroup : 1;
+        const std::int64_t group = std::min(kernels_.forwardGroup, shape_.outChannels - o);
         kernels_.forward(block_, static_cast<int>(group), in, packed_.data<float>() + o * taps,
                          b ? b + o : nullptr, out + o * outPlane());
         o += group;
@@ -182,7 +181,7 @@ void DirectConv2dPlan::backwardBlock(const float* gradY, float* gradRow, float* 
       std::memcpy(gradRow + o * rowElements, gradY + o * outPlane() + row * rowElements,
                   static_cast<std::size_t>(rowElements) * sizeof(float));
     for (std::int64_t i = 0; i < shape_.inChannels;) {
-      const std::int64_t group = i + kernels_.backwardGroup <= shape_.inChannels ? kernels_.backwardGroup : 1;
+      const std::int64_t group = std::min(kernels_.backwardGroup, shape_.inChannels - i);
       kernels_.backwardData(block_, static_cast<int>(group), row, gradRow,
                             packed_.data<float>() + i * weightsPerInput, gradX + i * inPlane());
       i += group;

@@ -4,54 +4,60 @@
 
 #include "muster/core/backend/cpu/pool2d_kernels.h"
 
-// The loops of pooling; the file of each instruction set includes them once. Lanes are taken sixteen at a
-// time (one vector), the rest one by one. Vectors are passed by reference, because passing them by value
-// differs between instruction sets.
+// The loops of pooling; the file of each instruction set includes them once. Lanes are taken a vector of the
+// instruction set at a time, the rest one by one. Vectors are passed by reference, because passing them by
+// value differs between instruction sets.
 
 namespace muster::cpu::pool {
 namespace {
 
-using Floats = float __attribute__((vector_size(64)));
-using Ints = std::int32_t __attribute__((vector_size(64)));
-using Bytes = std::uint8_t __attribute__((vector_size(16)));
+// Not wider: the compiler takes comparisons of wider vectors apart, into single lanes.
+#if defined(__AVX512F__)
+constexpr std::int64_t kLanes = 16;
+#elif defined(__AVX2__)
+constexpr std::int64_t kLanes = 8;
+#else
+constexpr std::int64_t kLanes = 4;
+#endif
+using Bytes = std::uint8_t __attribute__((vector_size(kLanes)));
 
-// One lane, as lane 0 of a small vector: scalar comparisons become branches, mispredicted half the time.
-using OneFloat = float __attribute__((vector_size(16)));
-using OneInt = std::int32_t __attribute__((vector_size(16)));
+/// A vector of lanes.
+struct Whole {
+  using Floats = float __attribute__((vector_size(kLanes * 4)));
+  using Ints = std::int32_t __attribute__((vector_size(kLanes * 4)));
 
-template <typename To, typename From>
-[[gnu::always_inline]] inline void load(To& to, const From* from) {
-  std::memcpy(&to, from, sizeof to);
-}
-[[gnu::always_inline]] inline void load(OneFloat& to, const float* from) {
-  to = OneFloat{*from, 0, 0, 0};
-}
-template <typename From, typename To>
-[[gnu::always_inline]] inline void store(const From& from, To* to) {
-  std::memcpy(to, &from, sizeof from);
-}
-[[gnu::always_inline]] inline void store(const OneFloat& from, float* to) {
-  *to = from[0];
-}
+  template <typename To, typename From>
+  [[gnu::always_inline]] static void load(To& to, const From* from) {
+    std::memcpy(&to, from, sizeof to);
+  }
+  template <typename From, typename To>
+  [[gnu::always_inline]] static void store(const From& from, To* to) {
+    std::memcpy(to, &from, sizeof from);
+  }
+  [[gnu::always_inline]] static void loadPlaces(Ints& to, const std::int32_t* from) { load(to, from); }
+  [[gnu::always_inline]] static void loadPlaces(Ints& to, const std::uint8_t* from) {
+    Bytes bytes;
+    load(bytes, from);
+    to = __builtin_convertvector(bytes, Ints);
+  }
+  [[gnu::always_inline]] static void storePlaces(const Ints& from, std::int32_t* to) { store(from, to); }
+  [[gnu::always_inline]] static void storePlaces(const Ints& from, std::uint8_t* to) {
+    store(__builtin_convertvector(from, Bytes), to);
+  }
+};
 
-[[gnu::always_inline]] inline void loadPlaces(Ints& to, const std::int32_t* from) {
-  load(to, from);
-}
-[[gnu::always_inline]] inline void loadPlaces(Ints& to, const std::uint8_t* from) {
-  Bytes bytes;
-  load(bytes, from);
-  to = __builtin_convertvector(bytes, Ints);
-}
-[[gnu::always_inline]] inline void storePlaces(const Ints& from, std::int32_t* to) {
-  store(from, to);
-}
-[[gnu::always_inline]] inline void storePlaces(const Ints& from, std::uint8_t* to) {
-  store(__builtin_convertvector(from, Bytes), to);
-}
-template <typename Index>
-[[gnu::always_inline]] inline void storePlaces(const OneInt& from, Index* to) {
-  *to = static_cast<Index>(from[0]);
-}
+/// One lane, as lane 0 of a small vector: scalar comparisons become branches, mispredicted half the time.
+struct One {
+  using Floats = float __attribute__((vector_size(16)));
+  using Ints = std::int32_t __attribute__((vector_size(16)));
+
+  [[gnu::always_inline]] static void load(Floats& to, const float* from) { to = Floats{*from, 0, 0, 0}; }
+  [[gnu::always_inline]] static void store(const Floats& from, float* to) { *to = from[0]; }
+  template <typename Index>
+  [[gnu::always_inline]] static void storePlaces(const Ints& from, Index* to) {
+    *to = static_cast<Index>(from[0]);
+  }
+};
 
 /// The part of a window that is inside the input, in kernel positions, and the input's pixel at position (0,
 /// 0).
@@ -77,8 +83,8 @@ template <typename F>
       f(static_cast<std::int32_t>(r * p.kernel[1] + c), ((w.row + r) * p.width + w.column + c) * p.lanes);
 }
 
-/// Calls vector(window, output offset, lane) for each sixteen lanes of each output, and single(...) for each
-/// remaining lane.
+/// Calls vector(window, output offset, lane) for each vector of lanes of each output, and single(...) for
+/// each remaining lane.
 template <typename VectorF, typename SingleF>
 [[gnu::always_inline]] inline void forEachOutput(const Plane& p, VectorF vector, SingleF single) {
   std::int64_t offset = 0;
@@ -86,27 +92,28 @@ template <typename VectorF, typename SingleF>
     for (std::int64_t ow = 0; ow < p.outWidth; ++ow, offset += p.lanes) {
       const Window window = windowAt(p, oh, ow);
       std::int64_t lane = 0;
-      for (; lane + 16 <= p.lanes; lane += 16) vector(window, offset + lane, lane);
+      for (; lane + kLanes <= p.lanes; lane += kLanes) vector(window, offset + lane, lane);
       for (; lane < p.lanes; ++lane) single(window, offset + lane, lane);
     }
 }
 
-template <typename Value, typename Places, typename Index>
+template <typename Lanes, typename Index>
 [[gnu::always_inline]] inline void maxAt(const Plane& p, const Window& w, const float* x, float* y,
                                          Index* winners) {
-  Value best, value;
+  using Places = typename Lanes::Ints;
+  typename Lanes::Floats best, value;
   // Starts with the first pixel, so no minus infinity is needed.
-  load(best, x + ((w.row + w.rowBegin) * p.width + w.column + w.columnBegin) * p.lanes);
+  Lanes::load(best, x + ((w.row + w.rowBegin) * p.width + w.column + w.columnBegin) * p.lanes);
   Places winner = Places{} + static_cast<std::int32_t>(w.rowBegin * p.kernel[1] + w.columnBegin);
   forEachPixel(
       p, w, [&](std::int32_t place, std::int64_t pixel) __attribute__((always_inline)) {
-        load(value, x + pixel);
+        Lanes::load(value, x + pixel);
         const Places larger = ~(value <= best) & (best == best);  // or the first NaN
         best = larger ? value : best;
         winner = larger ? Places{} + place : winner;
       });
-  store(best, y);
-  storePlaces(winner, winners);
+  Lanes::store(best, y);
+  Lanes::storePlaces(winner, winners);
 }
 
 template <typename Index>
@@ -115,10 +122,9 @@ void maxForward(const Plane& plane, const float* x, float* y, Index* winners) {
   forEachOutput(
       p,
       [&](const Window& w, std::int64_t out, std::int64_t lane)
-          __attribute__((always_inline)) { maxAt<Floats, Ints>(p, w, x + lane, y + out, winners + out); },
-      [&](const Window& w, std::int64_t out, std::int64_t lane) __attribute__((always_inline)) {
-        maxAt<OneFloat, OneInt>(p, w, x + lane, y + out, winners + out);
-      });
+          __attribute__((always_inline)) { maxAt<Whole>(p, w, x + lane, y + out, winners + out); },
+      [&](const Window& w, std::int64_t out, std::int64_t lane)
+          __attribute__((always_inline)) { maxAt<One>(p, w, x + lane, y + out, winners + out); });
 }
 
 template <typename Index>
@@ -127,15 +133,15 @@ void maxBackward(const Plane& plane, const float* gradY, const Index* winners, f
   forEachOutput(
       p,
       [&](const Window& w, std::int64_t out, std::int64_t lane) __attribute__((always_inline)) {
-        Floats grad, sum;
-        Ints winner;
-        load(grad, gradY + out);
-        loadPlaces(winner, winners + out);
+        Whole::Floats grad, sum;
+        Whole::Ints winner;
+        Whole::load(grad, gradY + out);
+        Whole::loadPlaces(winner, winners + out);
         forEachPixel(
             p, w, [&](std::int32_t place, std::int64_t pixel) __attribute__((always_inline)) {
-              load(sum, gradX + pixel + lane);
-              sum += winner == place ? grad : Floats{};
-              store(sum, gradX + pixel + lane);
+              Whole::load(sum, gradX + pixel + lane);
+              sum += winner == place ? grad : Whole::Floats{};
+              Whole::store(sum, gradX + pixel + lane);
             });
       },
       [&](const Window& w, std::int64_t out, std::int64_t lane) __attribute__((always_inline)) {
@@ -150,16 +156,16 @@ void maxBackward(const Plane& plane, const float* gradY, const Index* winners, f
   return static_cast<float>(p.kernel[0] * p.kernel[1]);
 }
 
-template <typename Value>
+template <typename Lanes>
 [[gnu::always_inline]] inline void averageAt(const Plane& p, const Window& w, const float* x, float* y) {
-  Value sum{}, value;
+  typename Lanes::Floats sum{}, value;
   forEachPixel(
       p, w, [&](std::int32_t, std::int64_t pixel) __attribute__((always_inline)) {
-        load(value, x + pixel);
+        Lanes::load(value, x + pixel);
         sum += value;
       });
   sum /= places(p);
-  store(sum, y);
+  Lanes::store(sum, y);
 }
 
 void averageForward(const Plane& plane, const float* x, float* y) {
@@ -167,22 +173,22 @@ void averageForward(const Plane& plane, const float* x, float* y) {
   forEachOutput(
       p,
       [&](const Window& w, std::int64_t out, std::int64_t lane)
-          __attribute__((always_inline)) { averageAt<Floats>(p, w, x + lane, y + out); },
+          __attribute__((always_inline)) { averageAt<Whole>(p, w, x + lane, y + out); },
       [&](const Window& w, std::int64_t out, std::int64_t lane)
-          __attribute__((always_inline)) { averageAt<OneFloat>(p, w, x + lane, y + out); });
+          __attribute__((always_inline)) { averageAt<One>(p, w, x + lane, y + out); });
 }
 
-template <typename Value>
+template <typename Lanes>
 [[gnu::always_inline]] inline void spreadAt(const Plane& p, const Window& w, const float* gradY,
                                             float* gradX) {
-  Value share, sum;
-  load(share, gradY);
+  typename Lanes::Floats share, sum;
+  Lanes::load(share, gradY);
   share /= places(p);
   forEachPixel(
       p, w, [&](std::int32_t, std::int64_t pixel) __attribute__((always_inline)) {
-        load(sum, gradX + pixel);
+        Lanes::load(sum, gradX + pixel);
         sum += share;
-        store(sum, gradX + pixel);
+        Lanes::store(sum, gradX + pixel);
       });
 }
 
@@ -191,9 +197,9 @@ void averageBackward(const Plane& plane, const float* gradY, float* gradX) {
   forEachOutput(
       p,
       [&](const Window& w, std::int64_t out, std::int64_t lane)
-          __attribute__((always_inline)) { spreadAt<Floats>(p, w, gradY + out, gradX + lane); },
+          __attribute__((always_inline)) { spreadAt<Whole>(p, w, gradY + out, gradX + lane); },
       [&](const Window& w, std::int64_t out, std::int64_t lane)
-          __attribute__((always_inline)) { spreadAt<OneFloat>(p, w, gradY + out, gradX + lane); });
+          __attribute__((always_inline)) { spreadAt<One>(p, w, gradY + out, gradX + lane); });
 }
 
 constexpr Kernels kKernels{.maxOfFew = {maxForward<std::uint8_t>, maxBackward<std::uint8_t>},
