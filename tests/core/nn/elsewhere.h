@@ -36,4 +36,10 @@ struct Elsewhere {
   void validate() const { layer.validate(); }
 };
 
+// Clang deduces nothing from an aggregate before 17.
+template <LayerOptions T>
+Elsewhere(T, Context*) -> Elsewhere<T>;
+template <LayerOptions T>
+Elsewhere(T, Context*, std::string) -> Elsewhere<T>;
+
 }  // namespace muster::test
