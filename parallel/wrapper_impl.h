@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "muster/parallel/parallel_wrapper.h"
-#include "muster/parallel/runtime/memory_need.h"
 #include "muster/parallel/runtime/owner.h"
 #include "muster/parallel/runtime/stall_watch.h"
 #include "muster/parallel/training/fit_call.h"
+#include "muster/parallel/training/memory_need.h"
 
 namespace muster {
 

@@ -1,4 +1,4 @@
-#include "muster/parallel/runtime/memory_need.h"
+#include "muster/parallel/training/memory_need.h"
 
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/strategies.h"

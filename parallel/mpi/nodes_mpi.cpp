@@ -2,8 +2,8 @@
 #include <mutex>
 #include <thread>
 
-#include "muster/parallel/exchange/mpi/mpi_transport.h"
 #include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/mpi/mpi_transport.h"
 #include "muster/parallel/nodes.h"
 
 namespace muster {

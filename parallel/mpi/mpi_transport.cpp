@@ -1,4 +1,4 @@
-#include "muster/parallel/exchange/mpi/mpi_transport.h"
+#include "muster/parallel/mpi/mpi_transport.h"
 
 #include <mpi.h>
 
