@@ -58,8 +58,9 @@ void writeHereOrElsewhere(const std::filesystem::path& path,
     return write(path);
   } catch (const muster::FileError& error) {
     const auto name = fmt::format("{}-{}{}", path.stem().string(), ::getpid(), path.extension().string());
-    const auto other = std::filesystem::temp_directory_path() / name;
+    std::filesystem::path other;
     try {
+      other = std::filesystem::temp_directory_path() / name;
       write(other);
     } catch (...) {
       throw error;  // the file that the user named
@@ -76,6 +77,13 @@ void requireFiniteOutputs(muster::Network& network, muster::DataSetIterator& dat
   static_cast<muster::Model&>(network).output(batch, outputs);
   if (!std::ranges::all_of(outputs.span<float>(), [](float value) { return std::isfinite(value); }))
     throw muster::NonFiniteScore("the training diverged: the network's outputs are not numbers");
+}
+
+void requireNoDivergence(double first, double last, double guessing) {
+  if (last > 2 * std::max(first, guessing))
+    throw muster::NonFiniteScore(
+        fmt::format("the training diverged: its score went from {:.3g} to {:.3g}, and guessing has {:.3g}",
+                    first, last, guessing));
 }
 
 }  // namespace example

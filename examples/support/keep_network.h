@@ -27,4 +27,9 @@ void writeHereOrElsewhere(const std::filesystem::path& path,
 /// @throws muster::NonFiniteScore.
 void requireFiniteOutputs(muster::Network& network, muster::DataSetIterator& data);
 
+/// A training that diverged may end with numbers, too large ones. Refuses one whose score is far above that
+/// of its first round, and above that of guessing: twice the larger of them.
+/// @throws muster::NonFiniteScore.
+void requireNoDivergence(double first, double last, double guessing);
+
 }  // namespace example

@@ -106,6 +106,14 @@ TEST_CASE("what was trained is saved before a failure goes on, unless it diverge
         }) == "diverged; this was with --lr 1, and nothing was saved");
 }
 
+TEST_CASE("a training that ends far above its first score and above guessing has diverged") {
+  CHECK_NOTHROW(example::requireNoDivergence(2.3, 0.1, 2.3));
+  CHECK_NOTHROW(example::requireNoDivergence(0.01, 0.03, 2.3));  // resumed: noise
+  CHECK_NOTHROW(example::requireNoDivergence(9.0, 10.0, 2.3));   // interrupted early
+  CHECK(thrown<NonFiniteScore>([] { example::requireNoDivergence(2.4, 57.13, 2.3026); }) ==
+        "the training diverged: its score went from 2.4 to 57.1, and guessing has 2.3");
+}
+
 TEST_CASE("a file that can no longer be written is written elsewhere, and the error says where") {
   const test::TemporaryDirectory directory, temporary;
   const test::Environment environment("TMPDIR", temporary.path().string());
@@ -123,6 +131,9 @@ TEST_CASE("a file that can no longer be written is written elsewhere, and the er
   CHECK(thrown<FileError>([&] {
           example::writeHereOrElsewhere("m", [](const auto& path) { throw FileError(path, "disk full"); });
         }) == "m: disk full");
+  const test::Environment nowhere("TMPDIR", "/nonexistent");
+  CHECK(thrown<FileError>([&] { example::writeHereOrElsewhere(directory / "m", write); }) ==
+        (directory / "m").string() + ": disk full");
 }
 
 TEST_CASE("no program replaces what it reads or writes under another option") {

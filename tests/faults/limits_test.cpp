@@ -1,0 +1,172 @@
+// The convnet on a machine that limits it: no home, no temporary directory, no locale, a clock that runs
+// back, few descriptors, few threads, cores that are taken away.
+#include <doctest/doctest.h>
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "tests/examples/convnet.h"
+#include "tests/support/child_process.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
+
+namespace muster {
+namespace {
+
+using test::contains;
+using test::Convnet;
+using test::Launch;
+using test::Outcome;
+using test::readFile;
+using Environment = std::map<std::string, std::string>;
+
+const std::vector<std::string> kTraining =
+    Convnet::small({"--epochs", "1", "--batch", "16", "--workers", "2", "--quiet", "--model", "model",
+                    "--checkpoint-dir", "c"});
+
+/// The model that a training leaves on a machine without limits.
+const std::string& undisturbed() {
+  static const std::string bits = [] {
+    const Convnet convnet;
+    REQUIRE(convnet.run(kTraining).exit == 0);
+    return readFile(convnet.directory / "model");
+  }();
+  return bits;
+}
+
+/// The same by a line for the shell in which "$@" is the training.
+Outcome runBy(const Convnet& convnet, const std::string& line, const Environment& environment = {}) {
+  Launch launch = convnet.launch(kTraining);
+  launch.arguments.insert(launch.arguments.begin(), {"-c", line, "sh", Convnet::kExecutable});
+  for (const auto& [name, value] : environment) launch.environment[name] = value;
+  return test::runProgram("/bin/sh", launch);
+}
+
+void checkTrains(const std::string& line, const Environment& environment = {}) {
+  CAPTURE(line);
+  const Convnet convnet;
+  const Outcome outcome = runBy(convnet, line, environment);
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit == 0);
+  CHECK((readFile(convnet.directory / "model") == undisturbed()));
+}
+
+/// Either it trains, or it ends with one line that has `words`; never otherwise.
+/// @return whether it trained.
+bool trainsOrSays(const std::string& line, const std::string& words, const Environment& environment = {}) {
+  CAPTURE(line);
+  const Convnet convnet;
+  const Outcome outcome = runBy(convnet, line, environment);
+  CAPTURE(outcome.exit);
+  CAPTURE(outcome.err);
+  if (outcome.exit == 0) {
+    CHECK((readFile(convnet.directory / "model") == undisturbed()));
+    return true;
+  }
+  CHECK(outcome.exit > 0);
+  CHECK(contains(outcome.err, words));
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("without a home, a directory for temporary files or a locale") {
+  checkTrains("exec \"$@\"", {{"HOME", "/proc"}, {"MUSTER_CACHE_DIR", ""}, {"XDG_CACHE_HOME", ""}});
+  checkTrains("unset HOME MUSTER_CACHE_DIR XDG_CACHE_HOME; exec \"$@\"");
+  checkTrains("exec \"$@\"", {{"TMPDIR", "/nonexistent"}});
+  checkTrains("exec \"$@\"", {{"LC_ALL", "garbage"}});
+  checkTrains("unset LANG LC_ALL; exec \"$@\"");
+}
+
+TEST_CASE("few descriptors: it trains, or says that there are too many open files") {
+  int trained = 0;
+  for (const int files : {6, 7, 8, 10, 14})  // with fewer, the program's libraries are not loaded
+    trained += trainsOrSays(fmt::format("ulimit -n {}; exec \"$@\"", files), "oo many open files") ? 1 : 0;
+  CHECK(trained > 0);
+}
+
+TEST_CASE("32 threads and processes allowed: two workers train, and 64 are refused") {
+  if (::geteuid() != 0) return;  // needs another user, who has no other process
+  const auto text = test::inChild([]() -> std::string {
+    constexpr uid_t kUser = 54321;
+    const rlimit limit{32, 32};
+    if (::setrlimit(RLIMIT_NPROC, &limit) != 0 || ::setresuid(kUser, kUser, kUser) != 0)
+      return "not possible";
+    test::ToyModel model;
+    auto wrapper = test::toyWrapper(model, 2).build();
+    auto data = test::ToyIterator::ofValues({4, 4, 4, 4});
+    wrapper.fit(data);
+    return fmt::format("{} {}", model.parameters()[0],
+                       test::thrown<Error>([&] { test::toyWrapper(model, 64).build(); }));
+  });
+  CHECK_MESSAGE(text.starts_with("3 the thread of worker "), text);
+}
+
+TEST_CASE("cores that are taken away while it trains change nothing") {
+  const auto train = [](bool taken) {
+    cpu_set_t before;
+    REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
+    test::ToyModel model;
+    const auto listener = std::make_shared<test::RecordingListener>(
+        ListenerScope::Merged, [&](const test::RecordedCall& call, Trainer&) {
+          if (!taken || call.event != "merge" || call.batch > 2) return;
+          cpu_set_t first;
+          CPU_ZERO(&first);
+          for (int core = 0; CPU_COUNT(&first) == 0; ++core)
+            if (CPU_ISSET(core, &before)) CPU_SET(core, &first);
+          for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
+            ::sched_setaffinity(std::stoi(task.path().filename()), sizeof first, &first);
+        });
+    auto wrapper = test::toyWrapper(model, 2).pinThreads(true).listeners({listener}).build();
+    test::ToyIterator data(test::randomBatches(3, 20, 4));
+    wrapper.fit(data, 2);
+    ::sched_setaffinity(0, sizeof before, &before);
+    return model.allBits();
+  };
+  CHECK((train(true) == train(false)));
+}
+
+TEST_CASE("a clock that is set back by an hour, again and again") {
+  checkTrains("exec \"$@\"", {{"LD_PRELOAD", MUSTER_FAILING_CALLS_LIBRARY}, {"MUSTER_CLOCK_RUNS_BACK", "1"}});
+}
+
+TEST_CASE("threads that the program does not get: it trains, or names them") {
+  int refused = 0;
+  for (const int nth : {0, 1, 3, 4})
+    refused += trainsOrSays("exec \"$@\"", "the thread of ",
+                            {{"LD_PRELOAD", MUSTER_FAILING_CALLS_LIBRARY},
+                             {"MUSTER_FAILING_CALLS", fmt::format("thread,{},{},-1,/", nth, EAGAIN)}})
+                   ? 0
+                   : 1;
+  CHECK(refused > 0);
+}
+
+TEST_CASE("a disk that becomes full, without a directory for temporary files: the file is named") {
+  int failed = 0;
+  for (const int nth : {0, 5, 20}) {
+    CAPTURE(nth);
+    const Convnet convnet;
+    const auto under = convnet.directory.path().string();
+    const Outcome outcome =
+        runBy(convnet, "exec \"$@\"",
+              {{"LD_PRELOAD", MUSTER_FAILING_CALLS_LIBRARY},
+               {"MUSTER_FAILING_CALLS", fmt::format("write,{},{},-1,{}", nth, ENOSPC, under)},
+               {"TMPDIR", "/nonexistent"}});
+    CAPTURE(outcome.err);
+    if (outcome.exit == 0) continue;
+    ++failed;
+    CHECK(outcome.exit == 1);
+    CHECK(contains(outcome.err, "No space left on device"));
+    CHECK(
+        (contains(outcome.err, "model: ") || contains(outcome.err, "c/checkpoint-epoch-0001.safetensors: ")));
+    CHECK_FALSE(contains(outcome.err, "temp_directory_path"));
+  }
+  CHECK(failed >= 2);
+}
+
+}  // namespace muster
