@@ -60,9 +60,11 @@ CharacterIterator beginningOf(const CharacterText& text, const example::CharLstm
 }
 
 /// Saves the network and its characters, and loads it again to see that it came out whole.
-void save(Network& network, const CharacterIterator& data, const example::CharLstmArguments& a) {
+void save(Network& network, const CollectScoresListener& scores, const CharacterIterator& data,
+          const example::CharLstmArguments& a) {
   CharacterIterator text = beginningOf(*data.text(), a);
   example::requireFiniteOutputs(network, text);
+  example::requireNoDivergence(scores.merges(), data.vocabulary().size());
   example::writeHereOrElsewhere(a.model, [&](const std::filesystem::path& path) {
     saveModel(network, path, {{kVocabularyNote, encodeUtf8(data.vocabulary().characters())}});
   });
@@ -92,10 +94,11 @@ int train(const example::CharLstmArguments& a) {
   MultiLayerNetwork network(configuration);
   network.init();
 
-  auto wrapper =
-      a.builder(network)
-          .listeners({std::make_shared<ProgressListener>(), std::make_shared<SampleListener>(sampler, a)})
-          .build();
+  const auto scores = std::make_shared<CollectScoresListener>();
+  auto wrapper = a.builder(network)
+                     .listeners({std::make_shared<ProgressListener>(), scores,
+                                 std::make_shared<SampleListener>(sampler, a)})
+                     .build();
   if (!a.device.notice.empty()) fmt::print("{}\n", a.device.notice);
   fmt::print(
       "text: {}, {} characters, {} different ones\n\n{}plan: {}; {} pieces of {} characters, {} a batch\n",
@@ -107,7 +110,7 @@ int train(const example::CharLstmArguments& a) {
                           if (interrupt.requested())
                             fmt::print("interrupted, with {} of {} epochs finished\n", network.epoch(),
                                        a.epochs);
-                          if (!failed || network.iteration() > 0) save(network, data, a);
+                          if (!failed || network.iteration() > 0) save(network, *scores, data, a);
                         },
                         fmt::format("--lr {}", a.learningRate));
   if (!interrupt.requested()) print(sampler.draw(network, a.seed), "sample");

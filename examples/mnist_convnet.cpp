@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -152,10 +151,7 @@ bool saveTrained(MultiLayerNetwork& network, const Options& options, const examp
     return false;
   }
   example::requireFiniteOutputs(network, test);
-  if (const auto& scores = watchers.scores->merges(); !scores.empty()) {
-    const auto classes = static_cast<double>(network.outputShapes().back().second.elements());
-    example::requireNoDivergence(scores.front().score, scores.back().score, std::log(classes));
-  }
+  example::requireNoDivergence(watchers.scores->merges(), network.outputShapes().back().second.elements());
   network.trainingState() = watchers.last->state;  // so that the file is a checkpoint, too
   example::writeHereOrElsewhere(options.model, [&](const std::filesystem::path& path) {
     saveModel(network, path, example::notesOf(recipe));

@@ -151,8 +151,10 @@ void train(ParallelWrapper& wrapper, Network& network, DataSetIterator& images,
 }
 
 /// Saves the network, and loads it again to see that it came out whole.
-void save(Network& network, const example::DataSets& data, const Options& options) {
+void save(Network& network, const CollectScoresListener& scores, const example::DataSets& data,
+          const Options& options) {
   example::requireFiniteOutputs(network, *data.test);
+  example::requireNoDivergence(scores.merges(), network.outputShapes().back().second.elements());
   example::writeHereOrElsewhere(options.save, [&](const std::filesystem::path& path) { network.save(path); });
   fmt::print("saved: {}; {}\n", options.save.string(),
              example::checkSaved(network, options.save, data, options.batch));
@@ -190,7 +192,7 @@ int run(const Options& options) {
       [&] { train(wrapper, *network, images.iterator(), *scores, data, options, interrupt.token(), epochs); },
       [&](bool failed) {
         if (!options.save.empty() && (!failed || network->iteration() != before))
-          save(*network, data, options);
+          save(*network, *scores, data, options);
       },
       fmt::format("--learning-rate {}", options.learningRate));
   if (interrupt.requested())

@@ -79,8 +79,19 @@ void requireFiniteOutputs(muster::Network& network, muster::DataSetIterator& dat
     throw muster::NonFiniteScore("the training diverged: the network's outputs are not numbers");
 }
 
-void requireNoDivergence(double first, double last, double guessing) {
-  if (last > 2 * std::max(first, guessing))
+void requireNoDivergence(const std::vector<muster::CollectScoresListener::Score>& scores,
+                         std::int64_t classes) {
+  if (scores.empty()) return;
+  double sum = 0;
+  std::int64_t examples = 0;
+  for (auto score = scores.rbegin(); score != scores.rend() && examples < 512; ++score) {
+    sum += score->score * static_cast<double>(score->examples);
+    examples += score->examples;
+  }
+  const double first = scores.front().score;
+  const double last = sum / static_cast<double>(examples);
+  const double guessing = std::log(static_cast<double>(std::max<std::int64_t>(classes, 2)));
+  if (last > 2 * std::clamp(first, guessing, 10 * guessing))
     throw muster::NonFiniteScore(
         fmt::format("the training diverged: its score went from {:.3g} to {:.3g}, and guessing has {:.3g}",
                     first, last, guessing));

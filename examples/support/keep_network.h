@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "muster/core/data/data_set_iterator.h"
+#include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/nn/network.h"
 
 namespace example {
@@ -29,7 +32,12 @@ void requireFiniteOutputs(muster::Network& network, muster::DataSetIterator& dat
 
 /// A training that diverged may end with numbers, too large ones. Refuses one whose score is far above that
 /// of its first round, and above that of guessing: twice the larger of them.
+/// @param scores  of all rounds in order. The last ones are taken together, as many as make 512 examples:
+/// with
+///                few in a round, a single mistake is a high score.
+/// @param classes  which the network chooses from; guessing has the cross entropy log(classes).
 /// @throws muster::NonFiniteScore.
-void requireNoDivergence(double first, double last, double guessing);
+void requireNoDivergence(const std::vector<muster::CollectScoresListener::Score>& scores,
+                         std::int64_t classes);
 
 }  // namespace example

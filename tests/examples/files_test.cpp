@@ -107,11 +107,19 @@ TEST_CASE("what was trained is saved before a failure goes on, unless it diverge
 }
 
 TEST_CASE("a training that ends far above its first score and above guessing has diverged") {
-  CHECK_NOTHROW(example::requireNoDivergence(2.3, 0.1, 2.3));
-  CHECK_NOTHROW(example::requireNoDivergence(0.01, 0.03, 2.3));  // resumed: noise
-  CHECK_NOTHROW(example::requireNoDivergence(9.0, 10.0, 2.3));   // interrupted early
-  CHECK(thrown<NonFiniteScore>([] { example::requireNoDivergence(2.4, 57.13, 2.3026); }) ==
-        "the training diverged: its score went from 2.4 to 57.1, and guessing has 2.3");
+  const auto ends = [](std::initializer_list<double> scores, std::int64_t examples = 512) {
+    std::vector<CollectScoresListener::Score> all;
+    for (const double score : scores) all.push_back({.examples = examples, .score = score});
+    example::requireNoDivergence(all, 10);
+  };
+  CHECK_NOTHROW(ends({}));
+  CHECK_NOTHROW(ends({2.3, 0.1}));
+  CHECK_NOTHROW(ends({0.01, 0.03}));               // resumed: noise
+  CHECK_NOTHROW(ends({9.0, 10.0}));                // interrupted early
+  CHECK_NOTHROW(ends({2.3, 0.1, 0.1, 6.0}, 200));  // few examples in a round, and a mistake
+  CHECK(thrown<NonFiniteScore>([&] {
+          ends({2.4, 57.13});
+        }) == "the training diverged: its score went from 2.4 to 57.1, and guessing has 2.3");
 }
 
 TEST_CASE("a file that can no longer be written is written elsewhere, and the error says where") {
@@ -228,15 +236,26 @@ TEST_CASE("a checkpoint that cannot be written does not cost the network") {
 
 TEST_CASE("a network that diverged does not replace one that was saved") {
   const Convnet convnet;
-  test::writeFile(convnet.directory / "m", "a good one");
-  for (const char* rate : {"10", "1e9"}) {
-    const auto run = convnet.runSmall({"--epochs", "1", "--quiet", "--lr", rate, "--model", "m"});
+  const auto model = convnet.directory / "m";
+  const auto check = [&](const test::Outcome& run, const std::string& rate) {
     CAPTURE(run.err);
     CHECK(run.exit == 1);
-    CHECK(contains(run.err, "; this was with --lr "));
+    CHECK(contains(run.err, fmt::format("; this was with {}", rate)));
     CHECK(contains(run.err, ", and nothing was saved\n"));
-  }
-  CHECK(readFile(convnet.directory / "m") == "a good one");
+    CHECK(readFile(model) == "a good one");
+  };
+  test::writeFile(model, "a good one");
+  for (const char* rate : {"10", "1e9"})
+    check(convnet.runSmall({"--epochs", "1", "--quiet", "--lr", rate, "--model", "m"}), "--lr ");
+
+  std::string text;
+  for (int i = 0; i < 2000; ++i) text += fmt::format("{} and ", i * i);
+  test::writeFile(convnet.directory / "text", text);
+  for (const char* rate : {"100", "1e30"})
+    check(test::runProgram(MUSTER_CHAR_LSTM,
+                           convnet.launch({"--text", "text", "--epochs", "1", "--steps", "20", "--units",
+                                           "16", "--workers", "2", "--lr", rate, "--model", "m"})),
+          "--lr ");
 }
 
 }  // namespace

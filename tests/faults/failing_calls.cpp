@@ -55,7 +55,7 @@ bool isUnder(int descriptor) {
   char link[64], path[PATH_MAX];
   std::snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
   const ssize_t length = ::readlink(link, path, sizeof path - 1);
-  if (length < 0) return false;
+  if (length < 0 || path[0] != '/') return false;  // a pipe or the like
   path[length] = '\0';
   return isUnder(path);
 }
