@@ -76,6 +76,7 @@ int train(const example::CharLstmArguments& a) {
   example::Paths paths;
   paths.reads("--text", a.text);
   paths.writes("--model", a.model);
+  a.watch.addTo(paths);
   paths.check();
   example::requireUsable(a.device);
   exitOnInterrupt();  // there is nothing to save yet
@@ -95,10 +96,13 @@ int train(const example::CharLstmArguments& a) {
   network.init();
 
   const auto scores = std::make_shared<CollectScoresListener>();
-  auto wrapper = a.builder(network)
-                     .listeners({std::make_shared<ProgressListener>(), scores,
-                                 std::make_shared<SampleListener>(sampler, a)})
-                     .build();
+  Listeners listeners = {std::make_shared<ProgressListener>(), scores,
+                         std::make_shared<SampleListener>(sampler, a)};
+  const example::Watching watching(a.watch);
+  watching.addTo(listeners);
+  auto wrapper = a.builder(network).listeners(listeners).build();
+  watching.describe(wrapper.plan(), network.summary());
+  watching.options(a.hyperParameters(), {});
   if (!a.device.notice.empty()) fmt::print("{}\n", a.device.notice);
   fmt::print(
       "text: {}, {} characters, {} different ones\n\n{}plan: {}; {} pieces of {} characters, {} a batch\n",

@@ -43,7 +43,8 @@ Setting settingOf(const Options& options, const example::DataSets& data) {
           .model = options.model,
           .width = options.width,
           .cosine = options.learningRateSchedule == "cosine",
-          .pinThreads = options.pinThreads};
+          .pinThreads = options.pinThreads,
+          .watch = options.watch};
 }
 
 /// As Linux has it.
@@ -156,6 +157,9 @@ void printTables(const Comparison& comparison) {
 int run(const Options& options) {
   const Grid grid = expandGrid(options.lists);
   checkOutput(options.out);
+  example::Paths paths;
+  options.watch.addTo(paths);
+  paths.check();
   const auto data = example::loadData(options.data, 1, 0);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
   const muster::DirectoryLock lock(options.out);

@@ -89,6 +89,17 @@ Watchers makeWatchers(const Options& options, example::DataSets& data, const exa
   return watchers;
 }
 
+/// The options, by name, for what shows the training.
+std::vector<HyperParameter> hyperParameters(const Options& options) {
+  auto all = options.hyperParameters();
+  all.emplace_back("batch", static_cast<double>(options.batch));
+  all.emplace_back("updater", options.updater);
+  all.emplace_back("learning rate", options.learningRate);
+  all.emplace_back("l2", options.l2);
+  all.emplace_back("seed", static_cast<double>(options.seed));
+  return all;
+}
+
 /// Where a training begins: at nothing, or where a file left off.
 struct Start {
   std::int64_t epoch = 0;
@@ -114,6 +125,7 @@ std::filesystem::path checkBeforehand(const Options& options) {
   paths.writes("--json", options.json);
   paths.writesInto("--report", options.report, example::kReportFiles);
   paths.writesInto("--checkpoint-dir", options.checkpointDirectory);
+  options.watch.addTo(paths);
   paths.check();
   example::requireUsable(options.device);
   return resumed;
@@ -193,11 +205,15 @@ int run(const Options& options) {
   network.init();
   const Start start = begin(network, resumed, recipe);
 
-  const auto watchers = makeWatchers(options, data, recipe);
+  auto watchers = makeWatchers(options, data, recipe);
+  const example::Watching watching(options.watch, watchers.tests);
+  watching.addTo(watchers.all);
   auto builder = options.builder(network);
   if (options.strategy.empty()) builder.averageUpdaters(options.averageUpdaters);
   auto wrapper = builder.prefetchBuffer(options.prefetch).listeners(watchers.all).build();
   introduce(options, data, network, start, wrapper);
+  watching.describe(wrapper.plan(), network.summary());
+  watching.options(hyperParameters(options), {"accuracy"});
 
   const Interrupt interrupt;
   bool saved = false;
@@ -219,6 +235,7 @@ int run(const Options& options) {
   if (cutShort && options.report.empty() && options.json.empty()) return kInterruptedExit;
 
   const Evaluation test = wrapper.evaluate(*data.test);
+  watching.result("accuracy", test.accuracy());
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
   const auto tests = watchers.tests ? watchers.tests->results() : std::vector<EvaluationListener::Result>{};
   conclude({.test = test,

@@ -71,6 +71,7 @@ void checkBeforehand(const Options& options) {
   paths.reads("--load", options.load, /*replacedBy=*/"--save");
   paths.writes("--out", options.out);
   paths.writes("--save", options.save);
+  options.watch.addTo(paths);
   paths.check();
   if (!options.load.empty()) readModelNotes(options.load);
   example::requireUsable(options.device);
@@ -173,10 +174,13 @@ int run(const Options& options) {
   const auto network = makeNetwork(options, data);
 
   const auto scores = std::make_shared<CollectScoresListener>();
-  auto wrapper = options.builder(*network)
-                     .listeners({scores, std::make_shared<ProgressListener>(ProgressOptions{
-                                             .lastEpoch = network->epoch() + options.epochs})})
-                     .build();
+  Listeners listeners = {scores, std::make_shared<ProgressListener>(
+                                     ProgressOptions{.lastEpoch = network->epoch() + options.epochs})};
+  const example::Watching watching(options.watch);
+  watching.addTo(listeners);
+  auto wrapper = options.builder(*network).listeners(listeners).build();
+  watching.describe(wrapper.plan(), network->summary());
+  watching.options(options.hyperParameters(), {"accuracy"});
   fmt::print("data: {}, {} images to train with{} and {} to test with, from {}\n", data.title,
              *data.train->examples(), options.augment ? ", moved and mirrored at random," : "",
              *data.test->examples(), data.origin);
@@ -198,6 +202,7 @@ int run(const Options& options) {
   if (interrupt.requested())
     fmt::print("interrupted, with {} of {} epochs finished{}\n", epochs.size(), options.epochs,
                epochs.empty() ? "; there is nothing to plot" : "");
+  if (!epochs.empty()) watching.result("accuracy", epochs.back().accuracy);
   if (!epochs.empty()) fmt::print("\n{}\nplot: {}\n", curveTable(epochs), options.out.string());
   return interrupt.requested() ? kInterruptedExit : 0;
 }

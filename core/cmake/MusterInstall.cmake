@@ -1,12 +1,12 @@
 # The package for find_package(muster): libraries, headers under include/muster, and targets muster::core,
-# muster::datasets, muster::parallel and muster::muster.
+# muster::datasets, muster::parallel, muster::watch and muster::muster.
 include(CMakePackageConfigHelpers)
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/muster")
 
-install(TARGETS muster muster_core muster_datasets muster_parallel EXPORT musterTargets)
+install(TARGETS muster muster_core muster_datasets muster_parallel muster_watch EXPORT musterTargets)
 install(EXPORT musterTargets NAMESPACE muster:: DESTINATION "${package_folder}")
-# Components of their own, which need more: find_package(muster COMPONENTS nodes onnx).
-foreach(component nodes onnx)
+# Components of their own, which need more: find_package(muster COMPONENTS nodes onnx tensorboard).
+foreach(component nodes onnx tensorboard)
   if(TARGET muster_${component})
     install(TARGETS muster_${component} EXPORT muster_${component}Targets)
     install(EXPORT muster_${component}Targets NAMESPACE muster:: DESTINATION "${package_folder}")
@@ -14,7 +14,7 @@ foreach(component nodes onnx)
 endforeach()
 
 # Backend headers are not installed.
-install(DIRECTORY core datasets parallel DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster"
+install(DIRECTORY core datasets parallel watch DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster"
   FILES_MATCHING PATTERN "*.h" PATTERN "backend" EXCLUDE PATTERN "cmake" EXCLUDE)
 install(FILES "${PROJECT_BINARY_DIR}/include/muster/layers.h" "${PROJECT_BINARY_DIR}/include/muster/strategies.h"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster")

@@ -24,9 +24,26 @@ void checkCombinations(const CommandLine& line) {
   require(line.said("text") || line.said("load"),
           "give the text to learn with --text, or a saved model with --load; --help says more");
   if (!line.said("load")) return;
-  line.refuse({"text", "model", "steps", "units", "layers", "embedding", "dropout", "epochs", "batch", "lr",
-               "clip-norm", "workers", "averaging-frequency", "strategy", "strategy-options",
-               "threads-per-worker", "pin-threads", "device", "sample-every"},
+  line.refuse({"text",
+               "model",
+               "steps",
+               "units",
+               "layers",
+               "embedding",
+               "dropout",
+               "epochs",
+               "batch",
+               "lr",
+               "clip-norm",
+               "workers",
+               "averaging-frequency",
+               "strategy",
+               "strategy-options",
+               "threads-per-worker",
+               "pin-threads",
+               "device",
+               "sample-every",
+               "tensorboard"},
               "is for training, and --load trains nothing");
 }
 
@@ -61,6 +78,7 @@ std::optional<CharLstmArguments> readCharLstmArguments(int argc, const char* con
   line.add("temperature", a.sample.temperature, "X", "0.1 is cautious, 1 as the text is, 2 wild", positive);
   line.add("prompt", a.sample.prompt, "TEXT", "what a sample begins with");
   line.add("sample-every", a.sampleEvery, "N", "epochs between samples; 0: at the end only", atLeast(0));
+  a.watch.describe(line);
   if (!line.read(argc, argv)) return std::nullopt;
   checkCombinations(line);
   if (a.load.empty()) a.take(line);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "examples/compare_convergence/names.h"
 #include "muster/core/base/error.h"
 #include "muster/core/device/device.h"
 #include "muster/core/eval/evaluation.h"
@@ -59,6 +60,24 @@ ParallelWrapper wrapperOf(const Arm& arm, const Setting& setting, Model& network
       .synchronousUntil(arm.synchronousUntil)
       .measureDivergence(measuresDistance(arm))
       .build();
+}
+
+/// A run's own directory, with the arm and the seed in its name.
+example::WatchOptions watchOf(const Arm& arm, std::int64_t seed, const Setting& setting) {
+  auto watch = setting.watch;
+  if (!watch.tensorBoard.empty())
+    watch.tensorBoard /= std::filesystem::path(armFileName(arm)) / fmt::format("seed-{}", seed);
+  return watch;
+}
+
+std::vector<HyperParameter> hyperParametersOf(const Arm& arm, std::int64_t seed) {
+  return {{"mode", arm.mode == Mode::Strategy ? arm.strategy : std::string(nameOf(arm.mode))},
+          {"workers", static_cast<double>(arm.workers)},
+          {"frequency", static_cast<double>(arm.frequency)},
+          {"batch", static_cast<double>(arm.batch)},
+          {"updater", arm.updater},
+          {"learning rate", arm.learningRate},
+          {"seed", static_cast<double>(seed)}};
 }
 
 /// @throws NonFiniteScore for a model that predicts no numbers.
@@ -133,7 +152,14 @@ ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
   ArmRun run{.record = {.arm = arm, .seed = seed, .points = {}, .cores = availableParallelism()},
              .merges = {}};
   try {
-    wrapperOf(arm, setting, *network, {recorder}).fit(images, setting.epochs, stop);
+    const example::Watching watching(watchOf(arm, seed, setting));
+    Listeners listeners = {recorder};
+    watching.addTo(listeners);
+    auto wrapper = wrapperOf(arm, setting, *network, listeners);
+    watching.describe(wrapper.plan(), network->summary());
+    watching.options(hyperParametersOf(arm, seed), {"accuracy"}, armFileName(arm));
+    wrapper.fit(images, setting.epochs, stop);
+    if (!recorder->points().empty()) watching.result("accuracy", recorder->points().back().testAccuracy);
     run.finished = !recorder->points().empty() && recorder->points().back().samples == setting.samples();
     if (run.finished && hasStatistics(*network)) {
       ImageSetIterator all(setting.trainingImages, kStatisticsBatch, std::nullopt, setting.trainingExamples);
@@ -157,6 +183,7 @@ void warmUp(const Arm& arm, const Setting& setting, const std::stop_token& stop)
   few.testExamples = std::min(setting.testExamples, kTestBatch);
   few.epochs = 1;
   few.testEvery = few.trainingExamples;
+  few.watch = {};
   runArm(arm, 1, few, {}, stop);
 }
 

@@ -8,6 +8,7 @@
 
 #include "examples/compare_convergence/recorder.h"
 #include "examples/compare_convergence/run_record.h"
+#include "examples/support/watching.h"
 #include "muster/core/nn/network.h"
 #include "muster/datasets/image_set.h"
 
@@ -25,6 +26,7 @@ struct Setting {
   std::int64_t width = 64;        ///< of resnet18
   bool cosine = false;            ///< the learning rate falls to 0 along half a cosine
   bool pinThreads = true;
+  example::WatchOptions watch = {};  ///< each run has a directory of its own below
 
   std::int64_t samples() const { return trainingExamples * epochs; }
 };

@@ -60,11 +60,15 @@ std::string panelName(const Panel& panel) {
                      panel.updater.name, panel.updater.learningRate * factor, scaled);
 }
 
-std::string runFileName(const Arm& arm, std::int64_t seed) {
+std::string armFileName(const Arm& arm) {
   std::string mode(arm.mode == Mode::Strategy ? arm.strategy : muster::nameOf(arm.mode));
   std::ranges::replace(mode, ':', '-');
-  return fmt::format("{}-w{}-f{}-b{}-{}-lr{}-u{}-seed{}", mode, arm.workers, arm.frequency, arm.batch,
-                     arm.updater, arm.learningRate, arm.synchronousUntil, seed);
+  return fmt::format("{}-w{}-f{}-b{}-{}-lr{}-u{}", mode, arm.workers, arm.frequency, arm.batch, arm.updater,
+                     arm.learningRate, arm.synchronousUntil);
+}
+
+std::string runFileName(const Arm& arm, std::int64_t seed) {
+  return fmt::format("{}-seed{}", armFileName(arm), seed);
 }
 
 }  // namespace convergence

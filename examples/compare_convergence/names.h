@@ -17,7 +17,10 @@ std::string shortArmName(const Arm& arm);
 /// As in `2 workers, batch 64 each, nesterovs at learning rate 0.02 (linear scaling)`.
 std::string panelName(const Panel& panel);
 
-/// For a file: `averaging-w2-f10-b64-nesterovs-lr0.01-u0-seed1`.
+/// For a file or directory: `averaging-w2-f10-b64-nesterovs-lr0.01-u0`.
+std::string armFileName(const Arm& arm);
+
+/// The same of one run: `averaging-w2-f10-b64-nesterovs-lr0.01-u0-seed1`.
 std::string runFileName(const Arm& arm, std::int64_t seed);
 
 }  // namespace convergence

@@ -9,6 +9,7 @@
 #include "examples/compare_convergence/link_model.h"
 #include "examples/compare_convergence/results_file.h"
 #include "examples/support/data_sets.h"
+#include "examples/support/watching.h"
 
 namespace convergence {
 
@@ -29,6 +30,7 @@ struct Options {
   std::optional<Link> link;
   std::string linkText;  ///< as it was given
   std::filesystem::path out = "comparison";
+  example::WatchOptions watch;
 };
 
 /// Reads the command line. @return nothing where help was asked for and has been printed.

@@ -52,6 +52,7 @@ void describeFiles(CommandLine& line, Options& o) {
            "write there the confusion matrix and a picture of misclassified digits");
   line.add("json", o.json, "FILE", "write configuration and results for scripts");
   line.flag("quiet", o.quiet, "print the result only");
+  o.watch.describe(line);
 }
 
 /// Options that would have no effect are refused rather than ignored.

@@ -72,6 +72,7 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   line.add("out", o.out, "FILE", "the plot of accuracy by epoch, an SVG drawing", fileName);
   line.add("save", o.save, "FILE", "save the trained network, in the safetensors format");
   line.add("load", o.load, "FILE", "begin with a saved network and its weights, instead of a new one");
+  o.watch.describe(line);
   if (!line.read(argc, argv)) return std::nullopt;
   o.learningRate = learningRate.value_or(0.1 * o.workers);
   o.augment = augment.value_or(o.data.name == "cifar10");

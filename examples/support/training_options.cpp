@@ -59,6 +59,18 @@ muster::ParallelWrapper::Builder WorkerOptions::builder(muster::Model& model) co
   return builder;
 }
 
+std::vector<muster::HyperParameter> WorkerOptions::hyperParameters() const {
+  std::vector<muster::HyperParameter> all = {{"workers", static_cast<double>(workers)}};
+  if (!strategy.empty()) {
+    all.emplace_back("strategy", strategy);
+    all.emplace_back("strategy options", strategyOptions);
+  } else {
+    all.emplace_back("strategy", std::string(muster::nameOf(mode)));
+    all.emplace_back("averaging frequency", static_cast<double>(averagingFrequency));
+  }
+  return all;
+}
+
 void describePlacement(CommandLine& line, PlacementWish& wish) {
   line.addParsed(
       "placement", "auto", "WHERE",

@@ -8,8 +8,10 @@
 #include "examples/support/command_line.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/device_option.h"
+#include "examples/support/watching.h"
 #include "muster/datasets/image_placement.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "muster/watch/hyper_parameter.h"
 
 namespace example {
 
@@ -25,6 +27,7 @@ struct WorkerOptions {
   DeviceOption deviceOption = DeviceOption();
   DeviceChoice device = {};
   muster::Nodes nodes = {};  ///< set by a program that can train on several
+  WatchOptions watch = {};   ///< described by itself
 
   /// Adds the options that go here; `--mode` where `modes`.
   void describe(CommandLine& line, bool modes = true);
@@ -33,6 +36,8 @@ struct WorkerOptions {
   void take(const CommandLine& line);
   /// Of a wrapper with these options. @param model  must outlive it.
   muster::ParallelWrapper::Builder builder(muster::Model& model) const;
+  /// These options by name, for what shows the training.
+  std::vector<muster::HyperParameter> hyperParameters() const;
 };
 
 /// Adds `--placement`.

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "examples/support/command_line.h"
+#include "examples/support/paths.h"
+#include "muster/core/listeners/evaluation_listener.h"
+#include "muster/watch/hyper_parameter.h"
+
+namespace example {
+
+/// What a program shows of its training while it runs, beside the terminal.
+struct WatchOptions {
+  std::filesystem::path tensorBoard;  ///< empty: not
+
+  /// Adds the options that go here, as a group of their own.
+  void describe(CommandLine& line);
+  void addTo(Paths& paths) const;
+};
+
+/// Something that shows a training.
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+  virtual muster::Listeners listeners() = 0;
+  virtual void text(std::string_view name, std::string_view text) = 0;
+  /// @param results  names that `result` is called with later.
+  virtual void options(const std::vector<muster::HyperParameter>& options,
+                       const std::vector<std::string>& results, std::string_view group) = 0;
+  virtual void result(std::string_view name, double value) = 0;
+};
+
+/// @throws muster::InvalidArgument if this build has no such module; muster::FileError.
+std::unique_ptr<Watcher> tensorBoardWatcher(const std::filesystem::path& directory,
+                                            std::shared_ptr<const muster::EvaluationListener> tests = {});
+
+/// All that the options ask for.
+class Watching {
+ public:
+  /// @param tests  whose results are shown; may be null. It comes earlier in the list of listeners.
+  /// @throws as the functions above.
+  explicit Watching(const WatchOptions& options,
+                    std::shared_ptr<const muster::EvaluationListener> tests = {});
+
+  void addTo(muster::Listeners& all) const;
+  /// The plan in words, and the network as a table.
+  void describe(std::string_view plan, std::string_view network) const;
+  void options(const std::vector<muster::HyperParameter>& options, const std::vector<std::string>& results,
+               std::string_view group = {}) const;
+  void result(std::string_view name, double value) const;
+
+ private:
+  std::vector<std::unique_ptr<Watcher>> watchers_;
+};
+
+}  // namespace example

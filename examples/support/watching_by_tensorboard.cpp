@@ -1,0 +1,38 @@
+#include "examples/support/watching.h"
+#include "muster/watch/tensorboard/tensorboard_listener.h"
+
+namespace example {
+namespace {
+
+class TensorBoardWatcher final : public Watcher {
+ public:
+  TensorBoardWatcher(const std::filesystem::path& directory,
+                     std::shared_ptr<const muster::EvaluationListener> tests)
+      : listener_(std::make_shared<muster::TensorBoardListener>(
+            directory, muster::TensorBoardOptions{.evaluation = std::move(tests)})) {}
+
+  muster::Listeners listeners() override { return {listener_, listener_->workers()}; }
+  void text(std::string_view name, std::string_view text) override {
+    // Four spaces: Markdown keeps the lines as they are.
+    std::string block = "    ";
+    for (const char c : text) block += c == '\n' ? std::string("\n    ") : std::string(1, c);
+    listener_->text(name, block);
+  }
+  void options(const std::vector<muster::HyperParameter>& options, const std::vector<std::string>& results,
+               std::string_view group) override {
+    listener_->hyperParameters(options, results, group);
+  }
+  void result(std::string_view name, double value) override { listener_->result(name, value); }
+
+ private:
+  std::shared_ptr<muster::TensorBoardListener> listener_;
+};
+
+}  // namespace
+
+std::unique_ptr<Watcher> tensorBoardWatcher(const std::filesystem::path& directory,
+                                            std::shared_ptr<const muster::EvaluationListener> tests) {
+  return std::make_unique<TensorBoardWatcher>(directory, std::move(tests));
+}
+
+}  // namespace example

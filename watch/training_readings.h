@@ -1,0 +1,86 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/core/listeners/evaluation_listener.h"
+#include "muster/core/nn/listener.h"
+
+namespace muster {
+
+struct ReadingOptions {
+  /// Scores of workers and merges are read at each multiple of this many iterations, as means since the last.
+  std::int64_t everyIterations = 1;
+  /// Times, speed and memory are read no oftener than this, and at the ends of epochs.
+  std::chrono::nanoseconds everyTime = std::chrono::milliseconds(500);
+  /// Its results are readings, too. It comes earlier in the list of listeners.
+  std::shared_ptr<const EvaluationListener> evaluation = {};
+  /// The clock; empty: the steady clock.
+  std::function<std::chrono::steady_clock::time_point()> now = {};
+};
+
+/// Turns what listeners are told into numbers with names, for whatever shows them:
+///
+/// | name | the number |
+/// |---|---|
+/// | `score/worker 0` | of a worker's steps |
+/// | `score/merged`, `score/epoch` | of all workers: since the last reading; of a finished epoch |
+/// | `merge/divergence` | distance of the replicas from their mean before a merge, if the strategy measures
+/// it | | `merge/milliseconds`, `merge/bytes`, `merge/NAME` | of a merge; NAME: what its strategy tells | |
+/// `training/learning rate` | of a Network's updater, at the iteration that comes next | | `training/samples
+/// per second` | by the wall clock | | `time/all/computing`, `.../waiting for data`, `.../waiting for
+/// workers`, `.../merging` | shares in [0, 1] of the time since the last reading; also `time/worker 0/...` |
+/// | `memory/resident bytes` | of this process |
+/// | `test/accuracy`, `test/loss` | of an EvaluationListener |
+///
+/// Used by one thread at a time.
+class TrainingReadings {
+ public:
+  /// Receives a reading. @param step  iterations finished.
+  using Sink = std::function<void(std::string_view name, std::int64_t step, double value)>;
+
+  /// @throws InvalidArgument for everyIterations < 1 or a negative time.
+  TrainingReadings(ReadingOptions options, Sink sink);
+
+  void fitStart(const FitEvent& event);
+  void iteration(const IterationEvent& event);
+  void merge(const MergeEvent& event);
+  void epochEnd(const EpochEvent& event);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// A mean over examples since the last reading.
+  struct Mean {
+    double sum = 0;
+    std::int64_t examples = 0;
+    std::int64_t read = 0;  // at this iteration
+    void add(double score, std::int64_t count);
+    double take(std::int64_t iteration);
+  };
+
+  Clock::time_point now() const { return options_.now ? options_.now() : Clock::now(); }
+  bool due(const Mean& mean, std::int64_t iteration) const;
+  void readTimes(Trainer& trainer, std::int64_t step);
+  void readShares(const std::string& prefix, const WorkerTimes& times, std::int64_t step);
+  void readTests();
+
+  ReadingOptions options_;
+  Sink sink_;
+  Model* model_ = nullptr;
+  std::vector<Mean> workers_;                                   // [worker]
+  std::vector<std::string> workerNames_;                        // [worker] "score/worker 0"
+  std::map<std::string, std::string, std::less<>> valueNames_;  // [name of a merge's value] "merge/name"
+  Mean merged_;
+  Clock::time_point lastTimes_;
+  std::vector<WorkerTimes> timesBefore_;
+  std::size_t testsRead_ = 0;
+};
+
+}  // namespace muster
