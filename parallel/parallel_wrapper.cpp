@@ -106,7 +106,7 @@ void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs, cons
   bool read = false;
   if (epochs > 0) try {
       if (auto* const link = options_.nodes.link()) link->requireWhole();
-      resumed = resumptionOf(model_, data, *strategy_, replicas_.place().workers());
+      resumed = resumptionOf(model_, data, options_.strategy, replicas_.place().workers());
       read = prepareReplicas(data, epochs, resumed, first);
     } catch (...) {
       if (auto* const link = options_.nodes.link()) link->fail();
@@ -117,6 +117,7 @@ void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs, cons
                .model = model_,
                .replicas = replicas_,
                .strategy = *strategy_,
+               .options = options_.strategy,
                .batches = batches_,
                .listeners = listeners_,
                .reader = reader_,

@@ -138,6 +138,11 @@ void DeviceExchange::mean(int participant, std::span<const Tensor> tensors, std:
   if (participant == 0) reduction_.mean(tensors, weights, keep, slice, into);
 }
 
+void DeviceExchange::moments(int participant, const SharedBlock& block, std::span<const double> weights,
+                             double keep, Context&) {
+  if (participant == 0) reduction_.mergeMoments(block, weights, keep);
+}
+
 void DeviceExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context&) {
   if (participant != 0 || block.rule == MergeRule::Keep) return;
   const bool merged = !mixing.merged().empty() && block.hasMergedCopy();
@@ -176,7 +181,7 @@ void DeviceExchange::mergeAcrossDevices(const SharedBlock& block, std::span<cons
                                         Spread* spread) {
   const std::span<const Tensor> into = block.hasMergedCopy() ? block.mergedCopies : block.replicas;
   if (block.rule == MergeRule::Moments)
-    reduction_.moments(block.replicas, weights, into);
+    reduction_.moments(block.replicas, weights, 0, into);
   else
     reduction_.mean(block.replicas, weights, 0, {0, block.replicas.front().elements()}, into);
   if (spread) *spread = spreadAbout(into, block.replicas, weights);

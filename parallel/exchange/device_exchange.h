@@ -51,6 +51,8 @@ class DeviceExchange final : public Exchange {
              Spread* spread) override;
   void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights, double keep,
             Slice slice, std::span<const Tensor> into, Context& context) override;
+  void moments(int participant, const SharedBlock& block, std::span<const double> weights, double keep,
+               Context& context) override;
   void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) override;
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                  ShareUse use) override;

@@ -25,7 +25,7 @@ void DeviceReduction::mix(const SharedBlock& block, const Mixing& mixing) {
   const bool merged = !mixing.merged().empty() && block.hasMergedCopy();
   if (merged && !ofMoments)
     mean(block.replicas, mixing.merged(), 0, {0, block.mergedCopy().elements()}, block.mergedCopies);
-  if (merged && ofMoments && !alone) moments(block.replicas, mixing.merged(), block.mergedCopies);
+  if (merged && ofMoments && !alone) moments(block.replicas, mixing.merged(), 0, block.mergedCopies);
   const std::int64_t elements = block.replicas.front().elements() / (ofMoments ? 2 : 1);
   const std::int64_t step = elements > 0 ? mixedAtATime(block) : 1;
   for (std::int64_t begin = 0; begin < elements; begin += step) {

@@ -38,7 +38,8 @@ DeviceReduction::DeviceReduction(MergePlan& plan, const std::vector<Context*>& c
     longest = std::max(longest, elements);
     for (int g = 0; g < static_cast<int>(groups); ++g) {
       const auto bytes = static_cast<std::size_t>(plan.owned(g, elements).length()) * sizeof(double);
-      inboxBytes = std::max(inboxBytes, static_cast<std::int64_t>(bytes * (moments ? 2 * workers : groups)));
+      inboxBytes =
+          std::max(inboxBytes, static_cast<std::int64_t>(bytes * (moments ? 2 * (workers + 1) : groups)));
       stagingBytes_ = std::max(stagingBytes_, bytes * (moments ? 2 * mostWorkers : 1));
     }
   }
@@ -121,8 +122,22 @@ void DeviceReduction::mean(std::span<const Tensor> tensors, std::span<const doub
   gather(slice, 1, into);
 }
 
-void DeviceReduction::moments(std::span<const Tensor> tensors, std::span<const double> weights,
+void DeviceReduction::mergeMoments(const SharedBlock& block, std::span<const double> weights, double keep) {
+  if (members_.size() > 1) return moments(block.replicas, weights, keep, block.mergedCopies);
+  auto& [workers, context, sums, inbox, scratch, mixer] = members_.front();
+  const std::int64_t elements = block.mergedCopy().elements() / 2;
+  const std::int64_t step = elements > 0 ? mixedAtATime(block) : 1;
+  for (std::int64_t begin = 0; begin < elements; begin += step) {
+    mixer.begin(block, {begin, std::min(elements, begin + step)}, scratch, *context);
+    for (const std::size_t w : workers)
+      if (weights[w] > 0) mixer.read(w);
+    mixer.merge(weights, keep);
+  }
+}
+
+void DeviceReduction::moments(std::span<const Tensor> tensors, std::span<const double> weights, double keep,
                               std::span<const Tensor> into) {
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   const std::int64_t elements = tensors.front().elements() / 2;
   const DType type = tensors.front().dtype();
   const auto inInbox = [&](const Member& member, std::size_t worker, int p, std::int64_t length,
@@ -150,13 +165,25 @@ void DeviceReduction::moments(std::span<const Tensor> tensors, std::span<const d
         copy(part(tensors[w], inPart(slice, p, elements)), own, *member.context);
       }
     replicas_.clear();
-    for (std::size_t w = 0; w < tensors.size(); ++w)
+    weights_.clear();
+    for (std::size_t w = 0; w < tensors.size(); ++w) {
+      if (weights[w] == 0) continue;
       replicas_.push_back(inInbox(member, w, 0, slice.length(), 2));
+      weights_.push_back(keep > 0 ? (1 - keep) * (weights[w] / total) : weights[w]);
+    }
+    if (keep > 0) {
+      replicas_.push_back(inInbox(member, tensors.size(), 0, slice.length(), 2));
+      weights_.push_back(keep);
+      for (int p = 0; p < 2; ++p) {
+        Tensor before = inInbox(member, tensors.size(), p, slice.length());
+        copy(part(into[member.workers.front()], inPart(slice, p, elements)), before, *member.context);
+      }
+    }
     Tensor none;
-    weightedMoments(replicas_, weights, none, 0, slice.length(), *member.context);
+    weightedMoments(replicas_, weights_, none, 0, slice.length(), *member.context);
     for (int p = 0; p < 2; ++p) {
       Tensor result = part(into[member.workers.front()], inPart(slice, p, elements));
-      copy(inInbox(member, 0, p, slice.length()), result, *member.context);
+      copy(part(replicas_.front(), inPart({0, slice.length()}, p, slice.length())), result, *member.context);
     }
   }
   gather({0, elements}, 2, into);

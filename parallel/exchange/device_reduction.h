@@ -45,9 +45,11 @@ class DeviceReduction {
   /// @param into  [worker] one a device.
   void mean(std::span<const Tensor> tensors, std::span<const double> weights, double keep, Slice slice,
             std::span<const Tensor> into);
-  /// As `mean`, of means and variances. Each replica's travel, as they are few.
-  void moments(std::span<const Tensor> tensors, std::span<const double> weights,
+  /// As `mean`, of means and variances, over several devices. Each replica's travel, as they are few.
+  void moments(std::span<const Tensor> tensors, std::span<const double> weights, double keep,
                std::span<const Tensor> into);
+  /// Moves the merged copy of a block of rule Moments.
+  void mergeMoments(const SharedBlock& block, std::span<const double> weights, double keep);
   /// Mixes a block of rule Average or Moments. Each device receives the replicas that its workers' rows read,
   /// some elements at a time, and forms these rows.
   void mix(const SharedBlock& block, const Mixing& mixing);
@@ -70,6 +72,7 @@ class DeviceReduction {
   std::vector<Transfer> transfers_;
   std::vector<Term> terms_;
   std::vector<Tensor> replicas_;
+  std::vector<double> weights_;
 };
 
 }  // namespace muster

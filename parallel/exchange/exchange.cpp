@@ -148,4 +148,11 @@ const StrategyState& Exchange::strategyBlock(std::string_view name) const {
   return *found;
 }
 
+void Exchange::moments(int, const SharedBlock& block, std::span<const double>, double, Context&) {
+  throw InvalidArgument(
+      fmt::format("mergeCopy: block {} holds means and variances, which this exchange cannot "
+                  "mix into a merged copy alone",
+                  block.name));
+}
+
 }  // namespace muster

@@ -74,9 +74,12 @@ class Exchange {
   }
   /// Gives every node what each has brought. Waits for them. @param all  [node] as many bytes as of `own`.
   virtual void gather(std::span<const std::byte> own, std::span<std::byte> all);
-  /// Whether one participant can do the parts of all, one after the other, while others work: it touches only
-  /// replicas that take part.
+  /// Whether one participant can do the parts of all while others work: it touches only replicas that take
+  /// part.
   virtual bool onePlace() const { return false; }
+  /// With `onePlace`: from now on the verbs of the first participant do the parts of all, or each its own
+  /// again. While no verb runs.
+  virtual void doneByFirst(bool /*all*/) {}
   /// The block of this kind. @throws InvalidArgument unless there is just one.
   const SharedBlock& block(BlockKind kind) const;
 
@@ -128,6 +131,9 @@ class Exchange {
   /// See Verbs::mean. @param into  [worker] one a device.
   virtual void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
                     double keep, Slice slice, std::span<const Tensor> into, Context& context) = 0;
+  /// See Verbs::mergeCopy, of a block of rule Moments. @throws InvalidArgument where it is not available.
+  virtual void moments(int participant, const SharedBlock& block, std::span<const double> weights,
+                       double keep, Context& context);
   /// See Verbs::mix.
   virtual void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) = 0;
   /// Calls `use` for each of the participant's shares of a slice of a block of so many elements: on the CPU
@@ -144,6 +150,18 @@ class Exchange {
 
  private:
   std::vector<StrategyState> strategyBlocks_;
+};
+
+/// While it lives, the first participant's verbs do the parts of all.
+class FirstDoesAll {
+ public:
+  explicit FirstDoesAll(Exchange& exchange) : exchange_(exchange) { exchange_.doneByFirst(true); }
+  ~FirstDoesAll() { exchange_.doneByFirst(false); }
+  FirstDoesAll(const FirstDoesAll&) = delete;
+  FirstDoesAll& operator=(const FirstDoesAll&) = delete;
+
+ private:
+  Exchange& exchange_;
 };
 
 /// The blocks that replicas have in common, with merged copies of zeros.

@@ -39,7 +39,8 @@ void HostExchange::merge(int participant, const SharedBlock& block, std::span<co
   if (block.rule == MergeRule::Keep) return;
   const bool moments = block.rule == MergeRule::Moments;
   const Tensor& own = block.replicas[static_cast<std::size_t>(participant)];
-  const auto [begin, end] = sliceOf(own.elements() / (moments ? 2 : 1), participant, participants());
+  const std::int64_t elements = own.elements() / (moments ? 2 : 1);
+  const auto [begin, end] = shareOf({0, elements}, elements, participant);
   if (spread) *spread = weightedSpread(block.replicas, weights, begin, end, context);
   if (begin == end) return;
   Tensor mergedCopy = block.hasMergedCopy() ? block.mergedCopy() : Tensor();
@@ -93,7 +94,8 @@ void HostExchange::groupedMean(int participant, std::span<const Tensor> tensors,
 void HostExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) {
   if (block.rule == MergeRule::Keep) return;
   const std::int64_t parts = block.rule == MergeRule::Moments ? 2 : 1;
-  const auto [begin, end] = sliceOf(block.replicas.front().elements() / parts, participant, participants());
+  const std::int64_t elements = block.replicas.front().elements() / parts;
+  const auto [begin, end] = shareOf({0, elements}, elements, participant);
   const bool merged = !mixing.merged().empty() && block.hasMergedCopy();
   if (block.rule == MergeRule::Reset) {
     for (const std::size_t w : all_)
@@ -117,9 +119,26 @@ void HostExchange::mix(int participant, const SharedBlock& block, const Mixing& 
   }
 }
 
+void HostExchange::moments(int participant, const SharedBlock& block, std::span<const double> weights,
+                           double keep, Context& context) {
+  const std::int64_t elements = block.mergedCopy().elements() / 2;
+  const auto [begin, end] = shareOf({0, elements}, elements, participant);
+  alignas(64) std::array<std::byte, kMixingBytes> memory;
+  const Tensor scratch = Tensor::view(memory.data(), {kMixingBytes}, DType::UInt8);
+  const std::int64_t step = RowMixer::elementsAtATime(block, kMixingBytes);
+  require(step > 0, "mergeCopy: {} workers are too many", participants());
+  RowMixer& mixer = mixers_[static_cast<std::size_t>(participant)];
+  for (std::int64_t at = begin; at < end; at += step) {
+    mixer.begin(block, {at, std::min(end, at + step)}, scratch, context);
+    for (const std::size_t w : all_)
+      if (weights[w] > 0) mixer.read(w);
+    mixer.merge(weights, keep);
+  }
+}
+
 void HostExchange::mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
                         double keep, Slice slice, std::span<const Tensor> into, Context& context) {
-  const auto [begin, end] = partOf(slice, into.front().elements(), participant, participants());
+  const auto [begin, end] = shareOf(slice, into.front().elements(), participant);
   if (begin == end) return;
   if (groups_ > 1)
     return groupedMean(participant, tensors, weights, keep, {begin, end}, into.front(), context);
@@ -134,11 +153,17 @@ void HostExchange::mean(int participant, std::span<const Tensor> tensors, std::s
 
 void HostExchange::eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                              ShareUse use) {
-  const Slice own = partOf(slice, elements, participant, participants());
+  const Slice own = shareOf(slice, elements, participant);
   if (own.length() > 0) use({context, all_, own});
 }
 
+Slice HostExchange::shareOf(Slice slice, std::int64_t elements, int participant) const {
+  if (byFirst_) return participant == 0 ? slice : Slice{slice.begin, slice.begin};
+  return partOf(slice, elements, participant, participants());
+}
+
 void HostExchange::eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) {
+  if (byFirst_) return eachShare(participant, elements, {0, elements}, context, use);
   sums_.sum(participant, {});  // the others have finished their slices
   use({context, std::span(all_).subspan(static_cast<std::size_t>(participant), 1), {0, elements}});
   sums_.sum(participant, {});  // and see this replica's result

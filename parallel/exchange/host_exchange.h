@@ -25,19 +25,26 @@ class HostExchange final : public Exchange {
   int participants() const override { return static_cast<int>(all_.size()); }
   std::span<const SharedBlock> blocks() const override { return blocks_; }
   bool onePlace() const override { return true; }
+  void doneByFirst(bool all) override { byFirst_ = all; }
   void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context& context,
              Spread* spread) override;
   void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights, double keep,
             Slice slice, std::span<const Tensor> into, Context& context) override;
+  void moments(int participant, const SharedBlock& block, std::span<const double> weights, double keep,
+               Context& context) override;
   void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) override;
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                  ShareUse use) override;
   void eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) override;
-  void sum(int participant, std::span<double> values) override { sums_.sum(participant, values); }
+  void sum(int participant, std::span<double> values) override {
+    if (!byFirst_) sums_.sum(participant, values);
+  }
   void abort() noexcept override { sums_.abort(); }
   void restart() override { sums_.beginAll(); }
 
  private:
+  /// The participant's part of a slice of a block of so many elements.
+  Slice shareOf(Slice slice, std::int64_t elements, int participant) const;
   void groupedMean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
                    double keep, Slice own, const Tensor& into, Context& context);
 
@@ -47,6 +54,7 @@ class HostExchange final : public Exchange {
   std::vector<std::vector<Term>> terms_;  // [worker] of the mean at hand; used by its participant
   std::vector<RowMixer> mixers_;          // [worker] likewise
   PeerSums sums_;
+  bool byFirst_ = false;  // the first participant does the parts of all
 };
 
 }  // namespace muster

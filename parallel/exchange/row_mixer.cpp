@@ -1,6 +1,7 @@
 #include "muster/parallel/exchange/row_mixer.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/exchange/tensor_parts.h"
@@ -59,12 +60,14 @@ Tensor RowMixer::source(std::size_t worker) const {
 }
 
 void RowMixer::read(std::size_t worker) {
-  copied_[worker] = 0;
-  if (!moments_) return;
-  const Tensor& replica = block_->replicas[worker];
-  for (int p = 0; p < 2; ++p) {
-    Tensor to = inbox(worker, p);
-    copy(part(replica, inPart(slice_, p, replica.elements() / 2)), to, *context_);
+  copied_[worker] = moments_ ? 1 : 0;
+  if (moments_) fetch(block_->replicas[worker], slot(worker));
+}
+
+void RowMixer::fetch(const Tensor& block, const Tensor& to) const {
+  for (int p = 0; p < parts(); ++p) {
+    Tensor target = part(to, inPart({0, slice_.length()}, p, slice_.length()));
+    copy(part(block, inPart(slice_, p, block.elements() / parts())), target, *context_);
   }
 }
 
@@ -100,11 +103,17 @@ void RowMixer::write(const Tensor& from, const Tensor& block) const {
   }
 }
 
-void RowMixer::merge(std::span<const double> weights) {
+void RowMixer::merge(std::span<const double> weights, double keep) {
   replicas_.clear();
   weights_.clear();
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   for (std::size_t w = 0; w < weights.size(); ++w)
-    if (weights[w] > 0) addMoments(w, weights[w]);
+    if (weights[w] > 0) addMoments(w, keep > 0 ? (1 - keep) * (weights[w] / total) : weights[w]);
+  if (keep > 0) {
+    replicas_.push_back(slot(copied_.size()));  // no row is formed yet
+    weights_.push_back(keep);
+    fetch(block_->mergedCopy(), replicas_.back());
+  }
   Tensor none;
   weightedMoments(replicas_, weights_, none, 0, slice_.length(), *context_);
   write(replicas_.front(), block_->mergedCopy());

@@ -32,8 +32,8 @@ class RowMixer {
   Tensor inbox(std::size_t worker, int part);
   /// Forms the rows of these workers, once all replicas that they read are here, and writes them.
   void mix(const Mixing& mixing, std::span<const std::size_t> workers);
-  /// Forms the merged copy of moments, before `mix`.
-  void merge(std::span<const double> weights);
+  /// Forms the merged copy of moments, before `mix`. @param keep  the share of what it was, in [0, 1).
+  void merge(std::span<const double> weights, double keep = 0);
 
  private:
   int parts() const { return moments_ ? 2 : 1; }
@@ -42,6 +42,8 @@ class RowMixer {
   Tensor source(std::size_t worker) const;
   void form(std::span<const MixingShare> row, const Tensor& to);
   void addMoments(std::size_t worker, double weight);
+  /// The elements at hand, from a block to scratch memory and back.
+  void fetch(const Tensor& block, const Tensor& to) const;
   void write(const Tensor& from, const Tensor& block) const;
 
   const SharedBlock* block_ = nullptr;

@@ -46,6 +46,9 @@ struct StrategyBlock {
   std::optional<DType> dtype = {};  ///< Float32 or Float64; empty: the parameters' type
   Start start = Start::Zeros;
   bool saved = true;  ///< false: scratch memory, whose values matter within one merge only
+  /// Its values matter only while a fragment is in flight, or between arrivals: a checkpoint made then has
+  /// them, the model has not.
+  bool inFlight = false;
 };
 
 /// Such a block in memory.

@@ -70,7 +70,23 @@ void named(const Exchange& exchange, const Tensor& target, const Work& work) {
   }
 }
 
+void requireMean(std::span<const double> weights, double keep) {
+  require(keep >= 0 && keep < 1, "mean: keep must lie in [0, 1), got {}", keep);
+  double total = 0;
+  for (const double weight : weights) {
+    require(std::isfinite(weight) && weight >= 0, "mean: weights must be finite and not negative, got {}",
+            weight);
+    total += weight;
+  }
+  require(total > 0, "mean: the weights sum to {}, so there is no mean", total);
+}
+
 }  // namespace
+
+void Verbs::requireWaiting(std::string_view verb, bool may) const {
+  require(may, "{}: participants wait for each other in it, which they cannot {}", verb,
+          waiting_ == Waiting::None ? "before a round ends" : "where workers arrive one by one");
+}
 
 void Verbs::merge(const SharedBlock& block, std::span<const double> weights, Spread* spread) {
   if (spread) *spread = {};
@@ -90,19 +106,40 @@ void Verbs::mergeOthers(std::span<const double> weights) {
     if (one.kind == BlockKind::UpdaterState || one.kind == BlockKind::Statistics) merge(one, weights);
 }
 
+void Verbs::mergeCopy(const SharedBlock& block, std::span<const double> weights, double keep) {
+  const auto whole = Fragment::whole(block.mergedCopy().elements());
+  if (block.rule == MergeRule::Average) return mean(block.replicas, weights, block.mergedCopies, whole, keep);
+  if (block.rule == MergeRule::Reset) return combine(block.mergedCopies, {}, whole);
+  if (block.rule == MergeRule::Keep) return;
+  requireMean(weights, keep);
+  named(exchange_, block.mergedCopy(),
+        [&] { exchange_.moments(participant_, block, weights, keep, context_); });
+  bytes_ += bytesToMerge(block, static_cast<std::size_t>(participant_), weights);
+}
+
 void Verbs::mix(const SharedBlock& block, const Mixing& mixing) {
   require(mixing.workers() == block.replicas.size(), "mix: rows for {} workers were given for {}",
           mixing.workers(), block.replicas.size());
   exchange_.mix(participant_, block, mixing, context_);
   if (block.rule == MergeRule::Keep || block.rule == MergeRule::Reset) return;
   const auto own = static_cast<std::size_t>(participant_);
-  for (std::size_t w = 0; w < mixing.workers(); ++w)
-    if (w != own && mixing.reads(w, own)) bytes_ += static_cast<std::int64_t>(block.replicas[own].bytes());
+  const MixingShare* counted = nullptr;  // workers that share a row are beside each other
+  for (std::size_t w = 0; w < mixing.workers(); ++w) {
+    const MixingShare* const row = mixing.row(w).data();
+    if (w == own || row == counted || !mixing.reads(w, own)) continue;
+    counted = row;
+    bytes_ += static_cast<std::int64_t>(block.replicas[own].bytes());
+  }
 }
 
 void Verbs::mixState(const Mixing& mixing) {
   for (const auto& one : blocks())
     if (one.kind != BlockKind::Gradients) mix(one, mixing);
+}
+
+void Verbs::mixOthers(const Mixing& mixing) {
+  for (const auto& one : blocks())
+    if (one.kind == BlockKind::UpdaterState || one.kind == BlockKind::Statistics) mix(one, mixing);
 }
 
 void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weights,
@@ -122,6 +159,9 @@ void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weight
     for (const Slice slice : fragment.slices)
       exchange_.mean(participant_, tensors, weights, keep, slice, into, context_);
   });
+  requireMean(weights, keep);
+  for (const Slice slice : fragment.slices)
+    exchange_.mean(participant_, tensors, weights, keep, slice, into, context_);
   const auto own = static_cast<std::size_t>(participant_);
   if (participants() > 1 && weights[own] > 0)
     bytes_ += fragment.elements() * static_cast<std::int64_t>(sizeOf(tensors[own].dtype()));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -21,9 +22,15 @@ struct Operand {
 /// later call may use what an earlier one wrote.
 class Verbs {
  public:
+  /// Which verbs may be called that wait for the other participants.
+  enum class Waiting {
+    Any,
+    NoSums,  ///< `eachReplica`, but not `sum`: in a strategy with arrivals
+    None     ///< neither: one thread makes the calls of all, or the others train
+  };
   /// @param context  the participant's.
-  Verbs(Exchange& exchange, int participant, Context& context)
-      : exchange_(exchange), participant_(participant), context_(context) {}
+  Verbs(Exchange& exchange, int participant, Context& context, Waiting waiting = Waiting::Any)
+      : exchange_(exchange), participant_(participant), context_(context), waiting_(waiting) {}
 
   int participant() const { return participant_; }
   int participants() const { return exchange_.participants(); }
@@ -46,6 +53,12 @@ class Verbs {
   /// Merges the updater's state and the statistics: what a rule of its own for the parameters leaves.
   void mergeOthers(std::span<const double> weights);
 
+  /// Moves the merged copy of `block` alone, by the block's rule: of Average it becomes keep * copy + (1 -
+  /// keep)
+  /// * mean of the replicas, of Moments the same mixture of distributions, of Reset 0. With Keep nothing
+  /// happens. @param weights, keep  as of `mean`.
+  void mergeCopy(const SharedBlock& block, std::span<const double> weights, double keep);
+
   /// Replaces each replica of `block` by its own combination of all: a row of `mixing`, and the merged copy
   /// by the weighted mean of the replicas. All are formed from the values before, in float64, in worker
   /// order, rounded once, on devices as on the host; but the merged copy over several devices as `mean`. A
@@ -56,6 +69,8 @@ class Verbs {
   void mix(const SharedBlock& block, const Mixing& mixing);
   /// Mixes all state: every block but the gradients.
   void mixState(const Mixing& mixing);
+  /// Mixes the updater's state and the statistics.
+  void mixOthers(const Mixing& mixing);
 
   /// Writes the weighted mean of the replicas' tensors into a block of Place::MergedCopy, in the block's
   /// type, formed in float64 and rounded once.
@@ -81,33 +96,61 @@ class Verbs {
     exchange_.eachShare(participant_, elements, {0, elements}, context_, ShareUse(use));
   }
 
+  /// Calls `use` for one part of a fragment after the other, on the CPU so small ones that what several verbs
+  /// read and write of a part stays in the caches; on devices for the whole fragment. The bits are those of
+  /// the whole fragment, for verbs that treat each element by itself.
+  /// @param part  of one slice, of the caller's, so that nothing is allocated here.
+  /// @param use  `void use(const Fragment&)`.
+  template <typename F>
+  void inParts(const Fragment& fragment, Fragment& part, F use) {
+    if (!exchange_.onePlace()) return use(fragment);
+    for (const Slice slice : fragment.slices)
+      for (std::int64_t at = slice.begin; at < slice.end; at += kPart) {
+        part.slices.front() = {at, std::min(slice.end, at + kPart)};
+        use(static_cast<const Fragment&>(part));
+      }
+  }
+
   /// This participant's shares of sum_w |values_w - about_w|^2 and sum_w |about_w|^2: `relativeDistance` of
   /// all participants' is the distance. For what listeners are told: reads both once more, and on devices
   /// waits.
   Spread distance(std::span<const Tensor> values, std::span<const Tensor> about, const Fragment& fragment);
   /// For work that needs whole replicas: on the CPU each participant has its own, on devices the first has
   /// all of each device. It comes after all earlier calls of all participants and before their later ones, so
-  /// on the CPU they wait for each other. Neither in Strategy::start nor in a strategy with arrivals.
+  /// on the CPU they wait for each other.
   /// @param use  `void use(const Share&)`, of all `elements` elements.
+  /// @throws InvalidArgument in Strategy::start and Strategy::contribute.
   template <typename F>
   void eachReplica(std::int64_t elements, F use) {
+    requireWaiting("eachReplica", waiting_ != Waiting::None);
     exchange_.eachReplica(participant_, elements, context_, ShareUse(use));
   }
 
   /// Replaces the values by their sums over the participants, in their order: for what each has found in its
-  /// shares. Waits for all of them, so Strategy::start cannot use it. On devices the first participant has
-  /// all shares, so its values stay as they are, and the others have none.
-  void sum(std::span<double> values) { exchange_.sum(participant_, values); }
+  /// shares. Waits for all of them. On devices the first participant has all shares, so its values stay as
+  /// they are, and the others have none.
+  /// @throws InvalidArgument in Strategy::start and Strategy::contribute, and in a strategy with arrivals.
+  void sum(std::span<double> values) {
+    requireWaiting("sum", waiting_ == Waiting::Any);
+    exchange_.sum(participant_, values);
+  }
 
   /// Counts bytes that this participant would send to the others over a network; `merge`, `mean` and `mix`
-  /// count by themselves (`mix` the rows, but not the merged copy, which is for looking).
+  /// count by themselves: of a merge what the participant contributes, once; of `mix` the same for each row
+  /// of other workers that reads its replica, where workers that share a row are one merge. The merged copy
+  /// of `mix`, which is for looking, does not count.
   void countBytes(std::int64_t bytes) { bytes_ += bytes; }
   std::int64_t bytes() const { return bytes_; }
 
  private:
+  static constexpr std::int64_t kPart = 4096;  // elements
+
+  void requireWaiting(std::string_view verb, bool may) const;
+
   Exchange& exchange_;
   const int participant_;
   Context& context_;
+  const Waiting waiting_;
   std::int64_t bytes_ = 0;
 };
 

@@ -25,16 +25,19 @@ struct Products {
 /// Pair by pair, in the replicas: a becomes the sum of a and b. Then all take what worker 0 has.
 class AdasumStrategy final : public Strategy {
  public:
-  explicit AdasumStrategy(const Adasum& options) : options_(options), period_(options.frequency) {}
+  explicit AdasumStrategy(const Adasum& options)
+      : options_(options), period_(options.frequency), sending_(options.codec) {}
 
   std::string whyNotOverNodes() const override { return "its dot products are not added up over nodes yet"; }
   std::string describe() const override {
-    return fmt::format("adaptive summation {}", options_.frequency.describe());
+    return fmt::format("adaptive summation {}{}", options_.frequency.describe(),
+                       muster::describe(options_.codec));
   }
   std::vector<StrategyBlock> blocks(int workers) const override {
     require(std::has_single_bit(static_cast<unsigned>(workers)),
             "adasum: workers must be a power of two, which join in pairs, got {}", workers);
     std::vector<StrategyBlock> blocks = {{.name = std::string(kOther), .saved = false}};
+    sending_.declare(blocks);
     period_.declare(blocks);
     return blocks;
   }
@@ -48,6 +51,7 @@ class AdasumStrategy final : public Strategy {
     for (const Segment& segment : parameters.segments->segments)
       segments_.push_back({segment.offset, segment.offset + segment.shape.elements()});
     all_ = Fragment::whole(parameters.mergedCopy().elements());
+    sending_.begin(exchange, std::span(&all_, 1));
     only_.assign(workers_, std::vector<double>(workers_));
     for (std::size_t w = 0; w < workers_; ++w) only_[w][w] = 1;
     numbers_.assign(workers_, std::vector<double>(3 * segments_.size() * (workers_ / 2)));
@@ -59,6 +63,7 @@ class AdasumStrategy final : public Strategy {
 
   void land(int, const Round& round, Verbs& verbs) override {
     const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+    takeSent(round.weights, parameters, verbs);
     if (verbs.participant() == 0) std::ranges::fill(gains_, 1.0);
     for (std::size_t distance = 1; distance < workers_; distance *= 2) joinPairs(distance, parameters, verbs);
     verbs.mean(parameters.replicas, only_[0], parameters.mergedCopies, all_);  // a copy
@@ -79,6 +84,17 @@ class AdasumStrategy final : public Strategy {
   }
 
  private:
+  /// With a codec: replicas become what of them was sent.
+  void takeSent(std::span<const double> weights, const SharedBlock& parameters, Verbs& verbs) const {
+    if (sending_.whole()) return;
+    const auto sent = sending_.send(weights, {{1, parameters.mergedCopies}}, /*remember=*/1, all_, verbs);
+    verbs.eachShare(all_.elements(), [&](const Share& share) {
+      for (const std::size_t w : share.workers)
+        if (weights[w] > 0)
+          linearCombination(std::array{Term{1, sent[w]}}, parameters.replicas[w], share.slice.begin,
+                            share.slice.end, share.context);
+    });
+  }
   /// Joins worker 0 with worker `distance`, 2 `distance` with 3 `distance`, ...
   void joinPairs(std::size_t distance, const SharedBlock& parameters, Verbs& verbs) {
     auto& numbers = numbers_[static_cast<std::size_t>(verbs.participant())];
@@ -141,6 +157,7 @@ class AdasumStrategy final : public Strategy {
 
   const Adasum options_;
   PeriodState period_;
+  CodedReplicas sending_;
   std::size_t workers_ = 0;
   Fragment all_;
   std::vector<Slice> segments_;
@@ -155,6 +172,7 @@ class AdasumStrategy final : public Strategy {
 void Adasum::validate() const {
   frequency.validate("adasum: frequency");
   muster::validate(updaterState);
+  muster::validate(codec, "adasum");
 }
 
 std::unique_ptr<Strategy> Adasum::make() const {
@@ -164,6 +182,7 @@ std::unique_ptr<Strategy> Adasum::make() const {
 void Adasum::fields(Fields& f) {
   frequency.fields(f);
   f.field("updaterState", updaterState);
+  codecFields(f, codec);
 }
 
 std::vector<NamedStrategy> Adasum::named(int) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "muster/parallel/strategies/codec.h"
 #include "muster/parallel/strategies/period.h"
 
 namespace muster {
@@ -26,6 +27,7 @@ struct Adasum {
   Period frequency = 10;  ///< iterations of each worker between merges
   /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Average;
+  Codec codec = {};  ///< how workers send their moves; the sums are of what was sent
 
   /// @throws InvalidArgument naming the option out of range.
   void validate() const;

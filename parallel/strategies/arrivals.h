@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <string_view>
 #include <vector>
@@ -11,22 +12,34 @@ namespace muster {
 /// by which Adam corrects its moments. A worker that has none of its own begins with the model's iterations.
 inline constexpr std::string_view kOwnUpdates = "updates of each worker";
 
+/// Where a worker goes on towards its next arrival.
+struct Departure {
+  int worker = 0;
+  std::int64_t iteration = 0, epoch = 0;  ///< finished; an iteration is W batches dispatched
+  double learningRate = 0;                ///< of the next step, by the schedule of the model's updater
+};
+
 /// How workers arrive that do not wait for each other: each trains some iterations, arrives, is merged, takes
 /// the global parameters, and goes on.
 ///
 /// Time is virtual: a worker's iteration lasts 1 / speed. Batches go to the worker with the smallest (time,
 /// worker), and arrivals are ordered alike, so the same plan gives the same bits however fast the threads
-/// are.
+/// are. Or time is real: see `wallClock`.
 struct ArrivalPlan {
   static constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 
   std::vector<std::int64_t> iterations = {};  ///< [worker] between its arrivals, at least 1
-  std::vector<double> speeds = {};            ///< [worker] iterations in a unit of virtual time, above 0
+  /// If these change: until the next arrival, at least 1, by the departure alone. Called by several threads.
+  std::function<std::int64_t(const Departure&)> iterationsFrom = {};
+  std::vector<double> speeds = {};  ///< [worker] iterations in a unit of virtual time, above 0
   /// Arrivals less than this after the first one are merged together; infinity: of all workers.
   double grace = 0;
   /// A worker that has arrived c times goes on once every other has arrived c - staleness times. 0: all wait
   /// for all.
   std::int64_t staleness = kUnbounded;
+  /// Workers arrive when they do, and the next batch goes to the worker that asks for one: no two runs are
+  /// alike. Speeds and grace then have no effect.
+  bool wallClock = false;
 };
 
 /// A worker's part in a landing: what was brought by some arrivals is merged.

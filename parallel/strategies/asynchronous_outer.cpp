@@ -3,31 +3,27 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
+#include <span>
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
-#include "muster/parallel/strategies/named_strategy.h"
-#include "muster/parallel/strategies/option_fields.h"
 
 namespace muster {
 namespace {
 
-constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
-constexpr double kMostSpeed = 1e6;
+constexpr std::string_view kRule = "asynchronous outer";
 
 constexpr std::string_view kMomentum = "outer momentum", kArrived = "arrived since the outer step",
-                           kTaken = "taken", kMean = "mean", kMeanTaken = "mean of what was taken";
-
-OuterStep stepOf(const AsynchronousOuter& options) {
-  return {.rate = options.rate, .momentum = options.momentum, .nesterov = options.nesterov};
-}
+                           kTaken = "taken", kMean = "mean", kMeanTaken = "mean of what was taken",
+                           kLanding = "last landing";
+/// In that block: arrivals since the outer step, and whether not all workers went on.
+enum { kSinceStep, kApart, kNumbers };
 
 /// The merged copy holds W.
 class AsynchronousOuterStrategy final : public Strategy {
  public:
   explicit AsynchronousOuterStrategy(const AsynchronousOuter& options)
-      : options_(options), step_(stepOf(options)) {}
+      : options_(options), step_(OuterStep::of(options)), sending_(options.codec) {}
 
   std::string describe() const override;
   std::vector<StrategyBlock> blocks(int workers) const override;
@@ -37,22 +33,30 @@ class AsynchronousOuterStrategy final : public Strategy {
     all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
     workers_ = exchange.participants();
     perStep_ = options_.arrivalsPerStep > 0 ? options_.arrivalsPerStep : workers_;
-    now_ = {};
-    arrivedBefore_ = 0;
+    sending_.begin(exchange, std::span(&all_, 1));
+    memory_ = exchange.strategyBlock(kLanding).values.front();
+    arrivedBefore_ = sinceStep();
   }
   void start(Verbs& verbs) override {
     take(verbs, [](std::size_t) { return true; });
   }
-  RoundPlan plan(const TrainingProgress&) override {
-    arrivedBefore_ = now_.arrived;
-    return {.iterations = options_.frequency};
+  RoundPlan plan(const TrainingProgress& progress) override {
+    arrivedBefore_ = memory_.defined() ? sinceStep() : 0;
+    const std::int64_t iterations =
+        memory_.defined() ? options_.frequency.at(progress) : options_.frequency.every;
+    values_[2].value = static_cast<double>(iterations);
+    return {.iterations = iterations};
   }
   void land(int, const Round& round, Verbs& verbs) override;
   /// At the end of an epoch an outer step is completed, and all take W.
-  bool pending() const override { return now_.apart || (options_.momentum > 0 && now_.arrived > 0); }
+  bool pending() const override {
+    return memory_.data<double>()[kApart] != 0 || (options_.momentum > 0 && sinceStep() > 0);
+  }
   std::span<const MergeValue> values() const override { return values_; }
 
  private:
+  std::int64_t iterationsOf(int worker, std::int64_t iterations, std::span<const double> speeds) const;
+
   struct Landing {
     std::int64_t arrivals = 0, staleness = 0;
     double share = 0;          // of the arrivals' mean move, by which W moves
@@ -60,6 +64,7 @@ class AsynchronousOuterStrategy final : public Strategy {
     std::int64_t arrived = 0;  // since the last outer step, with these
     bool apart = false;        // not all workers go on from here
   };
+  std::int64_t sinceStep() const { return static_cast<std::int64_t>(memory_.data<double>()[kSinceStep]); }
   Landing landing(const Round& round) const;
   /// Moves W, and the momentum.
   void move(const Landing& landing, const Round& round, Verbs& verbs) const;
@@ -71,52 +76,72 @@ class AsynchronousOuterStrategy final : public Strategy {
   const AsynchronousOuter options_;
   const OuterStep step_;
   Fragment all_;
+  CodedReplicas sending_;
   std::int64_t workers_ = 1, perStep_ = 1;
   std::int64_t arrivedBefore_ = 0;  // since the last outer step; written between landings
-  Landing now_;                     // the last one; the first participant's
-  std::array<MergeValue, 2> values_{{{"arrivals", 0}, {"staleness", 0}}};  // likewise
+  Tensor memory_;                   // the first worker's block kLanding; written by the first participant
+  std::array<MergeValue, 3> values_{{{"arrivals", 0}, {"staleness", 0}, {"period", 0}}};  // likewise
 };
 
 std::string AsynchronousOuterStrategy::describe() const {
-  return fmt::format("asynchronous outer steps, an arrival every {} iterations ({})", options_.frequency,
-                     step_.describe());
+  const bool wall = options_.clock == ArrivalClock::Wall;
+  return fmt::format("asynchronous outer steps, an arrival {} ({}){}{}", options_.frequency.describe(),
+                     step_.describe(), muster::describe(options_.codec),
+                     wall ? ", on the wall clock: a run cannot be repeated" : "");
 }
 
 std::vector<StrategyBlock> AsynchronousOuterStrategy::blocks(int workers) const {
   arrivals(workers);  // throws if the options do not fit so many
   std::vector<StrategyBlock> all = {
-      {.name = std::string(kTaken), .place = StrategyBlock::Place::Replica, .saved = false},
+      {.name = std::string(kTaken), .place = StrategyBlock::Place::Replica, .inFlight = true},
+      {.name = std::string(kLanding),
+       .place = StrategyBlock::Place::Replica,
+       .numbers = kNumbers,
+       .inFlight = true},
       {.name = std::string(kMean), .dtype = DType::Float64, .saved = false},
       {.name = std::string(kMeanTaken), .dtype = DType::Float64, .saved = false}};
   if (options_.momentum > 0) {
     all.push_back({.name = std::string(kMomentum)});
-    all.push_back({.name = std::string(kArrived), .saved = false});
+    all.push_back({.name = std::string(kArrived), .inFlight = true});
   }
+  sending_.declare(all);
   return all;
 }
 
 std::optional<ArrivalPlan> AsynchronousOuterStrategy::arrivals(int workers) const {
   const auto count = static_cast<std::size_t>(workers);
   const auto& speeds = options_.speeds;
-  require(speeds.empty() || speeds.size() == count,
-          "asynchronous outer: speeds must name one for each of {} workers, got {}", workers, speeds.size());
+  require(speeds.empty() || speeds.size() == count, "{}: speeds must name one for each of {} workers, got {}",
+          kRule, workers, speeds.size());
   require(options_.arrivalsPerStep <= workers,
-          "asynchronous outer: arrivalsPerStep must be at most the number of workers, {}, got {}", workers,
+          "{}: arrivalsPerStep must be at most the number of workers, {}, got {}", kRule, workers,
           options_.arrivalsPerStep);
-  ArrivalPlan plan{.iterations = std::vector<std::int64_t>(count, options_.frequency),
+  ArrivalPlan plan{.iterations = {},
                    .speeds = speeds.empty() ? std::vector<double>(count, 1) : speeds,
                    .grace = options_.grace,
-                   .staleness = options_.staleness.value_or(ArrivalPlan::kUnbounded)};
-  if (options_.fewerIterationsIfSlow) {
-    constexpr double kRounding =
-        1e-12;  // a product that only rounding keeps below a whole number counts as one
-    const double fastest = std::ranges::max(plan.speeds);
-    for (std::size_t w = 0; w < count; ++w) {
-      const double share = static_cast<double>(options_.frequency) * plan.speeds[w] / fastest;
-      plan.iterations[w] = std::max<std::int64_t>(1, static_cast<std::int64_t>(share * (1 + kRounding)));
-    }
-  }
+                   .staleness = options_.staleness.value_or(ArrivalPlan::kUnbounded),
+                   .wallClock = options_.clock == ArrivalClock::Wall};
+  const Period& period = options_.frequency;
+  for (int w = 0; w < workers; ++w) plan.iterations.push_back(iterationsOf(w, period.every, plan.speeds));
+  if (!period.constant() || period.until > 0 || period.untilEpoch > 0)
+    plan.iterationsFrom = [this, workers, own = plan.speeds](const Departure& from) {
+      const TrainingProgress now{.workers = workers,
+                                 .epoch = from.epoch,
+                                 .iteration = from.iteration,
+                                 .learningRate = from.learningRate};
+      return iterationsOf(from.worker, options_.frequency.at(now), own);
+    };
   return plan;
+}
+
+/// Of so many of the fastest worker.
+std::int64_t AsynchronousOuterStrategy::iterationsOf(int worker, std::int64_t iterations,
+                                                     std::span<const double> speeds) const {
+  if (!options_.fewerIterationsIfSlow) return iterations;
+  constexpr double kRounding = 1e-12;  // what only rounding keeps below a whole number counts as one
+  const double ratio = speeds[static_cast<std::size_t>(worker)] / std::ranges::max(speeds);
+  const double share = static_cast<double>(iterations) * ratio;
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(share * (1 + kRounding)));
 }
 
 void AsynchronousOuterStrategy::land(int, const Round& round, Verbs& verbs) {
@@ -125,7 +150,8 @@ void AsynchronousOuterStrategy::land(int, const Round& round, Verbs& verbs) {
   take(verbs, [&](std::size_t worker) { return round.arrivals[worker].goesOn; });
   mergeOthers(now, round, verbs);
   if (verbs.participant() != 0) return;
-  now_ = now;
+  memory_.data<double>()[kSinceStep] = static_cast<double>(now.arrived);
+  memory_.data<double>()[kApart] = now.apart ? 1 : 0;
   values_[0].value = static_cast<double>(now.arrivals);
   values_[1].value = static_cast<double>(now.staleness);
 }
@@ -157,7 +183,8 @@ void AsynchronousOuterStrategy::move(const Landing& now, const Round& round, Ver
   // OuterAveraging if all arrive together, and those of the replica with rate 1 and one worker.
   const bool fresh = now.staleness == 0;
   if (now.arrivals > 0) {
-    verbs.mean(parameters.replicas, round.weights, mean, all_);
+    const auto sent = sending_.send(round.weights, {{1, verbs.own(kTaken)}}, /*remember=*/1, all_, verbs);
+    verbs.mean(sent, round.weights, mean, all_);
     if (!fresh) verbs.mean(verbs.own(kTaken), round.weights, meanTaken, all_);
   }
   const double share = now.share, kept = fresh ? 1 - share : 1, stale = fresh ? 0 : -share;
@@ -196,7 +223,6 @@ void AsynchronousOuterStrategy::take(Verbs& verbs, Who who) const {
 void AsynchronousOuterStrategy::mergeOthers(const Landing& now, const Round& round, Verbs& verbs) const {
   const bool together = now.arrivals == workers_ || round.last;
   for (const SharedBlock& block : verbs.blocks()) {
-    const bool reset = block.rule == MergeRule::Reset;
     if ((block.kind != BlockKind::UpdaterState && block.kind != BlockKind::Statistics) ||
         block.rule == MergeRule::Keep || now.arrivals == 0)
       continue;
@@ -204,72 +230,24 @@ void AsynchronousOuterStrategy::mergeOthers(const Landing& now, const Round& rou
       verbs.merge(block, round.weights);
       continue;
     }
-    const auto whole = Fragment::whole(block.mergedCopy().elements());
-    if (reset)
-      verbs.combine(block.mergedCopies, {}, whole);
-    else
-      verbs.mean(block.replicas, round.weights, block.mergedCopies, whole,
-                 1 - static_cast<double>(now.arrivals) / static_cast<double>(workers_));
-    verbs.eachShare(block.mergedCopy().elements(), [&](const Share& share) {
+    verbs.mergeCopy(block, round.weights,
+                    1 - static_cast<double>(now.arrivals) / static_cast<double>(workers_));
+    // Of means and variances a participant's share is the same part of both halves.
+    const std::int64_t parts = block.rule == MergeRule::Moments ? 2 : 1;
+    const std::int64_t elements = block.mergedCopy().elements() / parts;
+    verbs.eachShare(elements, [&](const Share& share) {
       for (const std::size_t w : share.workers)
-        if (round.arrivals[w].goesOn)
-          linearCombination(std::array{Term{1, block.mergedCopies[w]}}, block.replicas[w], share.slice.begin,
-                            share.slice.end, share.context);
+        for (std::int64_t p = 0; p < parts && round.arrivals[w].goesOn; ++p)
+          linearCombination(std::array{Term{1, block.mergedCopies[w]}}, block.replicas[w],
+                            share.slice.begin + p * elements, share.slice.end + p * elements, share.context);
     });
   }
 }
 
 }  // namespace
 
-AsynchronousOuter AsynchronousOuter::delayedNesterov(std::vector<double> speeds) {
-  return {.frequency = 50,
-          .rate = 0.7,
-          .momentum = 0.9,
-          .nesterov = true,
-          .speeds = std::move(speeds),
-          .fewerIterationsIfSlow = true};
-}
-
-void AsynchronousOuter::validate() const {
-  require(frequency >= 1 && frequency <= kMostIterations,
-          "asynchronous outer: frequency must be between 1 and {}, got {}", kMostIterations, frequency);
-  stepOf(*this).validate("asynchronous outer");
-  require(arrivalsPerStep >= 0, "asynchronous outer: arrivalsPerStep cannot be negative, got {}",
-          arrivalsPerStep);
-  for (const double speed : speeds)
-    require(speed >= 1 / kMostSpeed && speed <= kMostSpeed,
-            "asynchronous outer: speeds must be between {} and {}, got {}", 1 / kMostSpeed, kMostSpeed,
-            speed);
-  require(staleness.value_or(0) >= 0, "asynchronous outer: staleness cannot be negative, got {}",
-          staleness.value_or(0));
-  require(grace >= 0, "asynchronous outer: grace must be at least 0, got {}", grace);
-  muster::validate(updaterState);
-  require(updaterState != UpdaterState::Average,
-          "asynchronous outer: updaterState cannot be Average, since workers do not meet; use Keep or Reset");
-}
-
 std::unique_ptr<Strategy> AsynchronousOuter::make() const {
   return std::make_unique<AsynchronousOuterStrategy>(*this);
-}
-
-void AsynchronousOuter::fields(Fields& f) {
-  f.field("every", frequency);
-  f.field("rate", rate);
-  f.field("momentum", momentum);
-  f.field("nesterov", nesterov);
-  f.field("arrivalsPerStep", arrivalsPerStep);
-  detail::listField(f, "speeds", speeds, "equal");
-  f.field("fewerIterationsIfSlow", fewerIterationsIfSlow);
-  detail::optionalField(f, "staleness", staleness);
-  f.field("grace", grace);
-  f.field("updaterState", updaterState);
-}
-
-std::vector<NamedStrategy> AsynchronousOuter::named(int) {
-  return {{"asynchronous", "outer steps by arrivals, without rounds, on a virtual clock of declared speeds",
-           "Liu et al. 2024", AsynchronousOuter{.frequency = 10}},
-          {"delayed-nesterov", "the same, with momentum at every N-th arrival; N is arrivalsPerStep",
-           "Liu et al. 2024", delayedNesterov()}};
 }
 
 }  // namespace muster

@@ -1,14 +1,31 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "muster/core/base/fields.h"
+#include "muster/parallel/strategies/codec.h"
 #include "muster/parallel/strategies/outer_step.h"
+#include "muster/parallel/strategies/period.h"
 
 namespace muster {
+
+/// By which workers arrive that do not wait for each other.
+enum class ArrivalClock {
+  Virtual,  ///< by declared speeds: the same bits in every run
+  Wall      ///< when they do, and each takes the next batch when it asks: no two runs are alike
+};
+
+template <>
+struct EnumNames<ArrivalClock> {
+  static constexpr std::array<std::pair<ArrivalClock, std::string_view>, 2> kNames{
+      {{ArrivalClock::Virtual, "virtual"}, {ArrivalClock::Wall, "wall"}}};
+};
 
 /// Outer steps without rounds: no worker waits for the others. A worker trains `frequency` iterations from
 /// the point s that it took, arrives with its parameters x, moves the global parameters W, takes them, and
@@ -24,25 +41,29 @@ namespace muster {
 ///
 /// When a worker that should arrive has no batch left, the epoch ends: all arrive together, and complete an
 /// outer step; likewise at a stop. An iteration is W batches. Each worker keeps its updater's state, and Adam
-/// counts each worker's own updates. Of statistics (BatchNorm) the mean of n arrivals replaces n / W of the
-/// global ones. Layers that need all workers' batches in each step (BatchNorm with `synchronised`) are
-/// refused by the first step.
+/// counts each worker's own updates. Of statistics (BatchNorm) those of n arrivals replace n / W of the
+/// global ones, as distributions are mixed. Layers that need all workers' batches in each step (BatchNorm
+/// with `synchronised`) are refused by the first step.
 ///
 /// Time is virtual, given by `speeds`: the same bits in every run. In real time a worker waits at its arrival
 /// for those that come before it; with merged listeners, or on several devices, all meet at each landing, for
-/// the same bits. Listeners get "arrivals", the arrivals merged at once, and "staleness", how often W had
-/// moved since they took it (the most of them).
+/// the same bits. On the wall clock no worker waits, but for merged listeners, or on several devices, once
+/// the others have finished their steps; a checkpoint is resumed from the end of an epoch or a stop only.
+/// Listeners get "arrivals", the arrivals merged at once, "staleness", how often W had moved since they took
+/// it (the most of them), and "period", a worker's iterations if it went on now.
 struct AsynchronousOuter {
-  /// A worker's iterations between its arrivals. 1 to 2^40.
-  std::int64_t frequency = 1;
+  /// A worker's iterations between its arrivals, chosen when it goes on. Not AdaComm: on the virtual clock
+  /// batches are dealt before there are scores to adapt to.
+  Period frequency = 1;
   double rate = 1;        ///< above 0
   double momentum = 0;    ///< in [0, 1)
   bool nesterov = false;  ///< workers go on from the look-ahead point W + momentum D
   /// N: between 1 and the number of workers. 0: the number of workers. Arrivals that are merged together
   /// count at once: if they pass N, the step is complete, and the count begins anew at 0.
   std::int64_t arrivalsPerStep = 0;
+  ArrivalClock clock = ArrivalClock::Virtual;
   /// Of each worker, iterations in a unit of time, 1e-6 to 1e6; only their ratios count, but for `grace`.
-  /// Empty: all 1.
+  /// Empty: all 1. On the wall clock only for `fewerIterationsIfSlow`.
   std::vector<double> speeds = {};
   /// A slower worker has fewer iterations between arrivals, floor(frequency * speed / fastest speed) and at
   /// least 1, so that all arrive at about the same time. Source: Liu et al. 2024 (dynamic local updates).
@@ -51,9 +72,10 @@ struct AsynchronousOuter {
   /// wait for all. Empty: no worker ever waits. Source: Ho et al. 2013 (stale synchronous parallel).
   std::optional<std::int64_t> staleness = {};
   /// Arrivals less than this time after the first one are merged together. 0: each by itself. Infinity: all
-  /// workers' together, as in OuterAveraging.
+  /// workers' together, as in OuterAveraging. On the virtual clock only.
   double grace = 0;
   UpdaterState updaterState = UpdaterState::Keep;  ///< or Reset, at a worker's arrivals
+  Codec codec = {};                                ///< how a worker sends its move from s
 
   /// Delayed Nesterov with DiLoCo's numbers: rate 0.7, Nesterov momentum 0.9, every 50 iterations, fewer for
   /// slow workers.

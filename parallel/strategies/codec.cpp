@@ -1,10 +1,12 @@
 #include "muster/parallel/strategies/codec.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/delta_coding.h"
+#include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/option_fields.h"
 
 namespace muster {
@@ -31,6 +33,15 @@ struct CodingOf {
   }
 };
 
+/// What the codec's move of worker w starts from.
+void setBase(std::initializer_list<Operand> base, std::size_t w, const Tensor& into, Slice slice,
+             Context& context) {
+  std::array<Term, 4> terms;
+  std::size_t count = 0;
+  for (const auto& [factor, values] : base) terms.at(count++) = {factor, values[w]};
+  linearCombination(std::span(terms).first(count), into, slice.begin, slice.end, context);
+}
+
 }  // namespace
 
 void validate(const Codec& codec, std::string_view rule) {
@@ -40,6 +51,13 @@ void validate(const Codec& codec, std::string_view rule) {
   if (const auto* power = std::get_if<PowerSgdCodec>(&codec))
     require(power->rank >= 1 && power->rank <= LowRankMatrix::kMostRank,
             "{}: codec: rank must be between 1 and {}, got {}", rule, LowRankMatrix::kMostRank, power->rank);
+}
+
+void requireSentToSome(const Codec& codec, std::string_view merge) {
+  require(
+      !std::holds_alternative<PowerSgdCodec>(codec),
+      "{}: codec cannot be power-sgd, whose factors are means over all workers, where only some are merged",
+      merge);
 }
 
 std::string describe(const Codec& codec) {
@@ -76,6 +94,10 @@ void CodedReplicas::declare(std::vector<StrategyBlock>& blocks) const {
 }
 
 void CodedReplicas::begin(const Exchange& exchange, std::span<const Fragment> fragments) {
+  if (!whole()) {
+    sent_ = exchange.block(BlockKind::Parameters);
+    sent_.replicas = exchange.strategyBlock(kCoded).values;
+  }
   matrices_.clear();
   if (const auto* power = std::get_if<PowerSgdCodec>(&codec_))
     for (const Fragment& fragment : fragments)
@@ -114,17 +136,17 @@ std::span<const Tensor> CodedReplicas::send(std::span<const double> weights,
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
   if (whole()) return parameters.replicas;
   const auto coded = verbs.own(kCoded);
-  verbs.combine(coded, base, fragment);
   const auto matrices = std::ranges::find(matrices_, &fragment, &Matrices::fragment);
-  const std::int64_t bytes = matrices == matrices_.end() ? sendSlices(weights, remember, fragment, verbs)
-                                                         : sendMatrices(weights, remember, *matrices, verbs);
+  const std::int64_t bytes = matrices == matrices_.end()
+                                 ? sendSlices(weights, base, remember, fragment, verbs)
+                                 : sendMatrices(weights, base, remember, *matrices, verbs);
   const auto own = static_cast<std::size_t>(verbs.participant());
   if (verbs.participants() > 1 && weights[own] > 0)  // the mean of `coded` will count whole replicas
     verbs.countBytes(bytes - fragment.elements() * static_cast<std::int64_t>(sizeOf(coded[own].dtype())));
   return coded;
 }
 
-std::int64_t CodedReplicas::sendSlices(std::span<const double> weights, double remember,
+std::int64_t CodedReplicas::sendSlices(std::span<const double> weights, Base base, double remember,
                                        const Fragment& fragment, Verbs& verbs) const {
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
   const auto coded = verbs.own(kCoded), residual = verbs.own(kResidual);
@@ -134,6 +156,7 @@ std::int64_t CodedReplicas::sendSlices(std::span<const double> weights, double r
       for (const Slice slice : fragment.slices) {
         DeltaCoding coding = std::visit(CodingOf{slice.length()}, codec_);
         coding.remember = remember;
+        setBase(base, w, coded[w], slice, share.context);
         codeDelta(coding, parameters.replicas[w], coded[w], residual[w], slice.begin, slice.end,
                   share.context);
       }
@@ -146,13 +169,13 @@ std::int64_t CodedReplicas::sendSlices(std::span<const double> weights, double r
 }
 
 /// The means of the factors count their own bytes.
-std::int64_t CodedReplicas::sendMatrices(std::span<const double> weights, double remember,
+std::int64_t CodedReplicas::sendMatrices(std::span<const double> weights, Base base, double remember,
                                          const Matrices& matrices, Verbs& verbs) const {
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
   const std::span<const Tensor> replicas = parameters.replicas;
   const auto coded = verbs.own(kCoded), residual = verbs.own(kResidual);
   const auto factors = verbs.own(kFactors), means = verbs.own(kMeans);
-  sendSlices(weights, remember, matrices.others, verbs);
+  sendSlices(weights, base, remember, matrices.others, verbs);
   const auto forEach = [&](auto use) {
     verbs.eachReplica(parameters.mergedCopy().elements(), [&](const Share& share) {
       for (const std::size_t w : share.workers)
@@ -161,6 +184,7 @@ std::int64_t CodedReplicas::sendMatrices(std::span<const double> weights, double
     });
   };
   forEach([&](const LowRankMatrix& matrix, std::size_t w, Context& context) {
+    setBase(base, w, coded[w], {matrix.offset, matrix.offset + matrix.rows * matrix.columns}, context);
     projectDelta(matrix, replicas[w], coded[w], residual[w], means[w], factors[w], context);
   });
   verbs.mean(factors, weights, means, matrices.left);

@@ -60,6 +60,9 @@ using Codec = std::variant<WholeReplicas, Bf16Codec, Int8Codec, E3M0Codec, TopKC
 
 /// @param rule  begins the message. @throws InvalidArgument naming the option out of range.
 void validate(const Codec& codec, std::string_view rule);
+/// @throws InvalidArgument for PowerSgdCodec, whose factors are means over all workers. @param merge  that
+/// joins only some of them, as in "gossip".
+void requireSentToSome(const Codec& codec, std::string_view merge);
 /// As in ", sent as int8 (...)"; "" if replicas are sent as they are.
 std::string describe(const Codec& codec);
 void codecFields(Fields& fields, Codec& codec);
@@ -87,6 +90,8 @@ class CodedReplicas {
   /// @param fragment  one of those of `begin`.
   std::span<const Tensor> send(std::span<const double> weights, std::initializer_list<Operand> base,
                                double remember, const Fragment& fragment, Verbs& verbs) const;
+  /// What was sent in the place of the replicas, for Verbs::mix. After `begin`, unless `whole`.
+  const SharedBlock& sent() const { return sent_; }
 
  private:
   /// What of a fragment is sent as matrices, and what as it is.
@@ -97,13 +102,16 @@ class CodedReplicas {
     Fragment others;
   };
   Matrices matricesOf(const SegmentTable* segments, const Fragment& fragment, std::int64_t rank) const;
+  /// Operands whose sum the workers know.
+  using Base = std::initializer_list<Operand>;
   /// Encodes slices one by one. @return bytes that a worker sends.
-  std::int64_t sendSlices(std::span<const double> weights, double remember, const Fragment& fragment,
-                          Verbs& verbs) const;
-  std::int64_t sendMatrices(std::span<const double> weights, double remember, const Matrices& matrices,
-                            Verbs& verbs) const;
+  std::int64_t sendSlices(std::span<const double> weights, Base base, double remember,
+                          const Fragment& fragment, Verbs& verbs) const;
+  std::int64_t sendMatrices(std::span<const double> weights, Base base, double remember,
+                            const Matrices& matrices, Verbs& verbs) const;
 
   const Codec codec_;
+  SharedBlock sent_;
   std::vector<Matrices> matrices_;  // [fragment] with PowerSgdCodec
 };
 

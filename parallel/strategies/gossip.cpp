@@ -1,15 +1,17 @@
 #include "muster/parallel/strategies/gossip.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "muster/core/base/error.h"
+#include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster {
 namespace {
 
-constexpr std::string_view kRounds = "gossip rounds";
+constexpr std::string_view kRounds = "gossip rounds", kPublic = "public replicas";
 
 /// The one that sends to `worker`: each hop is one power of two.
 std::size_t exponentialPeer(std::size_t worker, std::size_t workers, std::int64_t round) {
@@ -31,26 +33,38 @@ std::size_t partner(std::size_t worker, std::size_t workers, std::int64_t round)
 /// The merged copy holds the mean of the replicas.
 class GossipStrategy final : public Strategy {
  public:
-  explicit GossipStrategy(const Gossip& options) : options_(options), period_(options.frequency) {}
+  explicit GossipStrategy(const Gossip& options)
+      : options_(options), period_(options.frequency), sending_(options.codec) {}
 
   std::string whyNotOverNodes() const override { return "replicas are not mixed over nodes yet"; }
   std::string describe() const override {
-    return fmt::format("gossip ({}) {}", nameOf(options_.graph), options_.frequency.describe());
+    return fmt::format("gossip ({}) {}{}", nameOf(options_.graph), options_.frequency.describe(),
+                       muster::describe(options_.codec));
   }
-  std::vector<StrategyBlock> blocks(int) const override {
+  std::vector<StrategyBlock> blocks(int workers) const override {
     std::vector<StrategyBlock> blocks = {
         {.name = std::string(kRounds), .place = StrategyBlock::Place::Replica, .numbers = 1}};
+    sending_.declare(blocks);
+    if (!sending_.whole() && workers > 2 && options_.graph != GossipGraph::Complete)
+      blocks.push_back({.name = std::string(kPublic),
+                        .place = StrategyBlock::Place::Replica,
+                        .start = StrategyBlock::Start::Parameters});
     period_.declare(blocks);
     return blocks;
   }
   UpdaterState updaterState() const override { return options_.updaterState; }
-  bool extrapolates() const override { return false; }
+  bool extrapolates() const override { return !sending_.whole(); }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     const auto workers = static_cast<std::size_t>(exchange.participants());
     mixing_ = Mixing(workers, 3 * workers);
     rounds_ = exchange.strategyBlock(kRounds).values;
     merged_.assign(workers, 0);
+    alike_.assign(workers, 1);
+    all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
+    sending_.begin(exchange, std::span(&all_, 1));
+    published_ = sending_.sent();
+    published_.mergedCopies.clear();
     spreads_.assign(workers, {});
     neighbours_.reserve(workers);
     row_.reserve(workers);
@@ -60,7 +74,8 @@ class GossipStrategy final : public Strategy {
   }
   bool stage(Exchange& exchange, Context& context) override {
     return options_.frequency.constant() && options_.frequency.until == 0 &&
-           options_.frequency.untilEpoch == 0 && !options_.measureDistance && exchange.stage(context);
+           options_.frequency.untilEpoch == 0 && !options_.measureDistance && sending_.whole() &&
+           exchange.stage(context);
   }
   std::span<const MergeValue> values() const override {
     if (!options_.measureDistance) return period_.values();
@@ -70,9 +85,12 @@ class GossipStrategy final : public Strategy {
   }
   void prepare(const Round& round) override;
   void land(int, const Round& round, Verbs& verbs) override {
-    complete() ? verbs.mergeState(round.weights) : verbs.mixState(mixing_);
-    if (!options_.measureDistance) return;
     const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+    if (!sending_.whole())
+      complete() ? mergeSent(round.weights, parameters, verbs) : mixSent(parameters, verbs);
+    else
+      complete() ? verbs.mergeState(round.weights) : verbs.mixState(mixing_);
+    if (!options_.measureDistance) return;
     spreads_[static_cast<std::size_t>(verbs.participant())] = verbs.distance(
         parameters.replicas, parameters.mergedCopies, Fragment::whole(parameters.mergedCopy().elements()));
   }
@@ -80,8 +98,15 @@ class GossipStrategy final : public Strategy {
  private:
   bool complete() const { return mixing_.workers() <= 2 || options_.graph == GossipGraph::Complete; }
 
+  void mergeSent(std::span<const double> weights, const SharedBlock& parameters, Verbs& verbs) const;
+  void mixSent(const SharedBlock& parameters, Verbs& verbs) const;
+
   const Gossip options_;
   PeriodState period_;
+  CodedReplicas sending_;
+  Fragment all_;
+  SharedBlock published_;      // what was sent, and then mixed
+  std::vector<double> alike_;  // [worker] 1
   // Written between rounds:
   Mixing mixing_;
   std::vector<Tensor> rounds_;  // [worker] of one number, all equal
@@ -114,6 +139,36 @@ void GossipStrategy::prepare(const Round& round) {
   mixing_.setMerged(merged_);
 }
 
+void GossipStrategy::mergeSent(std::span<const double> weights, const SharedBlock& parameters,
+                               Verbs& verbs) const {
+  const auto sent = sending_.send(weights, {{1, parameters.mergedCopies}}, /*remember=*/1, all_, verbs);
+  verbs.mean(sent, weights, parameters.mergedCopies, all_);
+  verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
+  verbs.mergeOthers(weights);
+}
+
+/// All send in every round, since mixing, too, moves a replica away from its public copy.
+void GossipStrategy::mixSent(const SharedBlock& parameters, Verbs& verbs) const {
+  const auto replicas = std::span<const Tensor>(parameters.replicas);
+  const auto published = verbs.own(kPublic);
+  const std::int64_t before = verbs.bytes();
+  const auto sent = sending_.send(alike_, {{1, published}}, /*remember=*/0, all_, verbs);
+  const std::int64_t saved = verbs.bytes() - before;
+  verbs.combine(published, {{1, sent}}, all_);
+  verbs.mix(published_, mixing_);
+  verbs.eachShare(all_.elements(), [&](const Share& share) {
+    for (const std::size_t w : share.workers)
+      if (!mixing_.row(w).empty())
+        linearCombination(std::array{Term{1, replicas[w]}, Term{-1, published[w]}, Term{1, sent[w]}},
+                          replicas[w], share.slice.begin, share.slice.end, share.context);
+  });
+  verbs.mean(replicas, alike_, parameters.mergedCopies, all_);  // for looking
+  const std::int64_t toEach = saved + static_cast<std::int64_t>(replicas.front().bytes());
+  constexpr int kNeighbours = 2;
+  verbs.countBytes(kNeighbours * toEach - (verbs.bytes() - before));
+  verbs.mixOthers(mixing_);
+}
+
 }  // namespace
 
 void gossipNeighbourhood(GossipGraph graph, std::size_t worker, std::size_t workers, std::int64_t round,
@@ -139,6 +194,14 @@ void Gossip::validate() const {
           "gossip: there is no graph {}", static_cast<int>(graph));
   frequency.validate("gossip: frequency");
   muster::validate(updaterState);
+  muster::validate(codec, "gossip");
+  if (CodedReplicas(codec).whole() || graph == GossipGraph::Complete) return;
+  require(
+      graph == GossipGraph::Ring,
+      "gossip: codec cannot be given with the graph {}, on which those that know what a worker sent before "
+      "are not those it sends to next; use ring or complete",
+      nameOf(graph));
+  requireSentToSome(codec, "gossip");
 }
 
 std::unique_ptr<Strategy> Gossip::make() const {
@@ -149,6 +212,7 @@ void Gossip::fields(Fields& f) {
   frequency.fields(f);
   f.field("graph", graph);
   f.field("updaterState", updaterState);
+  codecFields(f, codec);
   f.field("measureDistance", measureDistance);
 }
 

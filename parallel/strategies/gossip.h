@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/core/base/fields.h"
+#include "muster/parallel/strategies/codec.h"
 #include "muster/parallel/strategies/period.h"
 
 namespace muster {
@@ -42,6 +43,15 @@ struct EnumNames<GossipGraph> {
 /// weights that begin anew in every round. While all n_j are equal they cancel, and the mean of the replicas
 /// is not changed by mixing. A replica whose neighbourhood has not trained stays as it is.
 ///
+/// With a codec each worker has a public copy v_j of its replica, which its neighbours know; it sends what
+/// the codec makes of x_j - v_j, by which v_j moves, and then
+///
+///     x_i = x_i - v_i + sum_j p_ij n_j v_j / sum_j p_ij n_j
+///
+/// What was not sent stays in the replica (Koloskova, Stich & Jaggi 2019, with consensus rate 1). That takes
+/// neighbours that stay the same: the ring. On the complete graph, and with two workers, it is Averaging with
+/// a codec.
+///
 /// Listeners get "period", and with `measureDistance` "distance to the mean" (MergeEvent::values): after
 /// mixing, sqrt(sum_w |x_w - m|^2 / workers) / |m|.
 ///
@@ -55,6 +65,7 @@ struct Gossip {
   Period frequency = 1;
   /// What mixing does with the updater's state; Average: it is mixed like the parameters.
   UpdaterState updaterState = UpdaterState::Average;
+  Codec codec = {};              ///< on the ring or the complete graph; on the ring not PowerSgdCodec
   bool measureDistance = false;  ///< costs a pass over the replicas, and on GPUs waits for it
 
   /// @throws InvalidArgument naming the option out of range.

@@ -1,10 +1,12 @@
 #include "muster/parallel/strategies/hierarchical_averaging.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <string_view>
 
 #include "muster/core/base/error.h"
+#include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/period.h"
 
@@ -17,7 +19,10 @@ constexpr std::string_view kTrained = "trained since merges";
 
 class HierarchicalAveragingStrategy final : public Strategy {
  public:
-  explicit HierarchicalAveragingStrategy(const HierarchicalAveraging& options) : options_(options) {}
+  explicit HierarchicalAveragingStrategy(const HierarchicalAveraging& options)
+      : options_(options), sending_(options.codec) {
+    for (std::size_t l = 0; l < levels(); ++l) bases_.push_back(fmt::format("sent from at level {}", l));
+  }
 
   std::string whyNotOverNodes() const override {
     return "replicas are not mixed over nodes yet; one level of averaging over nodes is Averaging";
@@ -25,7 +30,7 @@ class HierarchicalAveragingStrategy final : public Strategy {
   std::string describe() const override;
   std::vector<StrategyBlock> blocks(int workers) const override;
   UpdaterState updaterState() const override { return options_.updaterState; }
-  bool extrapolates() const override { return false; }
+  bool extrapolates() const override { return !sending_.whole(); }
   void begin(const Exchange& exchange) override;
   void start(Verbs& verbs) override {
     for (double& number : numbers_[static_cast<std::size_t>(verbs.participant())].span<double>()) number = 0;
@@ -37,11 +42,13 @@ class HierarchicalAveragingStrategy final : public Strategy {
     return {.iterations = next};
   }
   bool stage(Exchange& exchange, Context& context) override {
-    return levels() == 1 && exchange.stage(context);  // a staged round ends after the next one has begun
+    // A staged round ends after the next one has begun.
+    return levels() == 1 && sending_.whole() && exchange.stage(context);
   }
   void prepare(const Round& round) override;
   void land(int, const Round&, Verbs& verbs) override {
-    group_.value == verbs.participants() ? verbs.mergeState(weights_) : verbs.mixState(mixing_);
+    if (!sending_.whole()) return landSent(verbs);
+    mergesAll() ? verbs.mergeState(weights_) : verbs.mixState(mixing_);
   }
   bool pending() const override {
     for (std::size_t w = 0; w < numbers_.size(); ++w)
@@ -60,16 +67,23 @@ class HierarchicalAveragingStrategy final : public Strategy {
     return static_cast<std::int64_t>(numbers_.front().data<double>()[levels()]);
   }
   std::size_t levelAt(std::int64_t iterations) const;
+  bool mergesAll() const { return groups_[level_] == groups_.back(); }
+  void landSent(Verbs& verbs) const;
   void raiseWeights(std::size_t level);
   void setRows(std::size_t group);
 
   const HierarchicalAveraging options_;
+  CodedReplicas sending_;
+  std::vector<std::string> bases_;  // [level] names of blocks
+  Fragment all_;
   std::vector<std::size_t> groups_;  // [level] workers in a group
   // Written between rounds:
   std::vector<Tensor> numbers_;  // [worker] what it has trained [level], then `iterations`
   std::vector<double> weights_;  // [worker] in the merge of a level
   Mixing mixing_;
   std::vector<MixingShare> row_;
+  std::size_t level_ = 0;              // that merges
+  std::vector<double> groupsWeights_;  // [worker] in that merge
   MergeValue group_{"group", 0};
 };
 
@@ -79,7 +93,7 @@ std::string HierarchicalAveragingStrategy::describe() const {
     text += fmt::format("{} {} {}", text.empty() ? "averaging" : ",",
                         group == 0 ? std::string("all") : fmt::format("groups of {}", group),
                         Period(period).describe());
-  return text;
+  return text + muster::describe(options_.codec);
 }
 
 std::vector<std::size_t> HierarchicalAveragingStrategy::groupsOf(int workers) const {
@@ -100,9 +114,15 @@ std::vector<std::size_t> HierarchicalAveragingStrategy::groupsOf(int workers) co
 
 std::vector<StrategyBlock> HierarchicalAveragingStrategy::blocks(int workers) const {
   groupsOf(workers);
-  return {{.name = std::string(kTrained),
-           .place = StrategyBlock::Place::Replica,
-           .numbers = static_cast<std::int64_t>(levels()) + 1}};
+  std::vector<StrategyBlock> blocks = {{.name = std::string(kTrained),
+                                        .place = StrategyBlock::Place::Replica,
+                                        .numbers = static_cast<std::int64_t>(levels()) + 1}};
+  sending_.declare(blocks);
+  for (std::size_t l = 0; l < levels() && !sending_.whole(); ++l)
+    blocks.push_back({.name = bases_[l],
+                      .place = StrategyBlock::Place::Replica,
+                      .start = StrategyBlock::Start::Parameters});
+  return blocks;
 }
 
 void HierarchicalAveragingStrategy::begin(const Exchange& exchange) {
@@ -110,6 +130,9 @@ void HierarchicalAveragingStrategy::begin(const Exchange& exchange) {
   const std::size_t workers = groups_.back();
   numbers_ = exchange.strategyBlock(kTrained).values;
   weights_.assign(workers, 0);
+  groupsWeights_.assign(workers, 0);
+  all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
+  sending_.begin(exchange, std::span(&all_, 1));
   mixing_ = Mixing(workers, workers);
   row_.reserve(workers);
 }
@@ -123,7 +146,7 @@ std::size_t HierarchicalAveragingStrategy::levelAt(std::int64_t iterations) cons
 
 void HierarchicalAveragingStrategy::prepare(const Round& round) {
   const std::int64_t done = iterations() + round.planned;
-  const std::size_t top = levels() - 1, level = round.last ? top : levelAt(done);
+  const std::size_t top = levels() - 1, level = level_ = round.last ? top : levelAt(done);
   for (std::size_t w = 0; w < weights_.size(); ++w) {
     for (std::size_t l = 0; l <= top; ++l) trained(l, w) += round.weights[w];
     weights_[w] = trained(0, w);
@@ -131,13 +154,44 @@ void HierarchicalAveragingStrategy::prepare(const Round& round) {
   }
   for (std::size_t l = 1; l <= level; ++l) raiseWeights(l);
   group_.value = static_cast<double>(groups_[level]);
-  if (groups_[level] < weights_.size()) {
+  groupsWeights_ = weights_;
+  if (!mergesAll()) {
     setRows(groups_[level]);
     for (std::size_t l = level + 1; l <= top; ++l) raiseWeights(l);
     mixing_.setMerged(weights_);
   }
   for (std::size_t w = 0; w < weights_.size(); ++w)
     for (std::size_t l = 0; l <= level; ++l) trained(l, w) = 0;
+}
+
+/// Each worker sends its move from what the last merge of this level, or of one above, has left: all of its
+/// group have that.
+void HierarchicalAveragingStrategy::landSent(Verbs& verbs) const {
+  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+  const auto replicas = std::span<const Tensor>(parameters.replicas);
+  const auto base = verbs.own(bases_[level_]);
+  const auto sent = sending_.send(groupsWeights_, {{1, base}}, /*remember=*/1, all_, verbs);
+  if (mergesAll()) {
+    verbs.mean(sent, weights_, parameters.mergedCopies, all_);
+    verbs.writeBack(parameters.mergedCopies, replicas, 0, all_);
+    verbs.mergeOthers(weights_);
+  } else {
+    verbs.eachShare(all_.elements(), [&](const Share& share) {  // for the merged copy
+      for (const std::size_t w : share.workers)
+        if (groupsWeights_[w] == 0)
+          linearCombination(std::array{Term{1, replicas[w]}}, sent[w], share.slice.begin, share.slice.end,
+                            share.context);
+    });
+    verbs.mix(sending_.sent(), mixing_);
+    verbs.eachShare(all_.elements(), [&](const Share& share) {
+      for (const std::size_t w : share.workers)
+        if (!mixing_.row(w).empty())
+          linearCombination(std::array{Term{1, sent[w]}}, replicas[w], share.slice.begin, share.slice.end,
+                            share.context);
+    });
+    verbs.mixOthers(mixing_);
+  }
+  for (std::size_t l = 0; l <= level_; ++l) verbs.combine(verbs.own(bases_[l]), {{1, replicas}}, all_);
 }
 
 /// From weights in a merge of the level below to those in a merge of this one: each group of the level below
@@ -205,6 +259,8 @@ void HierarchicalAveraging::validate() const {
             group);
   }
   muster::validate(updaterState);
+  muster::validate(codec, "hierarchical averaging");
+  if (levels.size() > 1) requireSentToSome(codec, "hierarchical averaging");
 }
 
 std::unique_ptr<Strategy> HierarchicalAveraging::make() const {
@@ -219,6 +275,7 @@ void HierarchicalAveraging::fields(Fields& f) {
   f.field("levels", text);
   levels = levelsFrom(text);
   f.field("updaterState", updaterState);
+  codecFields(f, codec);
 }
 
 std::vector<NamedStrategy> HierarchicalAveraging::named(int workers) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "muster/core/base/fields.h"
-#include "muster/parallel/strategies/strategy.h"
+#include "muster/parallel/strategies/codec.h"
 
 namespace muster {
 
@@ -19,7 +19,8 @@ namespace muster {
 /// next `group` of them, and so on, each group by itself, as Averaging does. The user's model is always what
 /// the last level would merge: each group there has the weight of what its workers have trained since the
 /// level above merged. One level is Averaging, bit for bit. Listeners get "group" (MergeEvent::values), how
-/// many workers have merged with each other. Source: PyTorch's HierarchicalModelAverager, which weighs all
+/// many workers have merged with each other. With a codec a worker sends its move since the last merge of its
+/// level, or of one above. Source: PyTorch's HierarchicalModelAverager, which weighs all
 /// workers alike.
 struct HierarchicalAveraging {
   struct Level {
@@ -30,6 +31,7 @@ struct HierarchicalAveraging {
   std::vector<Level> levels = {{}};
   /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Average;
+  Codec codec = {};  ///< with several levels not PowerSgdCodec
 
   /// @throws InvalidArgument naming the option out of range.
   void validate() const;

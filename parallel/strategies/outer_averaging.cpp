@@ -15,14 +15,13 @@ constexpr std::string_view kBefore = "outer parameters before the step", kRate =
 /// what the momentum is multiplied by.
 enum { kIteration, kLearningRate, kScale, kNumbers };
 
-OuterStep stepOf(const OuterAveraging& options) {
-  return {.rate = options.rate, .momentum = options.momentum, .nesterov = options.nesterov};
-}
-
 class OuterAveragingStrategy final : public Strategy {
  public:
   explicit OuterAveragingStrategy(const OuterAveraging& options)
-      : options_(options), step_(stepOf(options)), period_(options.frequency), sending_(options.codec) {}
+      : options_(options),
+        step_(OuterStep::of(options)),
+        period_(options.frequency),
+        sending_(options.codec) {}
 
   std::string whyNotOverNodes() const override { return CodedReplicas::whyNotOverNodes(options_.codec); }
   std::string describe() const override {
@@ -47,6 +46,7 @@ class OuterAveragingStrategy final : public Strategy {
     all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
     sending_.begin(exchange, std::span(&all_, 1));
     spreads_.assign(static_cast<std::size_t>(exchange.participants()), {});
+    parts_.assign(spreads_.size(), Fragment::whole(0));
   }
   void start(Verbs& verbs) override { step_.writeBack(0, all_, verbs); }
   RoundPlan plan(const TrainingProgress& progress) override {
@@ -57,9 +57,16 @@ class OuterAveragingStrategy final : public Strategy {
     const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
     const std::span<const Tensor> outer = parameters.mergedCopies;
     if (options_.measureStep) verbs.combine(verbs.own(kBefore), {{1, outer}}, all_);
-    step_.takeMean(sending_, round.weights, /*remember=*/1, all_, verbs);
-    step_.apply(all_, verbs, options_.followLearningRate ? followed() : 1);
-    step_.writeBack(0, all_, verbs);
+    const double scale = options_.followLearningRate ? followed() : 1;
+    const auto step = [&](const Fragment& part) {
+      step_.takeMean(sending_, round.weights, /*remember=*/1, part, verbs);
+      step_.apply(part, verbs, scale);
+      step_.writeBack(0, part, verbs);
+    };
+    if (sending_.whole())
+      verbs.inParts(all_, parts_[static_cast<std::size_t>(verbs.participant())], step);
+    else
+      step(all_);  // encoding needs whole replicas
     if (options_.measureStep)
       spreads_[static_cast<std::size_t>(verbs.participant())] =
           verbs.distance(outer, verbs.own(kBefore), all_);
@@ -92,6 +99,7 @@ class OuterAveragingStrategy final : public Strategy {
   PeriodState period_;
   CodedReplicas sending_;
   Fragment all_;
+  std::vector<Fragment> parts_;  // [participant] the one at hand
   Tensor memory_;                // the first worker's block kRate; written between rounds
   std::vector<Spread> spreads_;  // [participant] of its shares
   mutable std::array<MergeValue, 2> values_{};
@@ -123,7 +131,7 @@ OuterAveraging OuterAveraging::lookahead() {
 
 void OuterAveraging::validate() const {
   frequency.validate("outer averaging: frequency");
-  stepOf(*this).validate("outer averaging");
+  OuterStep::of(*this).validate("outer averaging");
   muster::validate(updaterState);
   muster::validate(codec, "outer averaging");
 }

@@ -23,7 +23,8 @@ std::string OuterStep::describe() const {
 }
 
 void OuterStep::declare(std::vector<StrategyBlock>& blocks, bool meanInFlight) const {
-  blocks.push_back({.name = std::string(kMean), .dtype = DType::Float64, .saved = meanInFlight});
+  blocks.push_back(
+      {.name = std::string(kMean), .dtype = DType::Float64, .saved = meanInFlight, .inFlight = true});
   if (momentum > 0) blocks.push_back({.name = std::string(kMomentum)});
 }
 

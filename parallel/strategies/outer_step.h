@@ -20,6 +20,11 @@ struct OuterStep {
   double momentum = 0;
   bool nesterov = false;
 
+  /// From the options of a rule that is built on it.
+  template <typename Options>
+  static OuterStep of(const Options& options) {
+    return {.rate = options.rate, .momentum = options.momentum, .nesterov = options.nesterov};
+  }
   /// @param rule  begins the message. @throws InvalidArgument naming the option out of range.
   void validate(std::string_view rule) const;
   /// As in "rate 0.7, Nesterov momentum 0.9".

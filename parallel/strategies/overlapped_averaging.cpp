@@ -15,10 +15,6 @@ using Eager = OverlappedAveraging::Eager;
 
 constexpr std::string_view kRule = "overlapped averaging", kSent = "sent";
 
-OuterStep outerOf(const OverlappedAveraging& options) {
-  return {.rate = options.rate, .momentum = options.momentum, .nesterov = options.nesterov};
-}
-
 std::string landingText(const OverlappedAveraging& options) {
   if (const auto* pull = std::get_if<Pull>(&options.landing)) return fmt::format(", pull {}", pull->strength);
   return std::holds_alternative<Eager>(options.landing) ? ", eager" : "";
@@ -28,7 +24,10 @@ std::string landingText(const OverlappedAveraging& options) {
 class OverlappedAveragingStrategy final : public Strategy {
  public:
   explicit OverlappedAveragingStrategy(const OverlappedAveraging& options)
-      : options_(options), outer_(outerOf(options)), period_(options.frequency), sending_(options.codec) {}
+      : options_(options),
+        outer_(OuterStep::of(options)),
+        period_(options.frequency),
+        sending_(options.codec) {}
 
   std::string whyNotOverNodes() const override { return CodedReplicas::whyNotOverNodes(options_.codec); }
   std::string describe() const override {
@@ -39,7 +38,8 @@ class OverlappedAveragingStrategy final : public Strategy {
     std::vector<StrategyBlock> blocks;
     outer_.declare(blocks, /*meanInFlight=*/options_.delay > 0);
     if (options_.delay > 0 && !pulls())
-      blocks.push_back({.name = std::string(kSent), .place = StrategyBlock::Place::Replica});
+      blocks.push_back(
+          {.name = std::string(kSent), .place = StrategyBlock::Place::Replica, .inFlight = true});
     sending_.declare(blocks);
     period_.declare(blocks);
     return blocks;
@@ -70,7 +70,10 @@ class OverlappedAveragingStrategy final : public Strategy {
 };
 
 RoundPlan OverlappedAveragingStrategy::plan(const TrainingProgress& progress) {
-  if (!progress.inFlight.empty()) return {.iterations = options_.delay, .launch = FragmentSet::none()};
+  if (!progress.inFlight.empty()) {
+    period_.passRound(progress);
+    return {.iterations = options_.delay, .launch = FragmentSet::none()};
+  }
   const std::int64_t period = period_.iterations(progress);
   if (options_.delay == 0 || period <= options_.delay) return {.iterations = period};
   return {.iterations = period - options_.delay, .land = FragmentSet::none()};
@@ -140,7 +143,7 @@ void OverlappedAveraging::validate() const {
   if (const auto* pull = std::get_if<Pull>(&landing))
     require(pull->strength >= 0 && pull->strength <= 1, "{}: strength must lie in [0, 1], got {}", kRule,
             pull->strength);
-  outerOf(*this).validate(kRule);
+  OuterStep::of(*this).validate(kRule);
   muster::validate(updaterState);
   muster::validate(codec, kRule);
 }

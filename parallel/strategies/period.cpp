@@ -17,13 +17,15 @@ constexpr double kRounding = 1e-12;
 
 /// What AdaComm remembers, as it is in the block. All 0 before the first round.
 struct Memory {
-  double period = 0;      // at least 1; 0: nothing yet
-  double firstScore = 0;  // of the first round; 0: none yet
-  double firstRate = 0;   // learning rate then
-  double seen = 0;        // iterations that the model had finished at the last call
-  double rounds = 0;      // in this interval
-  double iterations = 0;  // likewise
-  double score = 0;       // likewise, mean over the iterations
+  double period = 0;       // at least 1; 0: nothing yet
+  double firstScore = 0;   // of the first round; 0: none yet
+  double firstRate = 0;    // learning rate then
+  double seen = 0;         // iterations that the model had finished at the last call
+  double rounds = 0;       // in this interval
+  double iterations = 0;   // likewise
+  double score = 0;        // likewise, mean over the iterations
+  double passed = 0;       // iterations of rounds that ended without a merge, since the last one
+  double passedScore = 0;  // likewise, mean over the iterations
 };
 constexpr std::int64_t kNumbers = sizeof(Memory) / sizeof(double);
 
@@ -65,13 +67,26 @@ void adapt(Memory& memory, const AdaComm& rule, std::int64_t every) {
   memory.rounds = memory.iterations = memory.score = 0;
 }
 
+/// The mean over `before` iterations becomes that over `more` as well. Written so that equal scores have
+/// themselves as their mean, exactly.
+void addScore(double& mean, double before, double score, double more) {
+  mean += (score - mean) * (more / (before + more));
+}
+
+double iterationsSince(const Memory& memory, const TrainingProgress& progress) {
+  return static_cast<double>(progress.iteration) - memory.seen;
+}
+
 void countRound(Memory& memory, const TrainingProgress& progress) {
-  const double iterations = static_cast<double>(progress.iteration) - memory.seen;
-  if (memory.firstScore == 0) memory.firstScore = progress.score;
+  const double own = iterationsSince(memory, progress);
+  double score = memory.passedScore;
+  addScore(score, memory.passed, progress.score, own);
+  const double iterations = memory.passed + own;
+  if (memory.firstScore == 0) memory.firstScore = score;
   ++memory.rounds;
+  addScore(memory.score, memory.iterations, score, iterations);
   memory.iterations += iterations;
-  // Written so that equal scores have themselves as their mean, exactly.
-  memory.score += (progress.score - memory.score) * (iterations / memory.iterations);
+  memory.passed = memory.passedScore = 0;
 }
 
 void fieldsOf(Fields&, std::monostate) {}
@@ -133,6 +148,21 @@ void Period::fields(Fields& f) {
   });
 }
 
+bool Period::inFirstPart(const TrainingProgress& now) const {
+  return now.iteration < until || now.epoch < untilEpoch;
+}
+
+std::int64_t Period::at(const TrainingProgress& now) const {
+  if (inFirstPart(now)) {
+    const auto left = until - now.iteration;  // then the other part begins at its iteration
+    return left > 0 ? std::min(first, left) : first;
+  }
+  const auto* const qsr = std::get_if<QuadraticSynchronisation>(&adapted);
+  if (qsr == nullptr || qsr->alpha == 0) return every;
+  const double wanted = std::pow(qsr->alpha / std::max(0.0, now.learningRate), qsr->power);
+  return clamped(std::floor(wanted * (1 + kRounding)), every);
+}
+
 void PeriodState::declare(std::vector<StrategyBlock>& blocks) const {
   if (!std::holds_alternative<AdaComm>(period_.adapted)) return;
   blocks.push_back(
@@ -145,10 +175,6 @@ void PeriodState::begin(const Exchange& exchange) {
   memory_ = exchange.strategyBlock(kMemory).values.front();  // the first worker's; no other is used
 }
 
-bool PeriodState::inFirstPart(const TrainingProgress& progress) const {
-  return progress.iteration < period_.until || progress.epoch < period_.untilEpoch;
-}
-
 std::int64_t PeriodState::iterations(const TrainingProgress& progress) {
   const auto iterations = choose(progress);
   value_.value = static_cast<double>(iterations);
@@ -156,23 +182,22 @@ std::int64_t PeriodState::iterations(const TrainingProgress& progress) {
 }
 
 std::int64_t PeriodState::choose(const TrainingProgress& progress) const {
-  if (inFirstPart(progress)) {
-    const auto left = period_.until - progress.iteration;  // then the other part begins at its iteration
-    return left > 0 ? std::min(period_.first, left) : period_.first;
-  }
+  if (period_.inFirstPart(progress)) return period_.at(progress);
   if (!begun_) return period_.every;
-  return std::visit([&](const auto& rule) { return adaptedIterations(rule, progress); }, period_.adapted);
+  const auto* const adaComm = std::get_if<AdaComm>(&period_.adapted);
+  return adaComm ? adaptedIterations(*adaComm, progress) : period_.at(progress);
 }
 
-std::int64_t PeriodState::adaptedIterations(std::monostate, const TrainingProgress&) const {
-  return period_.every;
-}
-
-std::int64_t PeriodState::adaptedIterations(const QuadraticSynchronisation& rule,
-                                            const TrainingProgress& progress) const {
-  if (rule.alpha == 0) return period_.every;
-  const double wanted = std::pow(rule.alpha / std::max(0.0, progress.learningRate), rule.power);
-  return clamped(std::floor(wanted * (1 + kRounding)), period_.every);
+void PeriodState::passRound(const TrainingProgress& progress) {
+  if (!memory_.defined() || progress.rounds == 0) return;
+  Memory memory;
+  std::memcpy(&memory, memory_.raw(), sizeof(memory));
+  const double own = iterationsSince(memory, progress);
+  if (memory.period == 0 || own <= 0) return;
+  addScore(memory.passedScore, memory.passed, progress.score, own);
+  memory.passed += own;
+  memory.seen = static_cast<double>(progress.iteration);
+  std::memcpy(memory_.raw(), &memory, sizeof(memory));
 }
 
 std::int64_t PeriodState::adaptedIterations(const AdaComm& rule, const TrainingProgress& progress) const {
@@ -182,7 +207,7 @@ std::int64_t PeriodState::adaptedIterations(const AdaComm& rule, const TrainingP
   if (memory.period == 0) {
     memory.period = static_cast<double>(period_.every);
     memory.firstRate = rate;
-  } else if (progress.rounds > 0 && static_cast<double>(progress.iteration) > memory.seen) {
+  } else if (progress.rounds > 0 && iterationsSince(memory, progress) > 0) {
     countRound(memory, progress);
     if (memory.rounds >= static_cast<double>(rule.interval)) adapt(memory, rule, period_.every);
   }

@@ -60,11 +60,16 @@ struct Period {
 
   bool operator==(const Period&) const = default;
   bool constant() const { return adapted.index() == 0; }
+  /// Iterations of a round that begins now, by iteration, epoch and learning rate alone; not of AdaComm,
+  /// which counts as `every`.
+  std::int64_t at(const TrainingProgress& now) const;
   /// @param option  what the period is called, as in "averagingFrequency".
   /// @throws InvalidArgument naming the option out of range.
   void validate(std::string_view option) const;
   /// As in "every 3 iterations".
   std::string describe() const;
+  /// Whether `first` counts still.
+  bool inFirstPart(const TrainingProgress& now) const;
   /// Visits `every`, and the others inside "period".
   void fields(Fields& f);
 };
@@ -82,16 +87,16 @@ class PeriodState {
   /// Iterations of the next round, right after a merge. Before `begin`: `Period::every`.
   /// Called for each merge, by one thread, with scores of the rounds since.
   std::int64_t iterations(const TrainingProgress& progress);
+  /// A round ends without a merge, as one does at whose end a fragment is launched and does not land: its
+  /// score counts in the next merge. Called instead of `iterations`.
+  void passRound(const TrainingProgress& progress);
   /// What listeners get (Strategy::values): "period", the iterations of the round, as they were chosen.
   MergeValue value() const { return value_; }
   std::span<const MergeValue> values() const { return {&value_, 1}; }
 
  private:
   std::int64_t choose(const TrainingProgress& progress) const;
-  std::int64_t adaptedIterations(std::monostate, const TrainingProgress&) const;
-  std::int64_t adaptedIterations(const QuadraticSynchronisation&, const TrainingProgress&) const;
   std::int64_t adaptedIterations(const AdaComm&, const TrainingProgress&) const;
-  bool inFirstPart(const TrainingProgress& progress) const;
 
   const Period period_;
   MergeValue value_{"period", 0};

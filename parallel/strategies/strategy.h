@@ -100,9 +100,9 @@ class Strategy {
   /// merged copy. A training that is resumed from a file starts from it.
   virtual std::string_view modelSource() const { return {}; }
   /// How workers arrive, if they are not to wait for each other at the end of rounds. Then `land` is called
-  /// for each landing, with fragment 0, maybe by one thread for one participant after the other, so neither
-  /// Verbs::sum nor Verbs::eachReplica may be called. At the end of an epoch and at a stop `land` is called
-  /// once with all that workers have trained since they arrived last. Each worker counts its own updates, and
+  /// for each landing, with fragment 0, maybe by one thread that does the parts of all participants as the
+  /// first of them; Verbs::sum cannot be called. At the end of an epoch and at a stop `land` is called once
+  /// with all that workers have trained since they arrived last. Each worker counts its own updates, and
   /// neither `contribute` nor `stage` is called.
   virtual std::optional<ArrivalPlan> arrivals(int /*workers*/) const { return {}; }
   /// Why it cannot merge workers of several nodes (Builder::nodes); "" if it can.

@@ -14,15 +14,14 @@ namespace {
 constexpr std::string_view kRule = "streaming outer averaging", kTurn = "turn";
 constexpr int kMostFragments = 64;
 
-OuterStep outerOf(const StreamingOuter& options) {
-  return {.rate = options.rate, .momentum = options.momentum, .nesterov = options.nesterov};
-}
-
 /// The merged copy holds W.
 class StreamingOuterStrategy final : public Strategy {
  public:
   explicit StreamingOuterStrategy(const StreamingOuter& options)
-      : options_(options), outer_(outerOf(options)), period_(options.frequency), sending_(options.codec) {}
+      : options_(options),
+        outer_(OuterStep::of(options)),
+        period_(options.frequency),
+        sending_(options.codec) {}
 
   std::string whyNotOverNodes() const override { return CodedReplicas::whyNotOverNodes(options_.codec); }
   std::string describe() const override {
@@ -98,8 +97,10 @@ void StreamingOuterStrategy::begin(const Exchange& exchange) {
 
 RoundPlan StreamingOuterStrategy::plan(const TrainingProgress& progress) {
   values_.front().value = -1;  // they have been read
-  if (!progress.inFlight.empty())
+  if (!progress.inFlight.empty()) {
+    period_.passRound(progress);
     return {.iterations = options_.delay, .launch = FragmentSet::none(), .land = progress.inFlight};
+  }
   const FragmentSet turn = FragmentSet::of(nextTurn(progress));
   const std::int64_t length = std::max<std::int64_t>(1, period_.iterations(progress) / options_.fragments);
   if (options_.delay == 0 || length <= options_.delay)
@@ -130,7 +131,7 @@ void StreamingOuter::validate() const {
           "{}: delay must be shorter than a fragment's turn of {} iterations, got {}", kRule,
           frequency.every / fragments, delay);
   require(mixing >= 0 && mixing <= 1, "{}: mixing must lie in [0, 1], got {}", kRule, mixing);
-  outerOf(*this).validate(kRule);
+  OuterStep::of(*this).validate(kRule);
   muster::validate(updaterState);
   muster::validate(codec, kRule);
 }

@@ -29,9 +29,12 @@ void ArrivalGate::abortNow() {
 
 bool ArrivalGate::complete() const {
   if (over_) return false;
-  for (std::size_t w = 0; w < states_.size(); ++w)
+  bool any = false;
+  for (std::size_t w = 0; w < states_.size(); ++w) {
     if (next_[w].arrives && states_[w] != State::Arrived) return false;
-  return true;
+    any = any || next_[w].arrives;
+  }
+  return any;
 }
 
 void ArrivalGate::release(std::span<const Arrival> landed) {
@@ -45,7 +48,7 @@ void ArrivalGate::release(std::span<const Arrival> landed) {
 
 void ArrivalGate::look() {
   for (std::size_t w = 0; w < states_.size(); ++w)
-    if (next_[w].arrives && states_[w] == State::Ended) over_ = true;
+    if ((next_[w].arrives || anyEndEndsAll_) && states_[w] == State::Ended) over_ = true;
   if (over_) changed_.notify_all();
 }
 

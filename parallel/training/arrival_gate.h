@@ -14,12 +14,13 @@ namespace muster {
 /// landing carries it out, one landing at a time, in their planned order. Thread-safe, but for `beginEpoch`.
 class ArrivalGate {
  public:
-  explicit ArrivalGate(int workers) : states_(static_cast<std::size_t>(workers)) {}
+  /// @param anyEndEndsAll  a worker ends when there are no batches left for any of them: on the wall clock.
+  explicit ArrivalGate(int workers, bool anyEndEndsAll = false)
+      : anyEndEndsAll_(anyEndEndsAll), states_(static_cast<std::size_t>(workers)) {}
 
   /// While no worker is inside.
-  /// @param next  [worker] which workers arrive at the next landing. It stays where it is, and changes when a
-  /// landing
-  ///              is carried out.
+  /// @param next  [worker] which workers arrive at the next landing, or none while it is not known. It stays
+  ///              where it is, and changes in `enter` and when a landing is carried out.
   void beginEpoch(std::span<const Arrival> next);
 
   /// The worker has arrived. Waits until it goes on, or until the next landing can no longer be. Calls one at
@@ -63,6 +64,7 @@ class ArrivalGate {
   /// A landing cannot be if one of its workers has ended.
   void look() MUSTER_REQUIRES(mutex_);
 
+  const bool anyEndEndsAll_;
   Mutex mutex_;
   std::condition_variable changed_;
   std::vector<State> states_ MUSTER_GUARDED_BY(mutex_);  // [worker]

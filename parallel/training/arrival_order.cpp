@@ -24,16 +24,29 @@ void requireArrivals(const ArrivalPlan& plan, int workers) {
           plan.staleness);
 }
 
-ArrivalOrder::ArrivalOrder(ArrivalPlan plan)
+std::int64_t iterationsFrom(const ArrivalPlan& plan, const Departure& departure) {
+  if (!plan.iterationsFrom) return plan.iterations[static_cast<std::size_t>(departure.worker)];
+  const std::int64_t iterations = plan.iterationsFrom(departure);
+  require(iterations >= 1, "the strategy's arrivals: a worker has at least 1 iteration, got {}", iterations);
+  return iterations;
+}
+
+ArrivalOrder::ArrivalOrder(ArrivalPlan plan, const Schedule& learningRate)
     : plan_(std::move(plan)),
+      learningRate_(learningRate),
       members_(plan_.speeds.size()),
       arrivals_(members_.size()),
-      dealt_(members_.size()) {}
+      dealt_(members_.size()) {
+  restart(0, 0);
+}
 
-void ArrivalOrder::restart() {
+void ArrivalOrder::restart(std::int64_t iteration, std::int64_t epoch) {
+  iteration_ = iteration;
+  epoch_ = epoch;
   std::ranges::fill(members_, Member{});
-  pending_ = slowest_ = 0;
+  batches_ = pending_ = slowest_ = 0;
   opened_ = now_ = 0;
+  for (std::size_t w = 0; w < members_.size(); ++w) depart(w);
 }
 
 int ArrivalOrder::deal() {
@@ -43,8 +56,9 @@ int ArrivalOrder::deal() {
     const double time = next < 0 ? now_ : clock(w, members_[w].done);
     if (landsBefore(next, time)) continue;
     now_ = time;  // if no worker runs, the slowest one may land
-    if (members_[w].done < plan_.iterations[w]) {
+    if (members_[w].done < members_[w].iterations) {
       ++members_[w].done;
+      ++batches_;
       return next;
     }
     arrive(members_[w]);
@@ -53,9 +67,9 @@ int ArrivalOrder::deal() {
 
 void ArrivalOrder::land() {
   for (;;) {
-    const int next = nextRunning([&](std::size_t w) { return plan_.iterations[w]; });
+    const int next = nextRunning([&](std::size_t w) { return members_[w].iterations; });
     const auto w = static_cast<std::size_t>(next);
-    const double time = next < 0 ? now_ : clock(w, plan_.iterations[w]);
+    const double time = next < 0 ? now_ : clock(w, members_[w].iterations);
     if (landsBefore(next, time)) return;
     now_ = time;
     arrive(members_[w]);
@@ -77,7 +91,7 @@ int ArrivalOrder::nextRunning(Done done) const {
   std::pair<double, bool> earliest;
   for (std::size_t w = 0; w < members_.size(); ++w) {
     if (!members_[w].running) continue;
-    const std::pair event(clock(w, done(w)), done(w) < plan_.iterations[w]);  // arrivals first
+    const std::pair event(clock(w, done(w)), done(w) < members_[w].iterations);  // arrivals first
     if (next >= 0 && event >= earliest) continue;
     next = static_cast<int>(w);
     earliest = event;
@@ -90,7 +104,7 @@ double ArrivalOrder::clock(std::size_t worker, std::int64_t done) const {
 }
 
 std::int64_t ArrivalOrder::begunIterations(std::size_t worker) const {
-  const std::int64_t all = plan_.iterations[worker];
+  const std::int64_t all = members_[worker].iterations;
   if (!members_[worker].running) return all;
   const double about = std::ceil((now_ - members_[worker].begun) * plan_.speeds[worker]);
   auto count = static_cast<std::int64_t>(std::clamp(about, 0.0, static_cast<double>(all)));
@@ -117,14 +131,24 @@ void ArrivalOrder::landNow() {
     Member& member = members_[w];
     const std::int64_t begun = begunIterations(w);
     dealt_[w] = begun - std::exchange(member.done, begun);
+    batches_ += dealt_[w];
     arrivals_[w] = {.arrives = std::exchange(member.pending, false),
                     .goesOn = !member.running && mayGoOn(member)};
-    if (!arrivals_[w].goesOn) continue;
-    member.running = true;
-    member.begun = now_;
-    member.done = 0;
   }
+  for (std::size_t w = 0; w < members_.size(); ++w)
+    if (arrivals_[w].goesOn) depart(w);
   pending_ = 0;
+}
+
+void ArrivalOrder::depart(std::size_t worker) {
+  const std::int64_t iteration = iteration_ + batches_ / static_cast<std::int64_t>(members_.size());
+  members_[worker].iterations = iterationsFrom(plan_, {.worker = static_cast<int>(worker),
+                                                       .iteration = iteration,
+                                                       .epoch = epoch_,
+                                                       .learningRate = learningRate_.at(iteration, epoch_)});
+  members_[worker].running = true;
+  members_[worker].begun = now_;
+  members_[worker].done = 0;
 }
 
 }  // namespace muster

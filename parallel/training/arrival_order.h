@@ -3,12 +3,16 @@
 #include <span>
 #include <vector>
 
+#include "muster/core/optim/schedule.h"
 #include "muster/parallel/strategies/arrivals.h"
 
 namespace muster {
 
 /// @throws InvalidArgument for a strategy's plan of arrivals that cannot be, naming the number.
 void requireArrivals(const ArrivalPlan& plan, int workers);
+
+/// Iterations of a worker from its departure until its next arrival. @throws InvalidArgument for less than 1.
+std::int64_t iterationsFrom(const ArrivalPlan& plan, const Departure& departure);
 
 /// Which worker gets which batch, and which workers arrive together, on the virtual clock: a function of the
 /// plan and of the number of batches alone. It begins anew with every epoch.
@@ -18,19 +22,22 @@ void requireArrivals(const ArrivalPlan& plan, int workers);
 /// together: the grace after the first one, but not before one of them may go on, and at once if no worker is
 /// running.
 ///
-/// One object either deals or lands. To land it goes from arrival to arrival, however many iterations lie
-/// between them.
+/// One object either deals or lands, but for landings before the first deal. To land it goes from arrival to
+/// arrival, however many iterations lie between them.
 class ArrivalOrder {
  public:
-  explicit ArrivalOrder(ArrivalPlan plan);
+  /// An epoch begins at iteration 0. @param learningRate  of the model's updater.
+  explicit ArrivalOrder(ArrivalPlan plan, const Schedule& learningRate = {});
   const ArrivalPlan& plan() const { return plan_; }
 
-  /// An epoch begins: all workers run, at time 0.
-  void restart();
+  /// An epoch begins, after so many iterations and epochs: all workers run, at time 0.
+  void restart(std::int64_t iteration, std::int64_t epoch);
   /// The worker that gets the next batch.
   int deal();
   /// Goes on to the next landing.
   void land();
+  /// Batches dealt since the epoch began, before the last landing or by `deal`.
+  std::int64_t batches() const { return batches_; }
 
   // The last landing, [worker].
 
@@ -39,14 +46,17 @@ class ArrivalOrder {
   /// Batches dealt between the landing before (or `restart`) and this one.
   std::span<const std::int64_t> dealt() const { return dealt_; }
   double time() const { return now_; }
+  /// The worker's iterations between when it went on last and its next arrival.
+  std::int64_t iterations(int worker) const { return members_[static_cast<std::size_t>(worker)].iterations; }
 
  private:
   struct Member {
     bool running = true;
-    bool pending = false;      // it has arrived and not landed
-    double begun = 0;          // when it went on
-    std::int64_t done = 0;     // iterations since then: dealt, or told by `dealt`
-    std::int64_t arrived = 0;  // times
+    bool pending = false;         // it has arrived and not landed
+    double begun = 0;             // when it went on
+    std::int64_t iterations = 1;  // until it arrives
+    std::int64_t done = 0;        // since then: dealt, or told by `dealt`
+    std::int64_t arrived = 0;     // times
   };
   /// The running worker whose next event comes first, -1 if none runs. @param done  its iterations then
   template <typename Done>
@@ -61,11 +71,15 @@ class ArrivalOrder {
   bool mayLand() const;
   void arrive(Member& member);
   void landNow();
+  void depart(std::size_t worker);
 
   const ArrivalPlan plan_;
+  const Schedule learningRate_;
   std::vector<Member> members_;
   std::vector<Arrival> arrivals_;
   std::vector<std::int64_t> dealt_;
+  std::int64_t iteration_ = 0, epoch_ = 0;  // where the epoch began
+  std::int64_t batches_ = 0;
   std::int64_t pending_ = 0;
   std::int64_t slowest_ = 0;  // times that the slowest worker has arrived
   double opened_ = 0;         // when the first of those pending arrived

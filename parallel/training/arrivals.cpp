@@ -2,42 +2,136 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace muster {
+namespace {
 
-Arrivals::Arrivals(const ArrivalPlan& plan)
-    : order_(plan), landing_(plan.speeds.size()), wentOn_(plan.speeds.size()) {}
+/// With these batches trained, too; ascending.
+EpochPosition with(const EpochPosition& begun, std::int64_t firstUntrained,
+                   std::span<const std::int64_t> trained) {
+  EpochPosition now = begun;
+  now.trainedLater.insert(now.trainedLater.end(), trained.begin(), trained.end());
+  now.nextBatch = firstUntrained;
+  std::erase_if(now.trainedLater, [&](std::int64_t batch) { return batch < firstUntrained; });
+  std::ranges::sort(now.trainedLater);
+  return now;
+}
 
-void Arrivals::beginEpoch() {
-  order_.restart();
+}  // namespace
+
+Arrivals::Arrivals(const ArrivalPlan& plan, const Schedule& learningRate)
+    : plan_(plan),
+      learningRate_(learningRate),
+      order_(newOrder()),
+      landing_(plan.speeds.size()),
+      wentOn_(plan.speeds.size()),
+      due_(plan.speeds.size()),
+      iterations_(plan.speeds.size()) {
+  if (plan.wallClock) clock_.emplace(plan.speeds.size(), plan.staleness);
+}
+
+void Arrivals::beginEpoch(std::int64_t iteration, std::int64_t epoch, std::int64_t landings) {
   std::ranges::fill(wentOn_, 0);
+  std::ranges::fill(due_, 0);
+  epoch_ = epoch;
   landings_ = 0;
   ending_ = false;
+  if (clock_)
+    clock_->restart();
+  else
+    order_.restart(iteration, epoch);
+  for (int w = 0; w < static_cast<int>(landing_.size()); ++w) depart(w, iteration);
+  while (landings_ < landings) {
+    planNext();
+    countLanding(order_.arrivals());
+  }
 }
 
 void Arrivals::planNext() {
-  if (!ending_) order_.land();
+  if (clock_ || ending_) return;
+  order_.land();
+  for (std::size_t w = 0; w < due_.size(); ++w) due_[w] += order_.dealt()[w];
 }
 
-std::int64_t Arrivals::iterations(int worker) const {
-  return ending_ ? std::numeric_limits<std::int64_t>::max()
-                 : order_.dealt()[static_cast<std::size_t>(worker)];
+void Arrivals::depart(int worker, std::int64_t iteration) {
+  std::int64_t& iterations = iterations_[static_cast<std::size_t>(worker)];
+  if (!clock_) {
+    iterations = order_.iterations(worker);
+    return;
+  }
+  iterations = iterationsFrom(plan_, {.worker = worker,
+                                      .iteration = iteration,
+                                      .epoch = epoch_,
+                                      .learningRate = learningRate_.at(iteration, epoch_)});
 }
 
-void Arrivals::settle(std::span<const Contribution> contributions, bool last) {
-  const auto planned = order_.arrivals();
-  if (!last)
-    for (std::size_t w = 0; w < planned.size(); ++w)
-      if (planned[w].arrives && contributions[w].ended) ending_ = true;
-  const bool complete = !last && !ending_;
+std::int64_t Arrivals::untilLanding(int worker, std::int64_t batches) const {
+  if (ending_) return std::numeric_limits<std::int64_t>::max();
+  const bool runs = !clock_ || clock_->runs(worker);
+  const std::int64_t due = clock_ ? iterations(worker) : due_[static_cast<std::size_t>(worker)];
+  return runs ? std::max<std::int64_t>(0, due - batches) : 0;
+}
+
+void Arrivals::countLanding(std::span<const Arrival> landing) {
+  ++landings_;
+  for (std::size_t w = 0; w < landing.size(); ++w) {
+    if (landing[w].goesOn) wentOn_[w] = landings_;
+    if (landing[w].arrives) due_[w] = 0;
+  }
+}
+
+void Arrivals::settle(std::span<const Contribution> contributions, bool last, bool met) {
+  if (clock_ && met && !last)
+    for (int w = 0; w < static_cast<int>(contributions.size()); ++w)
+      if (hasArrived(w, contributions[static_cast<std::size_t>(w)].batches)) arrive(w);
+  const auto planned = next();
+  bool complete = !last && std::ranges::any_of(planned, &Arrival::arrives);
+  for (std::size_t w = 0; w < planned.size(); ++w)
+    if (!last && contributions[w].ended && (clock_ ? met : planned[w].arrives)) ending_ = true;
+  if (ending_) complete = false;
+  std::int64_t iteration = 0;
   for (std::size_t w = 0; w < planned.size(); ++w) {
     landing_[w] = last       ? Arrival{.arrives = contributions[w].batches > 0, .goesOn = true}
                   : complete ? planned[w]
                              : Arrival{};
     landing_[w].staleness = landings_ - wentOn_[w];
-    if (landing_[w].goesOn) wentOn_[w] = landings_ + 1;
+    iteration = std::max(iteration, contributions[w].iteration);
   }
-  if (last || complete) ++landings_;
+  if (!last && !complete) return;
+  countLanding(landing_);
+  for (std::size_t w = 0; w < landing_.size(); ++w)
+    if (complete && landing_[w].goesOn) depart(static_cast<int>(w), iteration);
+  if (complete && clock_) clock_->landed();
+}
+
+EpochPosition afterDealing(const EpochPosition& begun, ArrivalOrder order, std::vector<std::int64_t> counts) {
+  std::int64_t left = std::accumulate(counts.begin(), counts.end(), std::int64_t{0}), first = -1;
+  std::vector<std::int64_t> trained;
+  for (std::int64_t i = 0; left > 0; ++i) {
+    std::int64_t& own = counts[static_cast<std::size_t>(order.deal())];
+    const std::int64_t batch = begun.untrained(i);
+    if (own > 0) {
+      --own;
+      --left;
+      trained.push_back(batch);
+    } else if (first < 0) {
+      first = batch;
+    }
+  }
+  if (first < 0) first = begun.untrained(static_cast<std::int64_t>(trained.size()));
+  return with(begun, first, trained);
+}
+
+EpochPosition afterTaking(const EpochPosition& begun, std::int64_t taken,
+                          std::span<const std::int64_t> untrained) {
+  std::vector<std::int64_t> trained;
+  std::int64_t first = begun.untrained(taken);
+  for (const std::int64_t batch : untrained) first = std::min(first, batch);
+  for (std::int64_t i = 0; i < taken; ++i)
+    if (const auto batch = begun.untrained(i); std::ranges::find(untrained, batch) == untrained.end())
+      trained.push_back(batch);
+  return with(begun, first, trained);
 }
 
 }  // namespace muster

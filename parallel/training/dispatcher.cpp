@@ -11,12 +11,13 @@ namespace {
 const EpochPosition kEpochStart;
 
 /// Deals the batches of one epoch. @return false when the run has been aborted.
-/// @param order  by which they are dealt; nothing: in turn.
+/// @param order  by which they are dealt, and some were before the training was resumed; nothing: in turn.
 bool dealBatches(FitRun& run, WatchedIterator& data, std::optional<ArrivalOrder>& order, Batch* first,
                  const EpochPosition& begun, BatchStamp& stamp, Activity& activity) {
   const std::int64_t firstIteration = stamp.iteration;
   const int workers = run.place.workers();
-  std::int64_t dealt = 0;
+  std::int64_t dealt = order ? order->batches() : 0;
+  stamp.iteration = firstIteration + dealt / workers;
   const auto next = [&](Batch& batch) {
     if (!first) return data.next(batch);
     std::swap(batch, *std::exchange(first, nullptr));
@@ -69,14 +70,16 @@ void dispatch(FitRun& run, DataSetIterator& iterator, std::int64_t epochs, Batch
   WatchedIterator data(iterator, activity);
   try {
     std::optional<ArrivalOrder> order;
-    if (const Arrivals* arrivals = run.rounds.arrivals()) order.emplace(arrivals->plan());
+    const Arrivals* const arrivals = run.rounds.arrivals();
+    if (arrivals && !arrivals->onWallClock()) order.emplace(arrivals->newOrder());
     for (std::int64_t e = 0; e < epochs && !run.stopping(); ++e, ++stamp.epoch) {
       const EpochPosition& begun = e == 0 ? run.rounds.firstPosition() : kEpochStart;
       Batch* const read = std::exchange(first, nullptr);
       stamp.sequence = begun.nextBatch;
       stamp.firstExample = read ? read->stamp.firstExample : data.reset(stamp.epoch, begun);
       if (read) data.resumeAfter(stamp.epoch, begun.nextBatch + 1);
-      if (order) order->restart();
+      if (order) order->restart(stamp.iteration, stamp.epoch);
+      for (std::int64_t l = 0; order && e == 0 && l < run.rounds.firstLandings(); ++l) order->land();
       if (!dealBatches(run, data, order, read, begun, stamp, activity)) break;
       activity.set(Activity::Kind::WaitingForRoom);
       if (!endEpoch(run)) break;

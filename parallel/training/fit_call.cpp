@@ -174,13 +174,15 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
   fillModel();
   if (run_.rounds.committedRounds() == 0 || !setting_.model.trainingState().empty())
     return setting_.model.trainingState();
-  // Between arrivals some workers have trained what is not merged: the epoch's end is what can be resumed.
-  if (run_.rounds.arrivals() && run_.rounds.result().verdict != Verdict::EpochOver) return {};
   // Other nodes have replicas of their own.
   if (run_.place.nodes > 1 && !setting_.replicas.equal()) return {};
+  // On the wall clock the order of arrivals is not known beforehand: where all land is what can be resumed.
+  const Arrivals* const arrivals = run_.rounds.arrivals();
+  if (arrivals && arrivals->onWallClock() && run_.rounds.result().verdict == Verdict::Continue) return {};
   TrainingState state = positionState(setting_.model, data, run_.rounds.position());
-  addRounds(state, run_.rounds.state(), setting_.strategy, setting_.replicas.examples());
-  setting_.replicas.addOwn(state);
+  const RoundsState rounds = run_.rounds.state();
+  addRounds(state, rounds, ruleText(setting_.options), setting_.replicas.examples());
+  setting_.replicas.addOwn(state, rounds.anyInFlight());
   return state;
 }
 

@@ -17,6 +17,7 @@ struct FitSetting {
   Model& model;
   ReplicaSet& replicas;
   Strategy& strategy;
+  const AnyStrategy& options;                       // the strategy's
   std::span<const std::unique_ptr<Batch>> batches;  // that circulate
   const Listeners& listeners;
   TaskThread& reader;

@@ -7,6 +7,7 @@
 #include "muster/parallel/training/batch_queues.h"
 #include "muster/parallel/training/first_failure.h"
 #include "muster/parallel/training/rounds.h"
+#include "muster/parallel/training/strategy_failure.h"
 
 namespace muster {
 
@@ -17,7 +18,7 @@ struct FitRun {
   FitRun(const NodePlace& where, std::span<const std::unique_ptr<Batch>> batches,
          const Rounds::Options& options, Exchange* exchange)
       : place(where),
-        queues(where.local, batches),
+        queues(where.local, batches, onWallClock(options.strategy, where.workers())),
         peers(where.local),
         rounds(where, options, peers),
         exchange_(exchange) {}
@@ -50,6 +51,11 @@ struct FitRun {
   }
 
  private:
+  static bool onWallClock(const Strategy& strategy, int workers) {
+    const auto arrivals = callStrategy("tell how workers arrive", [&] { return strategy.arrivals(workers); });
+    return arrivals && arrivals->wallClock;
+  }
+
   Exchange* const exchange_;
   std::atomic<bool> aborted_{false};
 };

@@ -168,6 +168,7 @@ bool ReplicaSet::load(const Resumption& resumed) {
   loadMergedCopies();
   loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged && !resumed.any);
   takeValues(resumed.values, *exchange_, resumed.replicas);
+  if (resumed.rounds && resumed.rounds->anyInFlight()) takeInFlight(resumed.values, *exchange_);
   exchange_->restart();
   return true;
 }
@@ -176,7 +177,7 @@ void ReplicaSet::start(Strategy& strategy) {
   for (int l = 0; l < place_.local; ++l) {
     const int w = place_.worker(l);
     exchange_->begin(w);
-    Verbs verbs(*exchange_, w, model_.context());
+    Verbs verbs(*exchange_, w, model_.context(), Verbs::Waiting::None);
     callStrategy("start", [&] { strategy.start(verbs); });
     exchange_->end(w);
   }
@@ -260,8 +261,9 @@ std::vector<Tensor> ReplicaSet::mergedValues() const {
   return values;
 }
 
-void ReplicaSet::addOwn(TrainingState& state) const {
+void ReplicaSet::addOwn(TrainingState& state, bool inFlight) const {
   addValues(state, *exchange_, mergedValues(), strategy_.localWork() == LocalWork::Step);
+  if (inFlight) addInFlight(state, *exchange_);
 }
 
 }  // namespace muster

@@ -68,8 +68,8 @@ class ReplicaSet {
   bool equal() const;
   /// [worker] Examples trained since `fit()` began, also before it was resumed; of this node's workers.
   std::vector<std::int64_t> examples() const;
-  /// See `addValues`. After `fill`.
-  void addOwn(TrainingState& state) const;
+  /// See `addValues`, and `addInFlight` if something is. After `fill`.
+  void addOwn(TrainingState& state, bool inFlight) const;
   /// After a training: whether the replicas' state is good to go on from (or comes from the user's model
   /// again).
   void setTrained(bool trained) { trained_ = trained; }

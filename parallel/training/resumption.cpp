@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/training/strategy_state.h"
 
 namespace muster {
@@ -18,10 +19,12 @@ bool canBeCount(auto number) {
   return number >= 0 && number < kMostCounted;  // false for NaN
 }
 
-constexpr std::string_view kRounds = "rounds", kWeights = "weights", kExamples = "examples", kRule = "rule";
+constexpr std::string_view kRounds = "rounds", kWeights = "weights", kExamples = "examples", kRule = "rule",
+                           kOptions = "rule options", kUnmerged = "unmerged";
 constexpr std::string_view kMerged = "merged.", kReplicas = "replicas.";
 
-enum RoundsField { Finished, Iterations, Launch, Land, InFlight, kRoundsFields };
+enum RoundsField { Finished, Iterations, Launch, Land, InFlight, Landings, EpochIteration, kRoundsFields };
+enum ContributionField { ScoreSum, Weight, PlainScoreSum, Batches, Examples, Iteration, kContributionFields };
 
 std::string nameOf(std::string_view prefix, const SharedBlock& block) {
   return fmt::format("{}{}", prefix, block.name);
@@ -43,18 +46,55 @@ FragmentSet fragmentsIn(std::int64_t bits) {
   return {static_cast<std::uint64_t>(bits)};
 }
 
+void addContribution(std::vector<double>& numbers, const Contribution& c) {
+  for (const double number : {c.scoreSum, c.weight, c.plainScoreSum, static_cast<double>(c.batches),
+                              static_cast<double>(c.examples), static_cast<double>(c.iteration)})
+    numbers.push_back(number);
+}
+
+Contribution contributionIn(std::span<const double> numbers) {
+  const auto count = [&](ContributionField field) { return static_cast<std::int64_t>(numbers[field]); };
+  return {.scoreSum = numbers[ScoreSum],
+          .weight = numbers[Weight],
+          .plainScoreSum = numbers[PlainScoreSum],
+          .batches = count(Batches),
+          .examples = count(Examples),
+          .iteration = count(Iteration)};
+}
+
+std::vector<Contribution> unmergedIn(const TrainingState& state, std::size_t workers) {
+  const auto numbers = numbersIn<double>(state, kUnmerged, 0);
+  const bool possible = std::ranges::all_of(
+      numbers, [](double number) { return std::isfinite(number) && std::abs(number) < 0x1p53; });
+  require(numbers.size() == workers * kContributionFields && possible,
+          "training state: \"{}\" cannot be of {} workers", kUnmerged, workers);
+  std::vector<Contribution> all;
+  for (std::size_t w = 0; w < workers; ++w) {
+    all.push_back(contributionIn(numbers.subspan(w * kContributionFields, kContributionFields)));
+    const Contribution& c = all.back();
+    require(c.weight >= 0 && c.batches >= 0 && c.examples >= 0 && c.iteration >= 0,
+            "training state: \"{}\" has numbers that cannot be negative", kUnmerged);
+  }
+  return all;
+}
+
 RoundsState roundsIn(const TrainingState& state) {
   const auto numbers = numbersIn<std::int64_t>(state, kRounds, kRoundsFields);
   const auto weights = numbersIn<double>(state, kWeights, 0);
   require(canBeCount(numbers[Finished]), "training state: {} rounds cannot be", numbers[Finished]);
   require(std::ranges::all_of(weights, canBeCount<double>),
           "training state: weights must be finite and not negative");
+  require(canBeCount(numbers[Landings]) && canBeCount(numbers[EpochIteration]),
+          "training state: {} landings after iteration {} cannot be", numbers[Landings],
+          numbers[EpochIteration]);
   return {.rounds = numbers[Finished],
           .plan = {.iterations = numbers[Iterations],
                    .launch = fragmentsIn(numbers[Launch]),
                    .land = fragmentsIn(numbers[Land])},
           .inFlight = fragmentsIn(numbers[InFlight]),
-          .weights = {weights.begin(), weights.end()}};
+          .weights = {weights.begin(), weights.end()},
+          .landings = numbers[Landings],
+          .epochIteration = numbers[EpochIteration]};
 }
 
 /// Into each tensor once: merged copies of one device are one.
@@ -92,16 +132,28 @@ Tensor together(std::span<const Tensor> replicas) {
 
 }  // namespace
 
-Resumption resumptionOf(Model& model, const DataSetIterator& data, const Strategy& strategy, int workers) {
+RuleText ruleText(AnyStrategy strategy) {
+  RuleText rule{.description = strategy.make()->describe(), .options = {}};
+  for (const auto& [name, value, kind] : optionsOf(strategy)) {
+    if (name.starts_with("measure")) continue;  // changes what listeners are told, and no bits
+    rule.options += fmt::format("{}{}={}", rule.options.empty() ? "" : ",", name, value);
+  }
+  return rule;
+}
+
+Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStrategy& strategy, int workers) {
   const auto position = resumePosition(model, data);
   if (!position) return {};
   Resumption resumed{.position = *position, .any = true};
   const TrainingState& state = model.trainingState();
-  const std::string rule = textIn(state, kRule), now = strategy.describe();
-  if (rule != now) {
+  const RuleText rule{textIn(state, kRule), textIn(state, kOptions)}, now = ruleText(strategy);
+  if (rule.description != now.description || rule.options != now.options) {
+    const bool sameWords = rule.description == now.description;
     logInfo(
-        "the checkpoint is of a training with {}, this one has {}: each worker starts from the merged model",
-        rule.empty() ? "one model by itself" : rule, now);
+        "the checkpoint is of a training with {}{}, this one has {}: each worker starts from the merged "
+        "model",
+        rule.description.empty() ? "one model by itself" : rule.description,
+        sameWords ? fmt::format(" ({})", rule.options) : "", sameWords ? now.options : now.description);
     return resumed;
   }
   resumed.values = state;
@@ -117,19 +169,30 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const Strateg
           "training state: workers cannot have trained such numbers of examples");
   resumed.examples.assign(examples.begin(), examples.end());
   resumed.replicas = true;
-  if (!strategy.arrivals(workers)) resumed.rounds = roundsIn(state);
+  RoundsState rounds = roundsIn(state);
+  if (rounds.landings > 0)
+    rounds.unmerged = unmergedIn(state, static_cast<std::size_t>(workers));
+  else if (strategy.make()->arrivals(workers))
+    return resumed;
+  resumed.rounds = std::move(rounds);
   return resumed;
 }
 
-void addRounds(TrainingState& state, const RoundsState& rounds, const Strategy& strategy,
+void addRounds(TrainingState& state, const RoundsState& rounds, const RuleText& rule,
                std::span<const std::int64_t> examples) {
   const auto bits = [](FragmentSet set) { return static_cast<std::int64_t>(set.bits); };
-  const std::array numbers{rounds.rounds, rounds.plan.iterations, bits(rounds.plan.launch),
-                           bits(rounds.plan.land), bits(rounds.inFlight)};
-  state.push_back({std::string(kRule), textAs(strategy.describe())});
+  const std::array numbers{rounds.rounds,          rounds.plan.iterations, bits(rounds.plan.launch),
+                           bits(rounds.plan.land), bits(rounds.inFlight),  rounds.landings,
+                           rounds.epochIteration};
+  state.push_back({std::string(kRule), textAs(rule.description)});
+  state.push_back({std::string(kOptions), textAs(rule.options)});
   state.push_back({std::string(kRounds), numbersAs<std::int64_t>(numbers)});
   state.push_back({std::string(kWeights), numbersAs<double>(rounds.weights)});
   state.push_back({std::string(kExamples), numbersAs<std::int64_t>(examples)});
+  if (rounds.landings == 0) return;
+  std::vector<double> unmerged;
+  for (const Contribution& c : rounds.unmerged) addContribution(unmerged, c);
+  state.push_back({std::string(kUnmerged), numbersAs<double>(unmerged)});
 }
 
 void addValues(TrainingState& state, const Exchange& exchange, std::span<const Tensor> ofModel,

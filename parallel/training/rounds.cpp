@@ -40,7 +40,8 @@ Rounds::Rounds(const NodePlace& place, const Options& options, PeerSums& peers)
       landed_(contributions_.size()),
       flights_(contributions_.size()),
       progress_{.workers = place.workers()},
-      epoch_(options.firstEpoch) {
+      epoch_(options.firstEpoch),
+      epochIteration_(firstIteration()) {
   const EpochPosition& begun = options.resumed.position;
   result_.iteration = options.firstIteration;
   result_.batchesInEpoch = begun.nextBatch + static_cast<std::int64_t>(begun.trainedLater.size());
@@ -52,8 +53,15 @@ Rounds::Rounds(const NodePlace& place, const Options& options, PeerSums& peers)
       callStrategy("tell how workers arrive", [&] { return strategy_.arrivals(place.workers()); });
   if (!plan) return;
   requireArrivals(*plan, place.workers());
-  arrivals_.emplace(*plan).beginEpoch();
-  if (!options.meetAtLandings) gate_.emplace(place.workers()).beginEpoch(arrivals_->next());
+  arrivals_.emplace(*plan, options.learningRate).beginEpoch(epochIteration_, epoch_, firstLandings());
+  for (std::size_t w = 0; w < counts_.size(); ++w) {  // they will count once they are merged
+    const Contribution& begunWorker = contributions_[w] = begunWith(static_cast<int>(w));
+    counts_[w] -= begunWorker.batches;
+    result_.batchesInEpoch -= begunWorker.batches;
+    result_.examplesInEpoch -= begunWorker.examples;
+  }
+  if (!options.meetAtLandings && firstLandings() == 0)
+    gate_.emplace(place.workers(), plan->wallClock).beginEpoch(arrivals_->next());
 }
 
 bool Rounds::stage(const Participant& who) {
@@ -70,7 +78,7 @@ void Rounds::contribute(const Participant& who, double weight) {
   if (arrivals_) return;
   who.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
-  Verbs verbs(who.exchange, who.worker, who.context);
+  Verbs verbs(who.exchange, who.worker, who.context, Verbs::Waiting::None);
   strategy_.contribute(weight, verbs);
   contributionTimes_[at(who)] = Clock::now() - begin;
   who.times.own.merging += contributionTimes_[at(who)];
@@ -104,7 +112,7 @@ void Rounds::plan(bool met) {
     std::ranges::fill(counts_, 0);
     peers_.beginAll();  // all workers are at the barrier, none inside a step
   }
-  penaltyAdded_ = false;
+  penaltyAdded_ = landingDue_ = false;
   std::ranges::fill(updated_, 0);
   flights_.endRound(plan_, round(), strategy_.pending());
   if (result_.merging) strategy_.prepare(round());
@@ -124,15 +132,15 @@ RoundResult Rounds::nextResult(bool met) {
                                                                                     : Verdict::Continue;
   const bool last = next.verdict != Verdict::Continue;
   next.joinedByCoordinator = last || options_.coordinatorJoinsEveryRound;
-  if (arrivals_) arrivals_->settle(contributions_, last);
+  if (arrivals_) arrivals_->settle(contributions_, last, met);
   const auto landing = arrivals_ ? arrivals_->landing() : std::span<const Arrival>();
   for (std::size_t w = 0; w < landing.size(); ++w)
     if (landing[w].arrives) landed_[w] = 1;
   next.add(contributions_, landing, weights_);
   late_ = std::ranges::any_of(contributions_, &Contribution::late);
   if (!late_) next.addScores(contributions_, landing);
-  if (!arrivals_)
-    for (std::size_t w = 0; w < counts_.size(); ++w) counts_[w] += contributions_[w].batches;
+  for (std::size_t w = 0; w < counts_.size(); ++w)
+    if (!arrivals_ || landing[w].arrives) counts_[w] += contributions_[w].batches;
   next.merging = next.trained || (last && (strategy_.pending() || flights_.outstanding()));
   next.merges += next.merging ? 1 : 0;
   return next;
@@ -146,7 +154,7 @@ void Rounds::planNextRound() {
   flights_.commit();
   if (arrivals_) {
     const bool begins = result_.verdict == Verdict::EpochOver;
-    if (begins) arrivals_->beginEpoch();
+    if (begins) arrivals_->beginEpoch(epochIteration_ = result_.iteration, epoch_);
     arrivals_->planNext();
     if (begins && gate_) gate_->beginEpoch(arrivals_->next());
   }
@@ -172,7 +180,8 @@ void Rounds::merge(const Participant& who) {
     who.exchange.takeStaged();
   } else {
     who.exchange.begin(who.worker);
-    Verbs verbs(who.exchange, who.worker, who.context);
+    Verbs verbs(who.exchange, who.worker, who.context,
+                arrivals_ ? Verbs::Waiting::NoSums : Verbs::Waiting::Any);
     try {
       flights_.call(strategy_, round(), verbs);
     } catch (...) {
@@ -254,6 +263,7 @@ Verdict Rounds::arrive(const Participant& who, const Contribution& contribution)
       who.worker,
       [&] {
         contributions_[at(who)] = contribution;
+        if (onWallClock()) arrivals_->arrive(who.worker);
         who.exchange.arrive(who.worker, who.context);
       },
       [&] { return land(who); }, [&] { who.exchange.follow(who.worker, who.context); });
@@ -266,13 +276,12 @@ std::span<const Arrival> Rounds::land(const Participant& who) {
   who.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
   plan(/*met=*/false);
+  const FirstDoesAll first(who.exchange);
   try {
-    for (int p = 0; p < who.exchange.participants(); ++p) {  // the parts of all
-      who.exchange.begin(p);
-      Verbs verbs(who.exchange, p, who.context);
-      flights_.call(strategy_, round(), verbs);
-      who.exchange.end(p);
-    }
+    who.exchange.begin(0);
+    Verbs verbs(who.exchange, 0, who.context, Verbs::Waiting::NoSums);
+    flights_.call(strategy_, round(), verbs);
+    who.exchange.end(0);
   } catch (...) {
     mergeFailed_ = true;
     throw;
@@ -281,15 +290,6 @@ std::span<const Arrival> Rounds::land(const Participant& who) {
   who.times.own.merging += Clock::now() - begin;
   who.activity.set(Activity::Kind::WaitingForWorkers);
   return arrivals_->landing();
-}
-
-bool Rounds::beginTask(std::function<void(int)> task) {
-  task_ = std::move(task);
-  return resumed_.arrive();  // a barrier lets all pass or none
-}
-
-void Rounds::endTask() {
-  if (merged_.arrive()) task_ = {};
 }
 
 void Rounds::abort() {

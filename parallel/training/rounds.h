@@ -37,8 +37,9 @@ struct Participant {
 ///                  -> with gradients: [reduced] -> each updates its replica
 ///                  -> [merged] -> listeners -> [resumed]
 ///
-/// Workers with arrivals meet at each landing, or at the end of an epoch alone: then the one who completes a
-/// landing carries it out while others train.
+/// Workers with arrivals meet at each landing (on the wall clock once they have finished the step in
+/// progress), or at the end of an epoch alone: then the one who completes a landing carries it out while
+/// others train.
 class Rounds {
  public:
   struct Options {
@@ -54,13 +55,17 @@ class Rounds {
     /// devices.
     std::function<void()> keepLastMerge = {};
   };
-  /// @param place  of the workers here, which meet at barriers. Those of other nodes are met over the network.
+  /// @param place  of the workers here, which meet at barriers. Those of other nodes are met over the
+  /// network.
   /// @param peers  all workers take part in it again when an epoch begins.
   Rounds(const NodePlace& place, const Options& options, PeerSums& peers);
 
   bool stopAsked() const { return options_.stop; }
-  std::int64_t firstIteration() const { return options_.firstIteration; }
   std::int64_t firstEpoch() const { return options_.firstEpoch; }
+  /// Iterations that were finished when the first epoch began, or after the stop that it is resumed from.
+  std::int64_t firstIteration() const;
+  /// Arrivals: landings of the first epoch that were carried out before the training was resumed.
+  std::int64_t firstLandings() const;
   LocalWork localWork() const { return strategy_.localWork(); }
   /// Whether workers are to say how large the numbers of their replicas are.
   bool looksAtReplicas() const { return options_.keepLastMerge && strategy_.extrapolates(); }
@@ -75,12 +80,14 @@ class Rounds {
 
   // For workers.
 
-  /// The worker's iterations in the round. Between the ends of rounds only.
-  std::int64_t iterations(int worker) const {
-    return gate_       ? arrivals_->plan().iterations[static_cast<std::size_t>(worker)]
-           : arrivals_ ? arrivals_->iterations(worker)
-                       : plan_.iterations;
-  }
+  /// What the worker has trained that was not merged before the training was resumed.
+  Contribution begunWith(int worker) const;
+  /// The worker's iterations in the round, or the most that they can be. Between the ends of rounds only.
+  std::int64_t iterations(int worker) const;
+  /// Iterations that were finished when the epoch in progress began.
+  std::int64_t epochIteration() const { return epochIteration_; }
+  /// On the wall clock: whether a worker has arrived, and the others come after their step in progress.
+  bool landingDue() const { return landingDue_; }
   /// Whether the worker's last contribution was merged. Likewise.
   bool landed(int worker) const { return !arrivals_ || landed_[static_cast<std::size_t>(worker)] != 0; }
   /// Stages the merge of a worker that trains alone, so that it continues before its round's scores are read.
@@ -103,6 +110,7 @@ class Rounds {
   template <typename Update, typename ReadScore>
   RoundEnd end(const Participant& who, const Contribution& contribution, Update update, ReadScore readScore) {
     landed_[static_cast<std::size_t>(who.worker)] = 0;
+    noteArrival(who.worker, contribution);
     if (gate_ && !contribution.ended && !stopAsked()) return {.verdict = arrive(who, contribution)};
     if (!gather(who, contribution)) return {};
     if (result_.merging) {
@@ -166,6 +174,13 @@ class Rounds {
   void abort();
 
  private:
+  bool onWallClock() const { return arrivals_ && arrivals_->onWallClock(); }
+  void noteArrival(int worker, const Contribution& contribution);
+  /// What the worker has trained that is not merged. At the end of a round where all have met.
+  Contribution unmerged(std::size_t worker) const {
+    return arrivals_ && landed_[worker] == 0 ? contributions_[worker] : Contribution{};
+  }
+  EpochPosition trainedPosition() const;
   // The parts of a round's end, in their order.
   bool gather(const Participant& who, const Contribution& contribution);
   void agree(Exchange& exchange);
@@ -204,7 +219,7 @@ class Rounds {
   std::vector<char> updated_;                         // [worker] likewise; its replica, in this round
 
   // Written in gathered_, by the worker that arrives last; or at landings, by one worker at a time.
-  std::vector<std::int64_t> counts_;  // [worker] batches of this run in the epoch; not with arrivals
+  std::vector<std::int64_t> counts_;  // [worker] batches of this run in the epoch that are merged
   std::vector<double> weights_;       // [worker]
   // What this node and each node brings: its workers' contributions, and one more that `ended` if it stops.
   std::vector<Contribution> own_, all_;
@@ -220,7 +235,9 @@ class Rounds {
   bool late_ = false;               // written in gathered_: some worker's last score is read after the merge
   std::int64_t rounds_ = 0;
   std::int64_t epoch_;
+  std::int64_t epochIteration_;  // iterations finished when it began
 
+  std::atomic<bool> landingDue_{false};    // reset in gathered_
   std::atomic<bool> penaltyAdded_{false};  // reset in gathered_
   std::atomic<bool> mergeFailed_{false};
   std::atomic<bool> refused_{false};

@@ -15,6 +15,7 @@ void Rounds::start() {
   flights_.begin(strategy_.fragments());
   const auto& resumed = options_.resumed.rounds;
   if (!resumed) return planNextRound();
+  if (arrivals_) arrivals_->planNext();
   progress_.rounds = resumed->rounds;
   plan_ = resumed->plan;
   flights_.resume(resumed->inFlight, resumed->weights);
@@ -48,11 +49,55 @@ void Rounds::agree(Exchange& exchange) {
   if (stopping_) options_.stop = true;
 }
 
+std::int64_t Rounds::firstLandings() const {
+  return options_.resumed.rounds ? options_.resumed.rounds->landings : 0;
+}
+
+std::int64_t Rounds::firstIteration() const {
+  return firstLandings() > 0 ? options_.resumed.rounds->epochIteration : options_.firstIteration;
+}
+
+Contribution Rounds::begunWith(int worker) const {
+  return firstLandings() > 0 ? options_.resumed.rounds->unmerged.at(static_cast<std::size_t>(worker))
+                             : Contribution{};
+}
+
+std::int64_t Rounds::iterations(int worker) const {
+  if (!arrivals_) return plan_.iterations;
+  if (gate_) return arrivals_->iterations(worker);
+  return arrivals_->untilLanding(worker, unmerged(static_cast<std::size_t>(worker)).batches);
+}
+
+void Rounds::noteArrival(int worker, const Contribution& contribution) {
+  if (gate_ || !onWallClock()) return;
+  if (contribution.ended || arrivals_->hasArrived(worker, contribution.batches)) landingDue_ = true;
+}
+
+/// Which batches of the epoch are trained.
+EpochPosition Rounds::trainedPosition() const {
+  const bool first = epoch_ == options_.firstEpoch;
+  const EpochPosition begun = first ? options_.resumed.position : EpochPosition{};
+  if (!arrivals_) return begun.after(counts_);
+  std::int64_t trained = 0;
+  std::vector<std::int64_t> untrained;
+  for (std::size_t w = 0; w < counts_.size(); ++w) {
+    trained += counts_[w] + unmerged(w).batches;
+    if (contributions_[w].untrained >= 0) untrained.push_back(contributions_[w].untrained);
+  }
+  if (result_.verdict != Verdict::Stop) return begun.after(std::span(&trained, 1));
+  if (onWallClock())
+    return afterTaking(begun, trained + static_cast<std::int64_t>(untrained.size()), untrained);
+  ArrivalOrder order = arrivals_->newOrder();
+  order.restart(epochIteration_, epoch_);
+  for (std::int64_t l = 0; first && l < firstLandings(); ++l) order.land();
+  return afterDealing(begun, std::move(order), counts_);
+}
+
 EpochPosition Rounds::position() const {
   if (result_.verdict == Verdict::EpochOver) return {.score = result_.score};
-  const bool first = epoch_ == options_.firstEpoch;
-  EpochPosition now = (first ? options_.resumed.position : EpochPosition{}).after(counts_);
+  EpochPosition now = trainedPosition();
   now.examples = result_.examplesInEpoch;
+  for (std::size_t w = 0; w < counts_.size(); ++w) now.examples += unmerged(w).examples;
   now.scoreSum = result_.scoreSumInEpoch;
   now.weight = result_.weightInEpoch;
   now.score = result_.score;
@@ -60,11 +105,16 @@ EpochPosition Rounds::position() const {
 }
 
 RoundsState Rounds::state() const {
-  // A strategy with arrivals starts anew with each epoch.
-  return {.rounds = arrivals_ ? 0 : progress_.rounds,
-          .plan = plan_,
-          .inFlight = flights_.inFlight(),
-          .weights = flights_.weights()};
+  RoundsState now{.rounds = arrivals_ ? 0 : progress_.rounds,  // those depend on who listens
+                  .plan = plan_,
+                  .inFlight = flights_.inFlight(),
+                  .weights = flights_.weights()};
+  // At the end of an epoch and at a stop all workers go on from one point.
+  if (!arrivals_ || result_.verdict != Verdict::Continue) return now;
+  now.landings = arrivals_->landings();
+  now.epochIteration = epochIteration_;
+  for (std::size_t w = 0; w < counts_.size(); ++w) now.unmerged.push_back(unmerged(w));
+  return now;
 }
 
 std::chrono::nanoseconds Rounds::mergeTime() const {
@@ -78,6 +128,15 @@ std::int64_t Rounds::bytes() const {
     contributors += sent > 0 ? 1 : 0;
   }
   return contributors > 0 ? bytes / contributors : 0;
+}
+
+bool Rounds::beginTask(std::function<void(int)> task) {
+  task_ = std::move(task);
+  return resumed_.arrive();  // a barrier lets all pass or none
+}
+
+void Rounds::endTask() {
+  if (merged_.arrive()) task_ = {};
 }
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/ops/linear_combination.h"
 
@@ -52,6 +53,28 @@ bool isSaved(const StrategyState& state, const Tensor& saved) {
   return true;
 }
 
+void save(const StrategyState& state, const Tensor& into) {
+  for (std::size_t w = 0; w < (isOfReplicas(state) ? state.values.size() : 1); ++w) {
+    Tensor part = savedPart(state, into, w);
+    copy(state.values[w], part);
+  }
+}
+
+void load(const Tensor& saved, const StrategyState& state) {
+  for (std::size_t w = 0; w < state.values.size(); ++w) {
+    Tensor values = state.values[w];
+    copy(savedPart(state, saved, w), values);
+  }
+}
+
+bool isInFlight(const StrategyState& state) {
+  return state.declared.saved && state.declared.inFlight;
+}
+
+std::string inFlightName(const StrategyState& state) {
+  return "in flight." + state.declared.name;
+}
+
 /// The parameters in a block's type.
 Tensor parametersAs(DType type, const Tensor& parameters) {
   const Tensor from = copyTo(parameters, Device::cpu());
@@ -90,10 +113,7 @@ void loadStrategyState(Exchange& exchange, Model& model, bool stale) {
       start(state, exchange);
       continue;
     }
-    for (std::size_t w = 0; w < state.values.size(); ++w) {
-      Tensor values = state.values[w];
-      copy(savedPart(state, *saved, w), values);
-    }
+    load(*saved, state);
   }
 }
 
@@ -101,7 +121,9 @@ void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure
   auto& all = model.strategyState();
   std::vector<NamedValues> room;
   for (const StrategyState& state : exchange.strategyBlocks()) {
-    if (!state.declared.saved || isElsewhere(state) || (afterFailure && isOfReplicas(state))) continue;
+    if (!state.declared.saved || state.declared.inFlight || isElsewhere(state) ||
+        (afterFailure && isOfReplicas(state)))
+      continue;
     const auto found = std::ranges::find_if(all, [&](const NamedValues& saved) {
       return saved.name == state.declared.name && saved.values.shape() == savedShape(state) &&
              saved.values.dtype() == state.values.front().dtype();
@@ -115,12 +137,26 @@ void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure
 }
 
 void saveStrategyState(const Exchange& exchange, Model& model) {
-  for (const NamedValues& saved : model.strategyState()) {
-    const StrategyState& state = exchange.strategyBlock(saved.name);
-    for (std::size_t w = 0; w < (isOfReplicas(state) ? state.values.size() : 1); ++w) {
-      Tensor part = savedPart(state, saved.values, w);
-      copy(state.values[w], part);
-    }
+  for (const NamedValues& saved : model.strategyState())
+    save(exchange.strategyBlock(saved.name), saved.values);
+}
+
+void addInFlight(TrainingState& all, const Exchange& exchange) {
+  for (const StrategyState& state : exchange.strategyBlocks()) {
+    if (!isInFlight(state)) continue;
+    all.push_back({inFlightName(state), Tensor::zeros(savedShape(state), state.values.front().dtype())});
+    save(state, all.back().values);
+  }
+}
+
+void takeInFlight(const TrainingState& all, Exchange& exchange) {
+  for (const StrategyState& state : exchange.strategyBlocks()) {
+    if (!isInFlight(state)) continue;
+    const Tensor* const saved = findValues(all, inFlightName(state));
+    require(saved && saved->shape() == savedShape(state) && saved->dtype() == state.values.front().dtype(),
+            "training state: \"{}\" is {}, which cannot be", inFlightName(state),
+            saved ? saved->toString() : std::string("missing"));
+    load(*saved, state);
   }
 }
 

@@ -21,4 +21,9 @@ void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure
 /// Copies these blocks there. While no worker runs.
 void saveStrategyState(const Exchange& exchange, Model& model);
 
+/// Adds the blocks that hold what is in flight to a checkpoint. While no worker runs.
+void addInFlight(TrainingState& state, const Exchange& exchange);
+/// Fills them from there. @throws InvalidArgument for a state that lacks one.
+void takeInFlight(const TrainingState& state, Exchange& exchange);
+
 }  // namespace muster

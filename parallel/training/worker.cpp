@@ -92,7 +92,7 @@ std::string Worker::failure() const {
 
 void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners) {
   for (std::int64_t e = 0; e < epochs; ++e) {
-    contribution_ = {};
+    contribution_ = e == 0 ? run.rounds.begunWith(thread_.index()) : Contribution{};
     const Participant me{thread_.index(), exchange, thread_.context(), times_, thread_.activity()};
     for (Verdict verdict = Verdict::Continue; verdict != Verdict::EpochOver;) {
       if (!runRound(run, me, listeners)) return;
@@ -117,6 +117,7 @@ void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, W
 bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& listeners) {
   const std::int64_t iterations = run.rounds.iterations(thread_.index());
   for (std::int64_t done = 0; done < iterations && !contribution_.ended && !run.stopping(); ++done) {
+    if (done > 0 && run.rounds.landingDue()) break;
     const auto batch = nextBatch(run, me, listeners);
     if (!batch) return false;
     if (*batch == nullptr) {
@@ -125,7 +126,10 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
       break;
     }
     // A stop while it waited: no other batch is begun.
-    if (!run.stopping()) work(**batch, run, me, listeners);
+    if (!run.stopping())
+      work(**batch, run, me, listeners);
+    else
+      contribution_.untrained = (*batch)->stamp.sequence;
     if (!run.queues.free().push(*batch)) return false;
   }
   const bool goesOn = begun_ && !staged_ && !contribution_.ended && !run.stopping();
@@ -161,6 +165,7 @@ std::optional<Batch*> Worker::nextBatch(FitRun& run, const Participant& me, Work
 }
 
 void Worker::giveBackBatches(FitRun& run) {
+  if (run.queues.shared()) return;  // workers that wait have emptied it
   while (const auto batch = run.queues.of(local_).tryPop())
     if (*batch) run.queues.free().push(*batch);
 }
@@ -168,7 +173,7 @@ void Worker::giveBackBatches(FitRun& run) {
 void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners) {
   const bool gradientAlone = run.rounds.localWork() == LocalWork::Gradient;
   if (updates_) {
-    if (*updates_ == 0) *updates_ = static_cast<double>(batch.stamp.iteration);
+    if (*updates_ == 0) *updates_ = static_cast<double>(run.rounds.epochIteration());
     batch.stamp.update = static_cast<std::int64_t>(++*updates_);
   }
   current_ = batch.stamp;

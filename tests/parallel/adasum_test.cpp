@@ -121,6 +121,8 @@ TEST_CASE("against NumPy: 2, 4 and 8 workers, and what a merge does with the upd
                     Adasum{.frequency = 1, .updaterState = UpdaterState::Keep});
   checkAgainstNumpy("adasum", "frequency=2 state=reset",
                     Adasum{.frequency = 2, .updaterState = UpdaterState::Reset});
+  for (const auto& [name, codec] : codecsInNumpy())
+    checkAgainstNumpy("adasum", "frequency=2 codec=" + name, Adasum{.frequency = 2, .codec = codec});
 }
 
 TEST_CASE("what it cannot do is refused by name") {

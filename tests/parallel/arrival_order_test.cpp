@@ -109,7 +109,7 @@ TEST_CASE("every epoch is dealt alike") {
   ArrivalOrder order(plan);
   std::vector<int> first, second;
   for (int i = 0; i < 40; ++i) first.push_back(order.deal());
-  order.restart();
+  order.restart(0, 0);
   for (int i = 0; i < 40; ++i) second.push_back(order.deal());
   CHECK(second == first);
 }

@@ -53,7 +53,8 @@ class MergeListener final : public Listener {
     bool operator==(const Merge&) const = default;
   };
   void onMerge(const MergeEvent& e) override {
-    REQUIRE(e.values.size() == 2);
+    REQUIRE(e.values.size() == 3);
+    CHECK(e.values[2].name == "period");
     merges.push_back({e.iteration, e.batchesInEpoch, e.examples, e.values[0].value, e.values[1].value});
     models.push_back(static_cast<ToyModel&>(e.trainer.model()).parameters()[0]);
   }
@@ -215,13 +216,38 @@ TEST_CASE("with one arrival in a step each is a step with momentum") {
   CHECK(model.parameters()[0] == w);  // few binary digits: exact
 }
 
-TEST_CASE("statistics of an arrival replace its share of the global ones") {
-  // The toy's statistics are the mean and variance of its last batch. Worker 0 arrives with mean 2, then
-  // worker 1 with mean 6: 1, then 3.5; variances are 0.
-  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}, .statistics = true});
-  auto data = ToyIterator::ofValues({2, 6});
-  wrapperOf(model, 2, AsynchronousOuter{}).fit(data);
-  CHECK(model.statistics() == std::vector<float>{3.5f, 0});
+TEST_CASE("statistics of an arrival replace its share of the global ones, as distributions are mixed") {
+  // The toy's statistics are the mean and variance of its last batch, and 0 at first. Worker 0 arrives with
+  // mean 2: half of 0 and half of 2 is mean 1, variance 1. Worker 1 arrives with mean 6: mean 3.5, and
+  // variance (1 + 1) / 2 + 36 / 2 - 3.5^2 = 6.75.
+  for (const int devices : {0, 1, 2}) {
+    ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}, .statistics = true});
+    auto data = ToyIterator::ofValues({2, 6});
+    wrapperOf(model, 2, AsynchronousOuter{}, devices).fit(data);
+    CHECK(model.statistics() == std::vector<float>{3.5f, 6.75f});
+  }
+}
+
+TEST_CASE("a period is chosen when a worker goes on: by iteration, by epoch, by learning rate") {
+  // Equal workers on twelve batches, an iteration each two: until iteration 2 arrivals after each iteration.
+  const auto iterations = [](const Period& period, const Schedule& rate = 0.5) {
+    ToyModel model({.training = {.updater = Sgd{.learningRate = rate}}});
+    auto data = ToyIterator::ofValues(std::vector<float>(24, 2));
+    const auto listener = std::make_shared<MergeListener>();
+    wrapperOf(model, 2, AsynchronousOuter{.frequency = period, .grace = kForever}, 0, {listener}).fit(data);
+    std::vector<std::int64_t> at;
+    for (const auto& merge : listener->merges) at.push_back(merge.iteration);
+    return at;
+  };
+  using Iterations = std::vector<std::int64_t>;
+  CHECK(iterations(4) == Iterations{4, 8, 12});
+  CHECK(iterations(Period::postLocal(3, 4)) == Iterations{1, 2, 3, 7, 11, 12});
+  CHECK(iterations(Period::qsr(2, {.alpha = 1}), StepSchedule{.initial = 0.5, .decay = 0.8, .every = 4}) ==
+        Iterations{4, 10, 12});  // 4, then (1 / 0.4)^2 = 6.25, then 9.77
+  Period first(6);
+  first.untilEpoch = 1;
+  first.first = 5;
+  CHECK(iterations(first) == Iterations{5, 10, 12});
 }
 
 TEST_CASE("each worker counts its own updates, over fits too, from what the model had") {
@@ -384,6 +410,9 @@ TEST_CASE("against NumPy") {
                                                                                  .nesterov = true,
                                                                                  .arrivalsPerStep = 2,
                                                                                  .staleness = 0});
+  for (const auto& [name, codec] : codecsInNumpy())
+    check("frequency=2 rate=0.5 momentum=0.5 codec=" + name,
+          {.frequency = 2, .rate = 0.5, .momentum = 0.5, .codec = codec});
 }
 
 TEST_CASE("options out of range are refused by name") {
@@ -397,6 +426,13 @@ TEST_CASE("options out of range are refused by name") {
   CHECK(refusal({.grace = std::nan("")}) == rule + "grace must be at least 0, got nan");
   CHECK(refusal({.updaterState = UpdaterState::Average}) ==
         rule + "updaterState cannot be Average, since workers do not meet; use Keep or Reset");
+  CHECK(refusal({.frequency = Period::adaComm(4)}) ==
+        rule + "frequency cannot be AdaComm, since batches are dealt before there are scores to adapt to");
+  CHECK(refusal({.clock = ArrivalClock::Wall, .grace = 0.5}) ==
+        rule + "grace is virtual time, so on the wall clock it must be 0, got 0.5");
+  CHECK(refusal({.clock = ArrivalClock::Wall, .speeds = {1, 2}}) ==
+        rule + "speeds only count for fewerIterationsIfSlow on the wall clock; give that, too, or no speeds");
+  CHECK(refusal({.codec = TopKCodec{.share = 2}}) == rule + "codec: share must lie in (0, 1], got 2");
   auto model = toy();
   CHECK(thrown<InvalidArgument>([&] { wrapperOf(model, 2, AsynchronousOuter{.speeds = {1}}); }) ==
         rule + "speeds must name one for each of 2 workers, got 1");

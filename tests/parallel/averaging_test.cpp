@@ -33,6 +33,7 @@ class RecordingExchange final : public Exchange {
   }
   void mean(int, std::span<const Tensor>, std::span<const double>, double, Slice, std::span<const Tensor>,
             Context&) override {}
+  void moments(int, const SharedBlock&, std::span<const double>, double, Context&) override {}
   void mix(int, const SharedBlock&, const Mixing&, Context&) override {}
   void eachShare(int, std::int64_t, Slice, Context&, ShareUse) override {}
   std::string merged;

@@ -5,7 +5,9 @@
 
 #include "muster/parallel/detail/internals.h"
 #include "tests/parallel/rule_wrapper.h"
+#include "tests/support/recording_listener.h"
 #include "tests/support/reference_model.h"
+#include "tests/support/rounding.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
@@ -22,7 +24,7 @@ ToyModel toy(double learningRate = 0.125) {
 }
 
 template <typename T>
-std::vector<std::byte> train(T strategy, int workers = 3, int devices = 0, const Listeners& listeners = {}) {
+std::vector<std::byte> train(T strategy, int workers = 4, int devices = 0, const Listeners& listeners = {}) {
   auto model = toy();
   ToyIterator data(randomBatches(5, 8 * workers + 1, 3, kWidth, /*ragged=*/true), kWidth);
   wrapperOf(model, workers, strategy, devices, listeners).fit(data, 3);
@@ -39,6 +41,12 @@ void forEveryRule(const Codec& codec, Check check) {
       .frequency = 3, .delay = 2, .landing = OverlappedAveraging::Pull{}, .momentum = 0.5, .codec = codec});
   check(StreamingOuter{.frequency = 3, .fragments = 1, .codec = codec});
   check(ElasticAveraging{.frequency = 2, .codec = codec});
+  check(Adasum{.frequency = 2, .codec = codec});
+  check(Gossip{.graph = GossipGraph::Complete, .frequency = 2, .codec = codec});
+  check(HierarchicalAveraging{.levels = {{.period = 2}}, .codec = codec});
+  check(AsynchronousOuter{.frequency = 2, .rate = 0.7, .momentum = 0.5, .codec = codec});
+  if (std::holds_alternative<PowerSgdCodec>(codec)) return;
+  check(HierarchicalAveraging{.levels = {{.period = 2, .group = 2}, {.period = 4}}, .codec = codec});
 }
 
 const std::vector<Codec> kLossy = {Bf16Codec{}, Int8Codec{}, E3M0Codec{}, TopKCodec{.share = 0.1}};
@@ -54,10 +62,40 @@ TEST_CASE("all of the largest elements are as good as no codec, bit for bit") {
     auto coded = options;
     coded.codec = TopKCodec{.share = 1};
     CHECK(train(coded) == train(options));
-    CHECK(train(coded, 3, 3) == train(options, 3, 3));
-    coded.codec = PowerSgdCodec{};  // a vector is sent as it is
-    CHECK(train(coded) == train(options));
+    CHECK(train(coded, 4, 3) == train(options, 4, 3));
   });
+  forEveryRule(PowerSgdCodec{}, [](auto options) {  // a vector is sent as it is
+    auto whole = options;
+    whole.codec = WholeReplicas{};
+    CHECK(train(options) == train(whole));
+  });
+}
+
+TEST_CASE("on a ring public copies follow the replicas: with all elements they are equal, to rounding") {
+  const auto trained = [](const Codec& codec) {
+    auto model = toy();
+    ToyIterator data(randomBatches(5, 33, 3, kWidth, /*ragged=*/true), kWidth);
+    wrapperOf(model, 4, Gossip{.graph = GossipGraph::Ring, .codec = codec}).fit(data, 2);
+    return model.parameters();
+  };
+  const auto whole = trained({}), coded = trained(TopKCodec{.share = 1}),
+             some = trained(TopKCodec{.share = 0.2});
+  // Replicas have the same bits; the merged copy is their mean, of numbers below 4, formed in another order.
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    CHECK(std::abs(whole[i]) < 4);
+    CHECK(std::abs(whole[i] - coded[i]) <= roundings(2, 4));
+  }
+  CHECK(some != whole);
+}
+
+TEST_CASE("the complete graph, two workers, and one level have the bits of averaging with the same codec") {
+  for (const Codec& codec : kLossy) {
+    const auto averaging = train(Averaging{.frequency = 2, .codec = codec});
+    CHECK(train(Gossip{.graph = GossipGraph::Complete, .frequency = 2, .codec = codec}) == averaging);
+    CHECK(train(HierarchicalAveraging{.levels = {{.period = 2}}, .codec = codec}) == averaging);
+    CHECK(train(Gossip{.graph = GossipGraph::Ring, .frequency = 2, .codec = codec}, 2) ==
+          train(Averaging{.frequency = 2, .codec = codec}, 2));
+  }
 }
 
 TEST_CASE("moves that the codec can express are as good as no codec, bit for bit") {
@@ -122,7 +160,8 @@ TEST_CASE("a codec changes a training a little, and the same way every time") {
       wholeOptions.codec = WholeReplicas{};
       CHECK(coded != train(wholeOptions));
       CHECK(train(options) == coded);
-      CHECK(train(options, 3, 1) == coded);
+      CHECK(train(options, 4, 1) == coded);
+      CHECK(train(options, 4, 0, {std::make_shared<RecordingListener>(ListenerScope::Merged)}) == coded);
     });
 }
 
@@ -199,6 +238,43 @@ TEST_CASE("bytes are counted as over a network") {
   CHECK(bytesOf(StreamingOuter{.frequency = 1, .fragments = 1, .delay = 0, .codec = TopKCodec{.share = 0.01}},
                 2) == 8 * 8);
   CHECK(bytesOf(Averaging{.codec = Bf16Codec{}}, 1) == 0);
+  CHECK(bytesOf(Adasum{.frequency = 1}, 2) == 4 * kWidth);
+  CHECK(bytesOf(Adasum{.frequency = 1, .codec = Int8Codec{}}, 2) == kWidth + 3 * 4);
+  // A group of two counts what a merge does; on a ring of four each sends to two.
+  const auto groups = [](const Codec& codec) {
+    return HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 4}}, .codec = codec};
+  };
+  CHECK(bytesOf(groups({}), 4) == 4 * kWidth);
+  CHECK(bytesOf(groups(Bf16Codec{}), 4) == 2 * kWidth);
+  CHECK(bytesOf(Gossip{.graph = GossipGraph::Ring}, 4) == 2 * 4 * kWidth);
+  CHECK(bytesOf(Gossip{.graph = GossipGraph::Ring, .codec = Bf16Codec{}}, 4) == 2 * 2 * kWidth);
+  CHECK(bytesOf(Gossip{.graph = GossipGraph::Complete, .codec = Bf16Codec{}}, 4) == 2 * kWidth);
+}
+
+TEST_CASE(
+    "PowerSGD with several fragments: the same bits with listeners, buffers, devices, in several calls") {
+  const auto trained = [](std::int64_t prefetch, bool listens, int devices, std::vector<int> calls) {
+    SmallExamples data(31);
+    MultiLayerNetwork model(networkOf({.training = {.updater = Sgd{.learningRate = 0.25}}}));
+    model.init();
+    auto builder = ParallelWrapper::Builder(model);
+    builder.workers(3).pinThreads(false).prefetchBuffer(prefetch).internals({.pretendedDevices = devices});
+    if (listens) builder.listeners({std::make_shared<RecordingListener>(ListenerScope::Merged)});
+    auto wrapper = builder
+                       .strategy(StreamingOuter{.frequency = 4,
+                                                .fragments = 2,
+                                                .delay = 1,
+                                                .rate = 0.7,
+                                                .momentum = 0.5,
+                                                .codec = PowerSgdCodec{.rank = 1}})
+                       .build();
+    for (const int epochs : calls) wrapper.fit(data, epochs);
+    return stateBits(model);
+  };
+  const auto bits = trained(16, false, 0, {3});
+  CHECK(trained(0, true, 0, {3}) == bits);
+  CHECK(trained(3, false, 1, {3}) == bits);
+  CHECK(trained(3, true, 0, {1, 2}) == bits);
 }
 
 TEST_CASE("a codec says what it costs, and options out of range are refused by name") {
@@ -214,6 +290,15 @@ TEST_CASE("a codec says what it costs, and options out of range are refused by n
         "streaming outer averaging: codec: share must lie in (0, 1], got nan");
   CHECK(refusal(ElasticAveraging{.codec = PowerSgdCodec{.rank = 33}}) ==
         "elastic averaging: codec: rank must be between 1 and 32, got 33");
+  CHECK(
+      refusal(Gossip{.codec = Int8Codec{}}) ==
+      "gossip: codec cannot be given with the graph exponential, on which those that know what a worker sent "
+      "before are not those it sends to next; use ring or complete");
+  CHECK(refusal(Gossip{.graph = GossipGraph::Ring, .codec = PowerSgdCodec{}}) ==
+        "gossip: codec cannot be power-sgd, whose factors are means over all workers, where only some are "
+        "merged");
+  CHECK(refusal(HierarchicalAveraging{.levels = {{1, 2}, {2, 0}}, .codec = PowerSgdCodec{}})
+            .starts_with("hierarchical averaging: codec cannot be power-sgd"));
   CHECK(refusal(Averaging{.measureDivergence = true, .codec = Bf16Codec{}}) ==
         "averaging: measureDivergence cannot be given with a codec");
 }

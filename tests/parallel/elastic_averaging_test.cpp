@@ -182,6 +182,9 @@ TEST_CASE("against NumPy: EASGD, EAMSGD (Nesterov momentum), SMA, and the order"
                     ElasticAveraging::sma());
   checkAgainstNumpy("elastic_averaging", "frequency=3 beta=0.6 state=reset",
                     ElasticAveraging{.frequency = 3, .centreRate = 0.6, .updaterState = UpdaterState::Reset});
+  for (const auto& [name, codec] : codecsInNumpy())
+    checkAgainstNumpy("elastic_averaging", "frequency=2 codec=" + name,
+                      ElasticAveraging{.frequency = 2, .codec = codec});
 }
 
 TEST_CASE("options out of range are refused by name") {

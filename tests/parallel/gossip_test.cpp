@@ -106,6 +106,10 @@ TEST_CASE("against NumPy") {
                     Gossip{.graph = GossipGraph::Ring, .frequency = 2, .updaterState = UpdaterState::Keep});
   checkAgainstNumpy("gossip", "graph=pairs frequency=2 state=reset",
                     Gossip{.graph = GossipGraph::Pairs, .frequency = 2, .updaterState = UpdaterState::Reset});
+  for (const auto& [name, codec] : codecsInNumpy())
+    for (const auto graph : {GossipGraph::Ring, GossipGraph::Complete})
+      checkAgainstNumpy("gossip", fmt::format("graph={} frequency=2 codec={}", nameOf(graph), name),
+                        Gossip{.graph = graph, .frequency = 2, .codec = codec});
 }
 
 TEST_CASE("the graphs' matrices are doubly stochastic, and as sparse as promised") {

@@ -43,6 +43,13 @@ TEST_CASE("against NumPy") {
                             .levels = {{first, workers % 2 == 0 ? workers / 2 : 1}, {second, workers}},
                             .updaterState = state});
                       });
+  for (const auto& [name, codec] : codecsInNumpy())
+    checkAgainstNumpy(
+        "hierarchical_averaging", "first=1 second=3 codec=" + name,
+        [&](ParallelWrapper::Builder& builder, int workers) {
+          builder.strategy(HierarchicalAveraging{
+              .levels = {{1, workers % 2 == 0 ? workers / 2 : 1}, {3, workers}}, .codec = codec});
+        });
 }
 
 TEST_CASE("one level, or two of one period, have the bits of averaging, on one or several devices") {

@@ -105,8 +105,15 @@ TEST_CASE("values of another kind or out of range are refused") {
   CHECK(refusal("diloco", "rate=1,rate=2") == "strategy diloco: rate is given twice");
   CHECK(refusal("diloco", "fast") ==
         "strategy diloco: expected options as in \"rate=0.7,every=100\", got \"fast\"");
-  CHECK(refusal("diloco", "rate=-1") == "outer averaging: rate must be above 0, got -1");
-  CHECK(refusal("averaging", "every=0") == "averagingFrequency must be between 1 and 1099511627776, got 0");
+  CHECK(refusal("diloco", "rate=-1") == "strategy diloco: outer averaging: rate must be above 0, got -1");
+  CHECK(refusal("averaging", "every=0") ==
+        "strategy averaging: every must be between 1 and 1099511627776, got 0");
+  CHECK(refusal("diloco", "every=0") ==
+        "strategy diloco: outer averaging: every must be between 1 and 1099511627776, got 0");
+  CHECK(refusal("diloco", "period=qsr,period.alpha=-1") ==
+        "strategy diloco: outer averaging: period.alpha must be at least 0, got -1");
+  CHECK(refusal("asynchronous", "clock=sun") ==
+        "strategy asynchronous: there is no clock \"sun\"; the nearest is wall, of virtual, wall");
 }
 
 TEST_CASE(

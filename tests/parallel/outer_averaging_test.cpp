@@ -159,6 +159,14 @@ TEST_CASE(
                     options);
 }
 
+TEST_CASE("against NumPy: codecs") {
+  if (!numpyFound()) return;
+  for (const auto& [name, codec] : codecsInNumpy())
+    checkAgainstNumpy(
+        "outer_averaging", "frequency=2 rate=0.7 momentum=0.5 nesterov=1 codec=" + name,
+        OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5, .nesterov = true, .codec = codec});
+}
+
 TEST_CASE("against NumPy: presets") {
   if (!numpyFound()) return;
   const auto check = [](const std::string& options, auto preset) {

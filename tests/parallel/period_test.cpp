@@ -1,7 +1,9 @@
 #include "muster/parallel/strategies/period.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "muster/parallel/strategies/overlapped_averaging.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -66,6 +68,7 @@ std::int64_t iterationsAt(Period period, const TrainingProgress& progress) {
     void merge(int, const SharedBlock&, std::span<const double>, Context&, Spread*) override {}
     void mean(int, std::span<const Tensor>, std::span<const double>, double, Slice, std::span<const Tensor>,
               Context&) override {}
+    void moments(int, const SharedBlock&, std::span<const double>, double, Context&) override {}
     void mix(int, const SharedBlock&, const Mixing&, Context&) override {}
     void eachShare(int, std::int64_t, Slice, Context&, ShareUse) override {}
   } exchange;
@@ -157,6 +160,20 @@ TEST_CASE("AdaComm, rounds worked out by hand") {
   const Scores rising = [](std::int64_t iteration) { return iteration < 8 ? 1.0 : 4.0; };
   CHECK(mergesOf(Period::adaComm(2, {.interval = 2, .shrink = 1}), 0.5, rising) ==
         Iterations{2, 4, 6, 8, 10, 12, 16, 20, 24});
+}
+
+TEST_CASE("beside a delay AdaComm sees the scores of both parts of a round") {
+  // From iteration 8 on the part before the launch scores 4 and the one before the landing 16: 10 as before.
+  const Scores apart = [](std::int64_t iteration) {
+    return iteration < 8 ? 10.0 : iteration % 4 < 2 ? 4.0 : 16.0;
+  };
+  auto model = toy(0.5, apart);
+  auto merges = std::make_shared<Merges>();
+  train(model, OverlappedAveraging{.frequency = Period::adaComm(4, {.interval = 2, .shrink = 1}), .delay = 2},
+        3, 3, {merges});
+  Iterations& all = merges->iterations;  // at an epoch's end what was trained since the launch is merged, too
+  all.erase(std::ranges::unique(all).begin(), all.end());
+  CHECK(all == Iterations{2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24});
 }
 
 TEST_CASE("AdaComm grows as the learning rate decays, by the root of their ratio") {

@@ -4,8 +4,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "muster/parallel/parallel_wrapper.h"
+#include "muster/parallel/strategies/codec.h"
 
 namespace muster::test {
 
@@ -48,6 +51,17 @@ template <StrategyOptions T>
 void checkAgainstNumpy(std::string_view script, const std::string& options, const T& strategy) {
   checkAgainstNumpy(script, options,
                     [&](ParallelWrapper::Builder& builder, int) { builder.strategy(strategy); });
+}
+
+/// Codecs as the scripts name them, one of each kind that treats elements by themselves. Between the numbers
+/// that they can express they jump: a difference in rounding changes what is sent only at a boundary, within
+/// 1e-15 of which none of these trainings comes.
+inline const std::vector<std::pair<std::string, Codec>>& codecsInNumpy() {
+  static const std::vector<std::pair<std::string, Codec>> all = {{"bf16", Bf16Codec{}},
+                                                                 {"int8", Int8Codec{}},
+                                                                 {"e3m0", E3M0Codec{}},
+                                                                 {"top:0.2", TopKCodec{.share = 0.2}}};
+  return all;
 }
 
 }  // namespace muster::test

@@ -148,6 +148,13 @@ inline std::vector<ResumableRule> resumableRules() {
         OuterAveraging{
             .frequency = 2, .momentum = 0.5, .followLearningRate = true, .updaterState = UpdaterState::Keep}},
        decaying}};
+  rules.push_back({{"asynchronous, first part, Adam", AsynchronousOuter{.frequency = Period::postLocal(3, 2),
+                                                                        .rate = 0.7,
+                                                                        .momentum = 0.5,
+                                                                        .nesterov = true,
+                                                                        .grace = 0.5,
+                                                                        .codec = Int8Codec{}}},
+                   adam});
   for (auto& rule : everyRule()) rules.push_back({std::move(rule)});
   rules.push_back({{"fragments in flight", InFlight{}}});
   return rules;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "muster/core/base/log.h"
@@ -49,11 +50,12 @@ Held train(const ResumableRule& rule, int workers, std::vector<Held>* atMerges =
   return listener->atEnd();
 }
 
-Held resume(const ResumableRule& rule, int workers, const Held& held, std::int64_t prefetch) {
+Held resume(const ResumableRule& rule, int workers, const Held& held, std::int64_t prefetch,
+            std::vector<Held>* atMerges = nullptr) {
   auto model = modelOf(rule);
   held.giveTo(model);
   auto data = dataOf();
-  auto listener = std::make_shared<Holder>();
+  auto listener = std::make_shared<Holder>(atMerges);
   auto wrapper = wrapperOf(model, rule, workers, prefetch, {listener});
   wrapper.fit(data, kEpochs - model.epoch());
   return listener->atEnd();
@@ -72,13 +74,102 @@ TEST_CASE("resumed at any merge, with any rule, the training ends with the bits 
       REQUIRE(atMerges.size() >= 3 * kEpochs / 2);
       for (std::size_t m = 0; m + 1 < atMerges.size(); ++m) {  // after the last, nothing is left
         CAPTURE(m);
-        if (atMerges[m].training.empty()) {  // within an epoch
-          CHECK(rule.options.make()->arrivals(workers));
-          continue;
-        }
         const Held resumed = resume(rule, workers, atMerges[m], static_cast<std::int64_t>(m % 4));
         CHECK(whole.difference(resumed) == "");
       }
+    }
+}
+
+TEST_CASE(
+    "workers of different speeds are resumed at any arrival: what is not merged, who waits, whose turn it "
+    "is") {
+  const Updater adam = Adam{.learningRate = 0.05};
+  const std::vector<double> speeds = {1, 0.4, 1.7};
+  for (const ResumableRule& rule :
+       {ResumableRule{{"free", AsynchronousOuter{.frequency = 2, .rate = 0.9, .speeds = speeds}}, adam},
+        ResumableRule{{"bounded, together", AsynchronousOuter{.frequency = Period::postLocal(2, 3),
+                                            .rate = 0.7,
+                                            .momentum = 0.5,
+                                            .nesterov = true,
+                                            .speeds = speeds,
+                                            .staleness = 1,
+                                            .grace = 0.7,
+                                            .codec = Int8Codec{}}}},
+        ResumableRule{{"fewer if slow", AsynchronousOuter{.frequency = 4,
+                                        .rate = 0.5,
+                                        .momentum = 0.8,
+                                        .arrivalsPerStep = 2,
+                                        .speeds = speeds,
+                                        .fewerIterationsIfSlow = true,
+                                        .staleness = 0,
+                                        .updaterState = UpdaterState::Reset}},
+                      adam}}) {
+    CAPTURE(rule.name);
+    std::vector<Held> atMerges;
+    const Held whole = train(rule, 3, &atMerges);
+    bool unmerged = false;
+    for (std::size_t m = 0; m + 1 < atMerges.size(); ++m) {
+      CAPTURE(m);
+      REQUIRE_FALSE(atMerges[m].training.empty());
+      if (const Tensor* const left = findValues(atMerges[m].training, "unmerged"))
+        for (const double number : left->span<double>()) unmerged = unmerged || number != 0;
+      // From the checkpoint, and from the one after it of the training that was resumed.
+      std::vector<Held> again;
+      CHECK(whole.difference(resume(rule, 3, atMerges[m], 3, &again)) == "");
+      REQUIRE(again.size() + m + 1 == atMerges.size());
+      CHECK(atMerges[m + 1].difference(again.front()) == "");
+    }
+    CHECK(unmerged == (rule.name != "fewer if slow"));  // all wait for all there
+  }
+}
+
+TEST_CASE("what is in flight is in checkpoints that are made then, and in no model") {
+  const ResumableRule rule{{"late", OverlappedAveraging{.frequency = 3, .delay = 2}}};
+  std::vector<Held> atMerges;
+  const Held end = train(rule, 2, &atMerges);
+  int inFlight = 0;
+  for (const Held& held : atMerges) {
+    const bool launched = findValues(held.training, "in flight.mean") != nullptr;
+    CHECK(launched == (findValues(held.training, "in flight.sent") != nullptr));
+    inFlight += launched ? 1 : 0;
+    CHECK(held.strategy.empty());
+  }
+  CHECK(inFlight > 0);
+  CHECK(inFlight < static_cast<int>(atMerges.size()));
+  CHECK(findValues(end.training, "in flight.mean") == nullptr);
+}
+
+TEST_CASE("a stop among arrivals: each batch is trained once, before the stop or after it") {
+  for (const auto clock : {ArrivalClock::Virtual, ArrivalClock::Wall})
+    for (int trial = 0; trial < 12; ++trial) {
+      CAPTURE(trial);
+      AsynchronousOuter options{.frequency = 2, .rate = 0.9, .clock = clock, .staleness = 1};
+      if (clock == ArrivalClock::Virtual) options.speeds = {1, 0.4, 2};
+      const ResumableRule rule{{"asynchronous", options}};
+      auto control = std::make_shared<ToyControl>();
+      const ToyOptions toy{.size = kWidth, .training = {.updater = rule.updater}, .statistics = true};
+      Held held;
+      for (int run = 0; run < 3; ++run) {  // stopped twice
+        ToyModel model(toy, control);
+        if (run > 0) held.giveTo(model);
+        auto data = dataOf();
+        const auto holder = std::make_shared<Holder>();
+        Listeners listeners{holder};
+        if (trial % 2 == 0) listeners.push_back(std::make_shared<RecordingListener>(ListenerScope::Worker));
+        auto wrapper = wrapperOf(model, rule, 3, trial % 5, listeners);
+        control->onStep = [&](const Batch& batch) {
+          if (batch.stamp.sequence == 3 + trial % 4 + 4 * run && run < 2) wrapper.stopFit();
+        };
+        wrapper.fit(data);
+        control->onStep = {};
+        held = holder->atEnd();
+        CHECK(model.epoch() == (run < 2 ? 0 : 1));
+      }
+      std::vector<std::int64_t> trained;
+      for (const auto& step : control->steps()) trained.push_back(step.stamp.sequence);
+      std::vector<std::int64_t> all(kBatches);
+      std::iota(all.begin(), all.end(), 0);
+      CHECK(trained == all);
     }
 }
 
@@ -230,6 +321,25 @@ TEST_CASE(
       lines.front() ==
       "the checkpoint is of 2 workers, these are 3: each starts from the merged model, with state of its own "
       "anew");
+  auto third = modelOf(rule);
+  const ResumableRule following{{"", OuterAveraging{.frequency = 2, .momentum = 0.5}}};
+  std::vector<Held> ofOuter;
+  train(following, 2, &ofOuter);
+  ofOuter[1].giveTo(third);
+  setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  wrapperOf(third, {{"", OuterAveraging{.frequency = 2, .momentum = 0.5, .measureStep = true}}}, 2)
+      .fit(data, 1);
+  CHECK(lines.back().find("(every=2,period=fixed") == std::string::npos);  // measured is not another rule
+  auto fourth = modelOf(rule);
+  ofOuter[1].giveTo(fourth);
+  wrapperOf(fourth, {{"", OuterAveraging{.frequency = 2, .momentum = 0.5, .followLearningRate = true}}}, 2)
+      .fit(data, 1);
+  setLogSink(before);
+  CHECK(std::ranges::any_of(lines, [](const std::string& line) {
+    return line.find("momentum 0.5) (every=2,period=fixed") != std::string::npos &&
+           line.find("followLearningRate=false") < line.find("this one has every=2") &&
+           line.find("followLearningRate=true") != std::string::npos;
+  }));
   CHECK(std::ranges::find(
             lines,
             "the checkpoint is of a training with a rule with fragments in flight, this one has "

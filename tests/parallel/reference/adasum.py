@@ -1,6 +1,6 @@
 """Adaptive summation (Maleki et al. 2020) of the moves since the last merge, tensor by tensor, in pairs by rank."""
 import numpy as np
-from common import main, merge_updaters
+from common import Sender, main, merge_updaters
 
 
 def adasum(a, b):
@@ -15,12 +15,16 @@ def tree(moves):
 
 
 class Adasum:
-    def __init__(self, workers, frequency=10, state="average"):
-        self.frequency, self.state = frequency, state
+    def __init__(self, workers, frequency=10, state="average", codec=""):
+        self.frequency, self.state, self.codec = frequency, state, codec
+
+    def start(self, replicas):
+        self.sender = Sender(self.codec, len(replicas), self.segments)
 
     def merge(self, replicas, weights, last):
         ends = np.cumsum(self.segments)[:-1]
-        moves = [np.split(r.parameters - self.parameters, ends) for r in replicas]
+        sent = self.sender.send_all(replicas, weights, self.parameters)
+        moves = [np.split(x - self.parameters, ends) for x in sent]
         self.parameters = self.parameters + np.concatenate([tree(list(segment)) for segment in zip(*moves)])
         for r in replicas:
             r.parameters = self.parameters.copy()

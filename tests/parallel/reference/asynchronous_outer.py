@@ -12,12 +12,13 @@ import sys
 from fractions import Fraction
 
 import numpy as np
-from common import BATCHES, EPOCHS, PROBLEMS, UPDATERS, Replica, batch_size, mean, value_of
+from common import BATCHES, EPOCHS, PROBLEMS, UPDATERS, Replica, Sender, batch_size, mean, value_of
 
 
 class Training:
     def __init__(self, problem, updater, workers, frequency=1, rate=1, momentum=0, nesterov=0, arrivals=0, speeds="1",
-                 fewer=0, staleness=1 << 60, grace=0):
+                 fewer=0, staleness=1 << 60, grace=0, codec=""):
+        self.sender = Sender(codec, workers, problem.segments)
         self.updater, self.workers = updater, range(workers)
         speeds = [Fraction(s) for s in str(speeds).split(",")]
         self.pace = [1 / speeds[w % len(speeds)] for w in self.workers]
@@ -42,7 +43,8 @@ class Training:
         if last and self.counted + count > 0:
             count = max(count, self.n - self.counted)
         if trained:
-            move = mean([self.replicas[w].parameters - self.taken[w] for w in trained], [weights[w] for w in trained])
+            sent = [self.sender.send(w, self.replicas[w].parameters, self.taken[w]) for w in trained]
+            move = mean([x - self.taken[w] for w, x in zip(trained, sent)], [weights[w] for w in trained])
             self.point = self.point + self.rate * count / self.n * move
             self.sum = self.sum + count / self.n * move
         self.counted += count

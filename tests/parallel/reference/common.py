@@ -155,6 +155,58 @@ def train(problem, updater, workers, rule):
                 yield rule.parameters
 
 
+def bf16(v):
+    bits = v.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000).astype(np.uint32).view(np.float32)
+
+
+def int8(v):
+    """One scale: there are at most 256 elements."""
+    v = v.astype(np.float32)
+    scale = np.abs(v).max() / np.float32(127)
+    return np.clip(np.rint(v / scale), -127, 127) * scale if scale > 0 else np.zeros_like(v)
+
+
+def e3m0(v):
+    """Plus or minus a power of two, the nearest in the middle between two; seven of them, or 0."""
+    v = v.astype(np.float32)
+    nearest = lambda x: np.frexp(x)[1] - 1 + (np.abs(np.frexp(x)[0]) >= 0.75)
+    lowest = nearest(np.abs(v).max()) - 6
+    exponent = np.where(np.frexp(v)[1] == lowest, np.maximum(nearest(v), lowest), nearest(v))
+    return np.where((exponent >= lowest) & (v != 0), np.sign(v) * 2.0 ** exponent, 0)
+
+
+def top_k(v, share, segments):
+    """The count is that of the library's blocks, whose tensors begin at multiples of 16 elements."""
+    count = int(np.ceil(share * sum(-(-s // 16) * 16 for s in segments)))
+    sent = np.zeros_like(v)
+    largest = np.argsort(-np.abs(v.astype(np.float32)), kind="stable")[:count]
+    sent[largest] = v[largest]
+    return sent
+
+
+class Sender:
+    """What the others get of replicas: a base that they know, and what a codec makes of the move from there. What it
+    leaves out is added to the next move."""
+
+    def __init__(self, codec, workers, segments):
+        self.codec, self.segments = codec, segments
+        self.residual = [np.zeros(sum(segments)) for _ in range(workers)]
+
+    def send(self, worker, x, base, remember=1):
+        if not self.codec:
+            return x
+        v = x - base + self.residual[worker]
+        name, *share = str(self.codec).split(":")
+        q = top_k(v, float(share[0]), self.segments) if share else {"bf16": bf16, "int8": int8, "e3m0": e3m0}[name](v)
+        self.residual[worker] = remember * (v - q.astype(float))
+        return base + q.astype(float)
+
+    def send_all(self, replicas, weights, base, remember=1):
+        return [self.send(w, r.parameters, base, remember) if n > 0 else r.parameters
+                for w, (r, n) in enumerate(zip(replicas, weights))]
+
+
 def value_of(text):
     """A number, if the text is one."""
     for kind in (int, float):

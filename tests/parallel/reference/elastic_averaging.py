@@ -4,17 +4,22 @@
 
 from the old values, or (order=centre) with the new centre in the first formula. alpha is beta / workers by default.
 """
-from common import main, mean, merge_updaters
+from common import Sender, main, mean, merge_updaters
 
 
 class ElasticAveraging:
-    def __init__(self, workers, frequency=10, beta=0.9, alpha=None, order="both", state="keep"):
+    def __init__(self, workers, frequency=10, beta=0.9, alpha=None, order="both", state="keep", codec=""):
         self.frequency, self.beta, self.order, self.state = frequency, beta, order, state
         self.alpha = beta / workers if alpha is None else alpha
+        self.codec = codec
+
+    def start(self, replicas):
+        self.sender = Sender(self.codec, len(replicas), self.segments)
 
     def merge(self, replicas, weights, last):
         old = self.parameters
-        self.parameters = old + self.beta * (mean([r.parameters for r in replicas], weights) - old)
+        sent = self.sender.send_all(replicas, weights, old, remember=self.alpha)
+        self.parameters = old + self.beta * (mean(sent, weights) - old)
         centre = self.parameters if self.order == "centre" else old
         for r in replicas:
             r.parameters = r.parameters - self.alpha * (r.parameters - centre)

@@ -6,24 +6,25 @@ Nesterov: the workers start from S = W + momentum D, so G = mean - S, and the sa
 et al. 2019) the momentum is kept in units of the inner learning rate: U <- momentum U - rate G / lr, W <- W - lr U.
 """
 import numpy as np
-from common import main, mean, merge_updaters
+from common import Sender, main, mean, merge_updaters
 
 
 class OuterAveraging:
-    def __init__(self, workers, frequency=1, rate=1, momentum=0, nesterov=0, follow=0, state="average"):
+    def __init__(self, workers, frequency=1, rate=1, momentum=0, nesterov=0, follow=0, state="average", codec=""):
         self.frequency, self.rate, self.nesterov, self.follow = frequency, rate, nesterov, follow
         self.momentum = 1 - 1 / workers if momentum == "bmuf" else momentum
-        self.state = state
+        self.state, self.codec = state, codec
 
     def start(self, replicas):
         self.u = np.zeros_like(self.parameters)  # the momentum, divided by the learning rate if that is followed
         self.started = self.parameters
+        self.sender = Sender(self.codec, len(replicas), self.segments)
 
     def plan(self, learning_rate, rounds):
         self.learning_rate = learning_rate if self.follow else 1
 
     def merge(self, replicas, weights, last):
-        move = mean([r.parameters for r in replicas], weights) - self.started
+        move = mean(self.sender.send_all(replicas, weights, self.started), weights) - self.started
         self.u = self.momentum * self.u + self.rate * move / self.learning_rate
         self.parameters = self.parameters + self.learning_rate * self.u
         ahead = self.momentum * self.learning_rate * self.u if self.nesterov else 0

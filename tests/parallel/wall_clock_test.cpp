@@ -1,0 +1,305 @@
+// AsynchronousOuter on the wall clock: what holds whatever the threads do.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "muster/core/ops/linear_combination.h"
+#include "muster/parallel/strategies/asynchronous_outer.h"
+#include "muster/parallel/training/wall_clock_order.h"
+#include "tests/parallel/rule_wrapper.h"
+#include "tests/support/failure.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+const AsynchronousOuter kWall{.frequency = 2, .rate = 0.9, .clock = ArrivalClock::Wall};
+
+Listeners merged(RecordingListener::Hook hook = {}) {
+  return {std::make_shared<RecordingListener>(ListenerScope::Merged, std::move(hook))};
+}
+
+/// The numbers of the batches that were trained, in their order.
+std::vector<std::int64_t> trainedOf(const ToyModel& model) {
+  std::vector<std::int64_t> batches;
+  for (const auto& step : model.control().steps()) batches.push_back(step.stamp.sequence);
+  return batches;
+}
+
+std::vector<std::int64_t> firstNumbers(std::int64_t count) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+std::string textOf(std::span<const Arrival> landing) {
+  std::string text;
+  for (std::size_t w = 0; w < landing.size(); ++w) {
+    if (landing[w].arrives) text += fmt::format("+{} ", w);
+    if (landing[w].goesOn) text += fmt::format(">{} ", w);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("who arrives lands at once; with a bound on staleness, once one of them may go on") {
+  WallClockOrder free(3, ArrivalPlan::kUnbounded);
+  free.restart();
+  free.arrive(1);
+  CHECK(textOf(free.arrivals()) == "+1 >1 ");
+  free.landed();
+  CHECK(textOf(free.arrivals()) == "");
+  free.arrive(1);
+  CHECK(textOf(free.arrivals()) == "+1 >1 ");
+
+  WallClockOrder together(3, 0);
+  together.restart();
+  for (const int worker : {2, 0}) {
+    together.arrive(worker);
+    CHECK(textOf(together.arrivals()) == "");
+  }
+  together.arrive(1);
+  CHECK(textOf(together.arrivals()) == "+0 >0 +1 >1 +2 >2 ");
+
+  WallClockOrder bounded(3, 1);
+  bounded.restart();
+  bounded.arrive(0);
+  CHECK(textOf(bounded.arrivals()) == "+0 >0 ");
+  bounded.landed();
+  bounded.arrive(0);  // twice, when two have never
+  CHECK(textOf(bounded.arrivals()) == "");
+  CHECK_FALSE(bounded.runs(0));
+  bounded.arrive(1);  // it lands with worker 0, who has to wait for worker 2
+  CHECK(textOf(bounded.arrivals()) == "+0 +1 >1 ");
+  bounded.landed();
+  bounded.arrive(2);
+  CHECK(textOf(bounded.arrivals()) == ">0 +2 >2 ");
+}
+
+TEST_CASE(
+    "every batch is trained once, and all that was trained is merged, with and without merged listeners") {
+  for (const int workers : {1, 2, 3, 5})
+    for (const int devices : {0, 2})
+      for (const bool listens : {false, true})
+        for (const auto staleness : {std::optional<std::int64_t>(), std::optional<std::int64_t>(1)}) {
+          CAPTURE(workers);
+          CAPTURE(devices);
+          CAPTURE(listens);
+          auto model = ruleToy();
+          const auto sleep = std::make_shared<RandomDelays>(7, 300us);
+          model.control().onStep = [sleep](const Batch&) { (*sleep)(); };
+          const auto batches = ruleBatches(workers);
+          std::int64_t examples = 0, mergedExamples = 0, epochs = 0;
+          for (const auto& batch : batches)
+            examples += static_cast<std::int64_t>(batch.values.size()) / kRuleWidth;
+          struct Counting final : Listener {
+            Counting(std::int64_t& all, std::int64_t& ends) : examples(all), epochs(ends) {}
+            void onMerge(const MergeEvent& event) override { examples += event.examples; }
+            void onEpochEnd(const EpochEvent&) override { ++epochs; }
+            std::int64_t &examples, &epochs;
+          };
+          Listeners listeners;
+          if (listens) listeners.push_back(std::make_shared<Counting>(mergedExamples, epochs));
+          ToyIterator data(batches, kRuleWidth);
+          auto options = kWall;
+          options.staleness = staleness;
+          auto wrapper = wrapperOf(model, workers, options, devices, listeners);
+          for (std::int64_t fit = 1; fit <= 2; ++fit) {
+            model.control().forgetSteps();
+            wrapper.fit(data, 1);
+            CHECK(trainedOf(model) == firstNumbers(static_cast<std::int64_t>(batches.size())));
+            CHECK(model.epoch() == fit);
+            CHECK(model.iteration() ==
+                  fit * ((static_cast<std::int64_t>(batches.size()) + workers - 1) / workers));
+            if (listens) CHECK(mergedExamples == fit * examples);
+            if (listens) CHECK(epochs == fit);
+          }
+          for (const float p : model.parameters()) CHECK(std::isfinite(p));
+        }
+}
+
+TEST_CASE("a batch goes to the worker that asks: one alone trains what a slow one leaves") {
+  for (const bool listens : {false, true}) {
+    CAPTURE(listens);
+    ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+    auto data = ToyIterator::ofValues({2, 2, 2, 2, 2, 2});
+    Gate slow;
+    // Merged listeners wait for a step in progress, but no longer.
+    const std::int64_t last = listens ? 1 : 5;
+    model.control().onStep = [&](const Batch& batch) {
+      if (batch.stamp.sequence == 0) slow.pass();
+      if (batch.stamp.sequence == last) slow.open();
+    };
+    wrapperOf(model, 2, AsynchronousOuter{.clock = ArrivalClock::Wall}, 0, listens ? merged() : Listeners{})
+        .fit(data);
+    const auto steps = model.control().steps();
+    REQUIRE(steps.size() == 6);
+    if (!listens)
+      for (std::size_t i = 1; i < 6; ++i) CHECK(steps[i].model != steps[0].model);
+  }
+}
+
+TEST_CASE("one worker has the bits of the virtual clock, and with rate 1 of the model alone") {
+  for (const bool listens : {false, true}) {
+    AsynchronousOuter options{.frequency = 3, .rate = 0.7, .momentum = 0.5, .nesterov = true};
+    const auto virtually = trainRule(options, 1);
+    options.clock = ArrivalClock::Wall;
+    CHECK(trainRule(options, 1, 0, listens ? merged() : Listeners{}) == virtually);
+    auto alone = ruleToy();
+    ToyIterator data(ruleBatches(1), kRuleWidth);
+    alone.fit(data, 3);
+    CHECK(trainRule(AsynchronousOuter{.frequency = 3, .clock = ArrivalClock::Wall}, 1) == stateBits(alone));
+  }
+}
+
+TEST_CASE("with staleness 0 on equal batches it has the bits of OuterAveraging") {
+  for (const int workers : {2, 3})
+    for (const bool listens : {false, true}) {
+      CAPTURE(workers);
+      const std::vector<ToyBatch> batches(static_cast<std::size_t>(4 * workers),
+                                          randomBatches(3, 1, 4, kRuleWidth).front());
+      const auto trained = [&](auto strategy, const Listeners& listeners) {
+        auto model = ruleToy();
+        ToyIterator data(batches, kRuleWidth);
+        wrapperOf(model, workers, strategy, 0, listeners).fit(data, 2);
+        return stateBits(model);
+      };
+      const OuterAveraging outer{.rate = 0.7, .momentum = 0.5, .updaterState = UpdaterState::Keep};
+      const AsynchronousOuter wall{.rate = 0.7, .momentum = 0.5, .clock = ArrivalClock::Wall, .staleness = 0};
+      CHECK(trained(wall, listens ? merged() : Listeners{}) == trained(outer, {}));
+    }
+}
+
+TEST_CASE("each worker counts its own updates") {
+  ToyModel model({.size = kRuleWidth, .training = {.updater = Adam{.learningRate = 0.05}}});
+  ToyIterator data(randomBatches(5, 24, 4, kRuleWidth), kRuleWidth);
+  wrapperOf(model, 3, kWall).fit(data, 2);
+  std::map<const Model*, std::vector<std::int64_t>> updates;
+  for (const auto& step : model.control().steps()) updates[step.model].push_back(step.stamp.update);
+  for (const auto& [replica, counted] : updates) {
+    CHECK((counted.front() == 1 || counted.front() == 9));  // if it has had no batch in the first epoch
+    for (std::size_t i = 0; i < counted.size(); ++i)
+      CHECK(counted[i] == counted.front() + static_cast<std::int64_t>(i));
+  }
+}
+
+TEST_CASE("a failure ends it, whoever waits, and the wrapper trains again") {
+  for (const bool listens : {false, true})
+    for (const std::int64_t failing : {0, 3, 11}) {
+      CAPTURE(failing);
+      auto model = ruleToy();
+      ToyIterator data(randomBatches(5, 12, 4, kRuleWidth), kRuleWidth);
+      model.control().onStep = [&](const Batch& batch) {
+        if (batch.stamp.sequence == failing) boom();
+      };
+      auto options = kWall;
+      options.staleness = 0;  // most wait
+      auto wrapper = wrapperOf(model, 3, options, 0, listens ? merged() : Listeners{});
+      const Failure failure = failureOf(wrapper, data, 2);
+      CHECK(contains(failure.cause, "boom"));
+      CHECK(failure.worker >= 0);
+      CHECK(model.epoch() == 0);
+      model.control().onStep = {};
+      model.control().forgetSteps();
+      wrapper.fit(data);
+      CHECK(trainedOf(model) == firstNumbers(12));
+      CHECK(model.epoch() == 1);
+    }
+}
+
+TEST_CASE("a merged listener that fails, or stops the training, ends it") {
+  auto model = ruleToy();
+  ToyIterator data(randomBatches(5, 12, 4, kRuleWidth), kRuleWidth);
+  int calls = 0;
+  auto failing = wrapperOf(model, 3, kWall, 0, merged([&](const RecordedCall& call, Trainer&) {
+                             if (call.event == "merge" && ++calls == 2) boom();
+                           }));
+  CHECK(contains(failureOf(failing, data).cause, "boom"));
+  auto stopping = wrapperOf(model, 3, kWall, 0, merged([&](const RecordedCall& call, Trainer& trainer) {
+                              if (call.event == "merge") trainer.stopFit();
+                            }));
+  const auto epoch = model.epoch();
+  stopping.fit(data, 5);
+  CHECK(model.epoch() == epoch);
+}
+
+TEST_CASE("within an epoch it gives no checkpoint, at the end of one it does") {
+  auto model = ruleToy();
+  ToyIterator data(randomBatches(5, 12, 4, kRuleWidth), kRuleWidth);
+  std::vector<bool> given;
+  wrapperOf(model, 2, kWall, 0, merged([&](const RecordedCall& call, Trainer& trainer) {
+              if (call.event == "merge" || call.event == "epochEnd")
+                given.push_back(!trainer.trainingState().empty());
+            }))
+      .fit(data);
+  REQUIRE(given.size() > 2);
+  CHECK(std::find(given.begin(), given.end() - 2, true) == given.end() - 2);
+  CHECK(given.back());
+}
+
+TEST_CASE("the plan says that a run cannot be repeated") {
+  ToyModel model;
+  CHECK(contains(
+      wrapperOf(model, 2, kWall).plan(),
+      "asynchronous outer steps, an arrival every 2 iterations (rate 0.9, momentum 0), on the wall clock: "
+      "a run cannot be repeated"));
+}
+
+TEST_CASE("a rule of one's own whose workers arrive may work on whole replicas, but add up nothing") {
+  struct Own {
+    struct Rule final : Strategy {
+      Rule(bool adds, bool inStart) : adds_(adds), inStart_(inStart) {}
+      std::string describe() const override { return "own"; }
+      std::optional<ArrivalPlan> arrivals(int workers) const override {
+        const auto count = static_cast<std::size_t>(workers);
+        return ArrivalPlan{.iterations = std::vector<std::int64_t>(count, 1),
+                           .speeds = std::vector<double>(count, 1)};
+      }
+      RoundPlan plan(const TrainingProgress&) override { return {}; }
+      void start(Verbs& verbs) override {
+        if (inStart_) verbs.eachReplica(1, [](const Share&) {});
+      }
+      void land(int, const Round& round, Verbs& verbs) override {
+        const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+        const auto elements = parameters.mergedCopy().elements();
+        double sum = 0;
+        if (adds_) verbs.sum(std::span(&sum, 1));
+        verbs.eachReplica(elements, [&](const Share& share) {  // halved where they are
+          for (const std::size_t w : share.workers)
+            if (round.weights[w] > 0)
+              linearCombination(std::array{Term{0.5, parameters.replicas[w]}}, parameters.replicas[w],
+                                share.slice.begin, share.slice.end, share.context);
+        });
+        if (std::ranges::any_of(round.weights, [](double weight) { return weight > 0; }))
+          verbs.mean(parameters.replicas, round.weights, parameters.mergedCopies, Fragment::whole(elements),
+                     0.5);
+      }
+      const bool adds_, inStart_;
+    };
+    bool adds = false, inStart = false;
+    void validate() const {}
+    std::unique_ptr<Strategy> make() const { return std::make_unique<Rule>(adds, inStart); }
+  };
+  CHECK(trainRule(Own{}, 3, 0, merged()) == trainRule(Own{}, 3));
+  for (const bool listens : {false, true}) {
+    auto model = ruleToy();
+    ToyIterator data(ruleBatches(2), kRuleWidth);
+    auto wrapper = wrapperOf(model, 2, Own{.adds = true}, 0, listens ? merged() : Listeners{});
+    CHECK(contains(
+        failureOf(wrapper, data).cause,
+        "sum: participants wait for each other in it, which they cannot where workers arrive one by one"));
+  }
+  auto model = ruleToy();
+  ToyIterator data(ruleBatches(2), kRuleWidth);
+  auto wrapper = wrapperOf(model, 2, Own{.inStart = true});
+  CHECK(
+      contains(thrown<Error>([&] { wrapper.fit(data); }),
+               "eachReplica: participants wait for each other in it, which they cannot before a round ends"));
+}
