@@ -45,6 +45,9 @@ void requireThreads(int threads) {
 
 ContextOptions checked(Device device, ContextOptions options) {
   require(options.threads >= 1, "context: expected at least 1 thread, got {}", options.threads);
+  // LLVM's OpenMP library opens files at its first call, and waits for ever where it cannot: better now than
+  // in the middle of a training, which has more of them open.
+  omp_get_max_threads();
   if (device.isCpu() && options.threads > 1) requireThreads(options.threads);
   return options;
 }
