@@ -5,6 +5,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/nn/plan_remark.h"
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/exchange/node_link.h"
 #include "muster/parallel/training/agreement.h"
@@ -74,11 +75,13 @@ std::string ParallelWrapper::Impl::plan() const {
   const auto merging = replicas_.merging();
   const auto& place = replicas_.place();
   const auto need = memoryNeed();
-  return fmt::format("{}{}, {}{}{}: {} batch{} a round",
+  const auto* const remark = dynamic_cast<const PlanRemark*>(&model_);
+  const std::string more = remark ? remark->planRemark() : std::string();
+  return fmt::format("{}{}, {}{}{}: {} batch{} a round{}{}",
                      place.nodes > 1 ? fmt::format("node {} of {}: ", place.node, place.nodes) : "",
                      describe(placements_, options_.threadsPerWorker, need ? need->describe() : ""),
                      strategy_->describe(), merging.empty() ? "" : ", ", merging, batchesInRound_,
-                     batchesInRound_ == 1 ? "" : "es");
+                     batchesInRound_ == 1 ? "" : "es", more.empty() ? "" : "; ", more);
 }
 
 Model& ParallelWrapper::Impl::model() {

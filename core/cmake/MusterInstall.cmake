@@ -5,8 +5,8 @@ set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/muster")
 
 install(TARGETS muster muster_core muster_datasets muster_parallel muster_watch EXPORT musterTargets)
 install(EXPORT musterTargets NAMESPACE muster:: DESTINATION "${package_folder}")
-# Components of their own, which need more: find_package(muster COMPONENTS nodes onnx tensorboard).
-foreach(component nodes onnx tensorboard)
+# Components of their own, which need more: find_package(muster COMPONENTS nodes onnx tensorboard torch).
+foreach(component nodes onnx tensorboard torch)
   if(TARGET muster_${component})
     install(TARGETS muster_${component} EXPORT muster_${component}Targets)
     install(EXPORT muster_${component}Targets NAMESPACE muster:: DESTINATION "${package_folder}")

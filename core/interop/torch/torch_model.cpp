@@ -1,0 +1,406 @@
+#include "muster/core/interop/torch/torch_model.h"
+
+#include <ATen/Parallel.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/rnn.h>
+
+#include <fmt/ranges.h>
+
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <sstream>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+c10::ScalarType typeOf(DType dtype) {
+  switch (dtype) {
+    case DType::Float32:
+      return at::kFloat;
+    case DType::Float64:
+      return at::kDouble;
+    case DType::UInt8:
+      return at::kByte;
+    case DType::Int64:
+      return at::kLong;
+  }
+  return at::kFloat;
+}
+
+/// The same memory; keeps it alive.
+at::Tensor viewOf(const Tensor& tensor) {
+  const auto sizes = tensor.shape().sizes();
+  return at::from_blob(
+      tensor.raw(), at::IntArrayRef(sizes.data(), sizes.size()), [tensor](void*) {},
+      at::TensorOptions(typeOf(tensor.dtype())));
+}
+
+at::Tensor named(const std::vector<NamedTensor>& tensors, std::string_view what, std::string_view name) {
+  for (const auto& tensor : tensors)
+    if (name.empty() || tensor.name == name) return viewOf(tensor.gathered());
+  throw InvalidArgument(name.empty() ? fmt::format("torch: the batch has no {}", what)
+                                     : fmt::format("torch: the batch has no {} called {}", what, name));
+}
+
+/// While it lives, libtorch's operations on this thread use this number of threads. Asking first makes
+/// libtorch set the thread's number once by itself, which it would otherwise do in the middle.
+class TorchThreads {
+ public:
+  explicit TorchThreads(int threads) : before_(at::get_num_threads()) { at::set_num_threads(threads); }
+  ~TorchThreads() { at::set_num_threads(before_); }
+  TorchThreads(const TorchThreads&) = delete;
+  TorchThreads& operator=(const TorchThreads&) = delete;
+
+ private:
+  int before_;
+};
+
+/// Calls `work`; an error of libtorch becomes ours, without its addresses of functions.
+template <typename Work>
+auto translated(Work work) {
+  try {
+    return work();
+  } catch (const c10::Error& error) {
+    throw Error(fmt::format("torch: {}", error.what_without_backtrace()));
+  }
+}
+
+std::string described(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << tensor.scalar_type() << ' ' << tensor.sizes() << " on " << tensor.device();
+  return text.str();
+}
+
+/// A tensor of the module and its place in a block.
+struct Place {
+  std::string name;   ///< the module's
+  at::Tensor tensor;  ///< the module's handle
+  at::Tensor values;  ///< the view of the block
+  at::Tensor gradients =
+      {};  ///< the same in the gradients' block; undefined for buffers and frozen parameters
+};
+
+bool isAt(const at::Tensor& tensor, const at::Tensor& place) {
+  return tensor.defined() && tensor.data_ptr() == place.data_ptr() &&
+         tensor.scalar_type() == place.scalar_type() && tensor.sizes() == place.sizes();
+}
+
+void requireUsable(const std::string& name, const at::Tensor& tensor, std::string_view what) {
+  require(tensor.device().is_cpu() && tensor.scalar_type() == at::kFloat,
+          "torch: the {} {} is {}; a TorchModel takes modules in float32 on the CPU", what, name,
+          described(tensor));
+  require(tensor.is_non_overlapping_and_dense(),
+          "torch: the elements of the {} {} share memory or have gaps between them", what, name);
+}
+
+Shape shapeOf(const at::Tensor& tensor) {
+  return Shape(std::span(tensor.sizes().data(), tensor.sizes().size()));
+}
+
+/// Tensors of a module for one block, each once, though a module that is used twice is named twice.
+class Tensors {
+ public:
+  void add(const std::string& name, const at::Tensor& tensor) {
+    for (const auto& [other, known] : all_)
+      if (known.is_same(tensor)) return;
+    all_.emplace_back(name, tensor);
+  }
+  const std::vector<std::pair<std::string, at::Tensor>>& all() const { return all_; }
+  bool empty() const { return all_.empty(); }
+
+ private:
+  std::vector<std::pair<std::string, at::Tensor>> all_;
+};
+
+/// A module's buffers by how they are merged.
+struct Buffers {
+  Tensors means, variances;  // moments, in pairs
+  Tensors others;            // floating point
+  Tensors kept;              // the rest: in no block
+};
+
+Buffers sortedBuffers(torch::nn::Module& module) {
+  constexpr std::string_view kMean = "running_mean", kVariance = "running_var";
+  Buffers sorted;
+  const auto buffers = module.named_buffers();
+  for (const auto& buffer : buffers) {
+    const std::string& name = buffer.key();
+    if (!buffer.value().defined()) continue;
+    const auto partnerOf = [&](std::string_view end, std::string_view other) {
+      return name.ends_with(end) ? buffers.find(name.substr(0, name.size() - end.size()) + std::string(other))
+                                 : nullptr;
+    };
+    const at::Tensor* const variance = partnerOf(kMean, kVariance);
+    if (!buffer.value().is_floating_point()) {
+      sorted.kept.add(name, buffer.value());
+    } else if (variance != nullptr && variance->defined() && variance->sizes() == buffer.value().sizes()) {
+      sorted.means.add(name, buffer.value());
+      sorted.variances.add(name.substr(0, name.size() - kMean.size()) + std::string(kVariance), *variance);
+    } else if (const at::Tensor* const mean = partnerOf(kVariance, kMean);
+               mean == nullptr || !mean->defined() || mean->sizes() != buffer.value().sizes()) {
+      sorted.others.add(name, buffer.value());
+    }
+  }
+  return sorted;
+}
+
+/// The modules that draw random numbers in training.
+std::vector<std::string> randomModules(torch::nn::Module& module) {
+  std::vector<std::string> names;
+  for (const auto& part : module.named_modules()) {
+    const torch::nn::Module* const value = part.value().get();
+    const auto* recurrent = dynamic_cast<const torch::nn::detail::RNNImplBase<torch::nn::LSTMImpl>*>(value);
+    const auto* gated = dynamic_cast<const torch::nn::detail::RNNImplBase<torch::nn::GRUImpl>*>(value);
+    const auto* plain = dynamic_cast<const torch::nn::detail::RNNImplBase<torch::nn::RNNImpl>*>(value);
+    const bool between = (recurrent && recurrent->options_base.dropout() > 0) ||
+                         (gated && gated->options_base.dropout() > 0) ||
+                         (plain && plain->options_base.dropout() > 0);
+    if (between || value->name().find("Dropout") != std::string::npos ||
+        value->name().find("RReLU") != std::string::npos)
+      names.push_back(part.key().empty() ? "the module" : part.key());
+  }
+  return names;
+}
+
+}  // namespace
+
+at::Tensor TorchBatch::features(std::string_view name) const {
+  return named(batch_->features, "features", name);
+}
+at::Tensor TorchBatch::labels(std::string_view name) const {
+  return named(batch_->labels, "labels", name);
+}
+at::Tensor TorchBatch::mask(std::string_view name) const {
+  for (const auto& mask : batch_->masks)
+    if (mask.name == name) return viewOf(mask.gathered());
+  return {};
+}
+
+struct TorchModel::Impl {
+  Impl(detail::TorchProgram torchProgram, TorchModel& owner);
+
+  /// Adds a block with these tensors, which become views of it.
+  void addBlock(const char* name, BlockKind kind, MergeRule rule, const std::vector<const Tensors*>& parts);
+  void addGradients();
+  /// @throws InvalidArgument naming a parameter or buffer that is not where it was.
+  void requirePlaces() const;
+  void requireGradients() const;
+
+  detail::TorchProgram program;
+  std::shared_ptr<torch::nn::Module> module;
+  std::vector<StateBlock> blocks;  // parameters, gradients, and statistics if there are any
+  std::vector<Place> parameters, buffers;
+  Tensors kept;
+  std::size_t handles = 0;  // parameters as the module lists them, those used twice, too
+};
+
+TorchModel::Impl::Impl(detail::TorchProgram torchProgram, TorchModel& owner)
+    : program(std::move(torchProgram)) {
+  require(owner.context().device().isCpu(), "torch: a TorchModel trains on the CPU only, not on {}",
+          owner.context().device().toString());
+  static std::mutex mutex;  // modules are drawn from libtorch's one generator
+  const std::scoped_lock lock(mutex);
+  module = program.make();
+  require(module != nullptr, "torch: the factory returned no module");
+  Tensors all;
+  for (const auto& parameter : module->named_parameters()) {
+    requireUsable(parameter.key(), parameter.value(), "parameter");
+    all.add(parameter.key(), parameter.value());
+  }
+  require(!all.empty(), "torch: the module has no parameters");
+  handles = module->parameters().size();
+  addBlock("parameters", BlockKind::Parameters, MergeRule::Average, {&all});
+  addGradients();
+  Buffers sorted = sortedBuffers(*module);
+  if (!sorted.means.empty())
+    addBlock("moments", BlockKind::Statistics, MergeRule::Moments, {&sorted.means, &sorted.variances});
+  if (!sorted.others.empty())
+    addBlock("statistics", BlockKind::Statistics, MergeRule::Average, {&sorted.others});
+  kept = std::move(sorted.kept);
+}
+
+void TorchModel::Impl::addBlock(const char* name, BlockKind kind, MergeRule rule,
+                                const std::vector<const Tensors*>& parts) {
+  const bool learned = kind == BlockKind::Parameters;
+  const auto table = std::make_shared<SegmentTable>();
+  for (const Tensors* part : parts)
+    for (const auto& [key, tensor] : part->all()) {
+      if (!learned) requireUsable(key, tensor, "buffer");
+      table->add({.name = key,
+                  .shape = shapeOf(tensor),
+                  .regularised = learned && tensor.dim() > 1,
+                  .frozen = learned && !tensor.requires_grad()});
+    }
+  StateBlock block = StateBlock::zeros(name, kind, rule, table);
+  std::size_t segment = 0;
+  for (const Tensors* part : parts)
+    for (const auto& [key, tensor] : part->all()) {
+      float* const data = block.values.data<float>() + table->segments[segment++].offset;
+      Place place{
+          .name = key, .tensor = tensor, .values = at::from_blob(data, tensor.sizes(), tensor.strides())};
+      const torch::NoGradGuard noGrad;
+      place.values.copy_(tensor);
+      place.tensor.set_data(place.values);
+      (learned ? parameters : buffers).push_back(std::move(place));
+    }
+  blocks.push_back(std::move(block));
+}
+
+void TorchModel::Impl::addGradients() {
+  const auto table = blocks.front().segments;
+  StateBlock block = StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    Place& place = parameters[i];
+    if (!place.tensor.requires_grad()) continue;
+    place.gradients = at::from_blob(block.values.data<float>() + table->segments[i].offset,
+                                    place.values.sizes(), place.values.strides());
+    place.tensor.mutable_grad() = place.gradients;
+  }
+  blocks.push_back(std::move(block));
+}
+
+void TorchModel::Impl::requirePlaces() const {
+  const auto current = module->parameters();
+  require(current.size() == handles,
+          "torch: the module has {} parameters, and had {} when the model was made", current.size(), handles);
+  const auto require1 = [](const Place& place, std::string_view what) {
+    require(isAt(place.tensor, place.values),
+            "torch: the {} {} is no longer in the model's block ({}): to(), set_data() or torch::load() gave "
+            "it other "
+            "memory; TorchModel::adopt() takes its values",
+            what, place.name, described(place.tensor));
+  };
+  for (const auto& place : parameters) require1(place, "parameter");
+  for (const auto& place : buffers) require1(place, "buffer");
+  for (const auto& tensor : current) {
+    const auto known = [&](const Place& place) { return place.tensor.is_same(tensor); };
+    require(std::ranges::any_of(parameters, known),
+            "torch: the module has another parameter {} than when the model was made", described(tensor));
+  }
+}
+
+void TorchModel::Impl::requireGradients() const {
+  for (const auto& place : parameters) {
+    if (!place.gradients.defined()) continue;
+    require(isAt(place.tensor.grad(), place.gradients),
+            "torch: the gradient of {} is no longer in the model's block: zero_grad() by none, or another "
+            "tensor in its "
+            "place; the model zeroes gradients itself",
+            place.name);
+  }
+}
+
+TorchModel::TorchModel(detail::TorchProgram program, TrainingOptions options, Context* context)
+    : Model(std::move(options), context),
+      impl_(translated([&] { return std::make_unique<Impl>(std::move(program), *this); })) {}
+
+TorchModel::~TorchModel() = default;
+
+torch::nn::Module& TorchModel::module() {
+  return *impl_->module;
+}
+std::shared_ptr<torch::nn::Module> TorchModel::shared() {
+  return impl_->module;
+}
+
+void TorchModel::adopt() {
+  translated([&] {
+    const torch::NoGradGuard noGrad;
+    const auto check = [](const Place& place) {
+      require(place.tensor.sizes() == place.values.sizes() && place.tensor.scalar_type() == at::kFloat &&
+                  place.tensor.device().is_cpu(),
+              "torch: {} is now {}, and was {}", place.name, described(place.tensor),
+              described(place.values));
+    };
+    for (const auto* places : {&impl_->parameters, &impl_->buffers})
+      for (const auto& place : *places) check(place);
+    for (auto* places : {&impl_->parameters, &impl_->buffers})
+      for (auto& place : *places) {
+        if (!isAt(place.tensor, place.values)) {
+          place.values.copy_(place.tensor);
+          place.tensor.set_data(place.values);
+        }
+        if (place.gradients.defined()) place.tensor.mutable_grad() = place.gradients;
+      }
+  });
+}
+
+std::unique_ptr<Model> TorchModel::replicate(Context& context) const {
+  auto replica = std::unique_ptr<TorchModel>(new TorchModel(impl_->program, trainingOptions(), &context));
+  const auto &mine = impl_->kept.all(), &theirs = replica->impl_->kept.all();
+  require(mine.size() == theirs.size(), "torch: the factory makes other modules each time");
+  const torch::NoGradGuard noGrad;
+  translated([&] {
+    for (std::size_t i = 0; i < mine.size(); ++i) at::Tensor(theirs[i].second).copy_(mine[i].second);
+  });
+  return replica;
+}
+
+StepTicket TorchModel::gradient(const Batch& batch) {
+  const TorchThreads threads(context().threads());
+  return translated([&] {
+    impl_->requirePlaces();
+    impl_->module->train();
+    const Tensor& gradients = impl_->blocks[1].values;
+    std::memset(gradients.raw(), 0, gradients.bytes());
+    at::Tensor loss;
+    auto weight = static_cast<double>(batch.examples());
+    const at::AutoGradMode recorded(true);
+    impl_->program.loss(*impl_->module, TorchBatch(batch, true), loss, weight);
+    require(loss.defined() && loss.numel() == 1, "torch: the loss is not a scalar: {}",
+            loss.defined() ? described(loss) : "undefined");
+    loss.backward();
+    impl_->requireGradients();
+    return StepTicket({.score = loss.item<double>(), .weight = weight});
+  });
+}
+
+std::span<StateBlock> TorchModel::blocks() {
+  return impl_->blocks;
+}
+
+void TorchModel::output(const Batch& batch, Tensor& out) {
+  require(impl_->program.output != nullptr,
+          "torch: the module has no forward(Tensor); give the model a function of its predictions");
+  const TorchThreads threads(context().threads());
+  translated([&] {
+    const torch::NoGradGuard noGrad;
+    impl_->requirePlaces();
+    impl_->module->eval();
+    at::Tensor predictions;
+    impl_->program.output(*impl_->module, TorchBatch(batch, false), predictions);
+    require(predictions.defined() && predictions.scalar_type() == at::kFloat,
+            "torch: predictions must be float32, got {}",
+            predictions.defined() ? described(predictions) : "none");
+    out.resize(shapeOf(predictions), DType::Float32);
+    viewOf(out).copy_(predictions);
+  });
+}
+
+double TorchModel::score(const Batch& batch) {
+  const TorchThreads threads(context().threads());
+  return translated([&] {
+    const torch::NoGradGuard noGrad;
+    impl_->requirePlaces();
+    impl_->module->eval();
+    at::Tensor loss;
+    double weight = 0;
+    impl_->program.loss(*impl_->module, TorchBatch(batch, false), loss, weight);
+    require(loss.defined() && loss.numel() == 1, "torch: the loss is not a scalar");
+    return loss.item<double>();
+  });
+}
+
+std::string TorchModel::planRemark() const {
+  const auto random = randomModules(*impl_->module);
+  if (random.empty()) return {};
+  return fmt::format(
+      "{} draw{} from libtorch's one generator for all threads, so several workers give other bits each time",
+      fmt::join(random, ", "), random.size() == 1 ? "s" : "");
+}
+
+}  // namespace muster

@@ -1,0 +1,177 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "muster/core/data/batch.h"
+#include "muster/core/nn/model.h"
+#include "muster/core/nn/plan_remark.h"
+
+// This header includes nothing of libtorch, whose headers take long to compile; who has a module has them.
+namespace at {
+class Tensor;
+}
+namespace torch::nn {
+class Module;
+}
+
+namespace muster {
+
+/// A batch's tensors for libtorch: the same memory, without a copy, valid during the call that got it.
+class TorchBatch {
+ public:
+  TorchBatch(const Batch& batch, bool training) : batch_(&batch), training_(training) {}
+
+  /// The features, or labels, of this name; without a name the first. Elements keep their type: float32,
+  /// float64, uint8, int64. @throws InvalidArgument if there are none.
+  at::Tensor features(std::string_view name = {}) const;
+  at::Tensor labels(std::string_view name = {}) const;
+  /// An undefined tensor if there is none.
+  at::Tensor mask(std::string_view name) const;
+  std::int64_t examples() const { return batch_->examples(); }
+  bool training() const { return training_; }
+  const Batch& batch() const { return *batch_; }
+
+ private:
+  const Batch* batch_;
+  bool training_;
+};
+
+namespace detail {
+/// What a TorchModel runs. Results go to arguments, as their type is incomplete here.
+struct TorchProgram {
+  std::function<std::shared_ptr<torch::nn::Module>()> make;
+  /// @param weight  comes as the number of examples.
+  std::function<void(torch::nn::Module&, const TorchBatch&, at::Tensor& loss, double& weight)> loss;
+  std::function<void(torch::nn::Module&, const TorchBatch&, at::Tensor& predictions)> output;  // may be empty
+};
+
+template <typename Factory>
+using TorchNet = std::remove_reference_t<decltype(*std::declval<Factory&>()())>;
+}  // namespace detail
+
+/// A libtorch module as a muster model, which ParallelWrapper trains with several workers by every rule.
+///
+/// ```cpp
+/// TorchModel model([] { return std::make_shared<Net>(); },
+///                  [](Net& net, const TorchBatch& batch) {
+///                    return torch::nn::functional::cross_entropy(net.forward(batch.features()),
+///                    batch.labels());
+///                  },
+///                  {.updater = Nesterovs{.learningRate = 0.1, .momentum = 0.9}});
+/// auto wrapper = ParallelWrapper::Builder(model).workers(2).averagingFrequency(4).build();
+/// wrapper.fit(train);
+/// torch::save(model.shared<Net>(), "net.pt");
+/// ```
+///
+/// Parameters, gradients and floating-point buffers of the module are views of the model's blocks, in the
+/// module's order and by its names; each keeps the order of its elements in memory, as channels-last.
+/// Updaters, clipping, L2 and schedules are muster's. `requires_grad(false)` freezes a parameter; those of
+/// one dimension take no L1, L2 or weight decay. `running_mean` and `running_var` merge as moments
+/// (libtorch's variances are unbiased, so they do by nearly the number of examples); other floating-point
+/// buffers by their mean; integers
+/// (`num_batches_tracked`) are each replica's own.
+///
+/// The factory makes a module for each worker: equal in structure, on the CPU, in float32; calls are one at a
+/// time. A module with random numbers of its own is drawn by `torch::manual_seed` before the model is made.
+/// The loss is called in each worker with its own module, so it must not write what others read. libtorch's
+/// operations use as many threads as the worker has. `plan()` names modules that draw random numbers when
+/// they are trained (dropout): libtorch has one generator for all threads, so such trainings with several
+/// workers give other bits each time.
+///
+/// Only on the CPU. Nothing may give parameters other memory: `to()`, `set_data`, `torch::load`. `adopt()`
+/// takes such values; without it the next step refuses them by name.
+class TorchModel final : public Model, public PlanRemark {
+ public:
+  /// @param factory  returns a `std::shared_ptr` of a module, or a holder as `torch::nn::Sequential`.
+  /// @param loss  of (Net&, const TorchBatch&): a scalar, the mean over the batch's examples; or a pair of it
+  ///         and its weight, if that is not the number of examples.
+  /// @throws InvalidArgument naming a parameter that is not float32 on the CPU.
+  template <typename Factory, typename Loss>
+  TorchModel(Factory factory, Loss loss, TrainingOptions options = {}, Context* context = nullptr)
+      : TorchModel(programOf<detail::TorchNet<Factory>>(std::move(factory), std::move(loss)),
+                   std::move(options), context) {}
+  /// @param output  of (Net&, const TorchBatch&): the predictions. Without it:
+  /// `net.forward(batch.features())`.
+  template <typename Factory, typename Loss, typename Output>
+  requires std::is_invocable_v < Output&, detail::TorchNet<Factory>
+  &, const TorchBatch& > TorchModel(Factory factory, Loss loss, Output output, TrainingOptions options = {},
+                                    Context* context = nullptr)
+      : TorchModel(
+            programOf<detail::TorchNet<Factory>>(std::move(factory), std::move(loss), std::move(output)),
+            std::move(options), context) {}
+  ~TorchModel() override;
+
+  torch::nn::Module& module();
+  /// The module as the factory made it.
+  template <typename Net>
+  std::shared_ptr<Net> shared() {
+    return std::dynamic_pointer_cast<Net>(shared());
+  }
+  /// Takes the values of parameters and buffers that have other memory than the blocks, as after
+  /// `torch::load`, and gives them the blocks' again. @throws InvalidArgument for one of another shape, type
+  /// or device.
+  void adopt();
+
+  std::unique_ptr<Model> replicate(Context& context) const override;
+  /// @throws InvalidArgument naming a parameter or gradient that has left its block; Error with libtorch's
+  /// text.
+  StepTicket gradient(const Batch& batch) override;
+  std::span<StateBlock> blocks() override;
+  void output(const Batch& batch, Tensor& out) override;
+  using Model::score;
+  double score(const Batch& batch) override;
+  std::string planRemark() const override;
+
+ private:
+  struct Impl;
+
+  TorchModel(detail::TorchProgram program, TrainingOptions options, Context* context);
+  std::shared_ptr<torch::nn::Module> shared();
+
+  template <typename Net, typename Factory, typename Loss>
+  static detail::TorchProgram programOf(Factory factory, Loss loss) {
+    detail::TorchProgram program;
+    program.make = [factory = std::move(factory)]() -> std::shared_ptr<torch::nn::Module> {
+      auto made = factory();
+      if constexpr (requires { made.ptr(); })
+        return made.ptr();
+      else
+        return made;
+    };
+    program.loss = [loss = std::move(loss)](torch::nn::Module& module, const TorchBatch& batch,
+                                            at::Tensor& value, double& weight) {
+      auto result = loss(dynamic_cast<Net&>(module), batch);
+      if constexpr (requires { result.second; }) {
+        value = result.first;
+        weight = static_cast<double>(result.second);
+      } else {
+        value = std::move(result);
+      }
+    };
+    if constexpr (requires(Net & net, const TorchBatch& batch) { net.forward(batch.features()).sizes(); })
+      program.output = [](torch::nn::Module& module, const TorchBatch& batch, at::Tensor& predictions) {
+        predictions = dynamic_cast<Net&>(module).forward(batch.features());
+      };
+    return program;
+  }
+  template <typename Net, typename Factory, typename Loss, typename Output>
+  static detail::TorchProgram programOf(Factory factory, Loss loss, Output output) {
+    auto program = programOf<Net>(std::move(factory), std::move(loss));
+    program.output = [output = std::move(output)](torch::nn::Module& module, const TorchBatch& batch,
+                                                  at::Tensor& predictions) {
+      predictions = output(dynamic_cast<Net&>(module), batch);
+    };
+    return program;
+  }
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster

@@ -1,0 +1,483 @@
+// Before doctest, whose CHECK is not glog's. Comparisons of vectors have brackets of their own, as glog
+// prints vectors, and not those of bytes.
+#include <ATen/Parallel.h>
+#include <torch/nn.h>
+#include <torch/optim/sgd.h>
+#include <torch/serialize.h>
+#include <torch/version.h>
+#undef CHECK
+#undef CHECK_EQ
+#undef CHECK_NE
+#undef CHECK_LT
+#undef CHECK_LE
+#undef CHECK_GT
+#undef CHECK_GE
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "muster/core/base/random.h"
+#include "muster/core/interop/torch/torch_model.h"
+#include "muster/parallel/exchange/virtual_network.h"
+#include "muster/parallel/nodes.h"
+#include "muster/parallel/strategies.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/rounding.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
+
+namespace muster {
+namespace {
+
+using test::ListIterator;
+using test::stateBits;
+using test::thrown;
+using test::toyWrapper;
+
+/// Images [3, 6, 6] in 4 classes.
+struct ConvNet : torch::nn::Module {
+  torch::nn::Conv2d conv{torch::nn::Conv2dOptions(3, 8, 3).padding(1)};
+  torch::nn::BatchNorm2d norm{8};
+  torch::nn::Linear dense{8 * 9, 4};
+  ConvNet() {
+    register_module("conv", conv);
+    register_module("norm", norm);
+    register_module("dense", dense);
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    return dense(torch::max_pool2d(torch::relu(norm(conv(x))), 2).flatten(1));
+  }
+};
+
+std::shared_ptr<ConvNet> makeConvNet() {
+  return std::make_shared<ConvNet>();
+}
+
+/// The mean cross-entropy of any module's logits.
+const auto crossEntropy = [](auto& net, const TorchBatch& batch) {
+  return torch::nn::functional::cross_entropy(net.forward(batch.features()), batch.labels());
+};
+
+TrainingOptions momentum() {
+  return {.updater = Nesterovs{.learningRate = 0.05, .momentum = 0.9}, .l2 = 1e-3};
+}
+
+/// The same parameters each time.
+std::unique_ptr<TorchModel> convModel(const TrainingOptions& options = momentum()) {
+  torch::manual_seed(5);
+  return std::make_unique<TorchModel>(makeConvNet, crossEntropy, options);
+}
+
+Batch imageBatch(std::uint64_t seed, std::int64_t examples = 6) {
+  Batch batch;
+  Tensor images = Batch::ensure(batch.features, "images", {examples, 3, 6, 6});
+  Tensor labels = Batch::ensure(batch.labels, "classes", {examples}, DType::Int64);
+  const RandomStream random(seed, "torch");
+  std::uint64_t index = 0;
+  for (float& value : images.span<float>()) value = static_cast<float>(random.normal(index++));
+  for (auto& label : labels.span<std::int64_t>()) label = static_cast<std::int64_t>(random.below(index++, 4));
+  return batch;
+}
+
+ListIterator imageBatches(int count) {
+  std::vector<Batch> batches;
+  for (int b = 0; b < count; ++b) batches.push_back(imageBatch(static_cast<std::uint64_t>(b)));
+  return ListIterator(std::move(batches));
+}
+
+float* parameter(TorchModel& model, const std::string& name) {
+  return model.block(BlockKind::Parameters).segment(name).data<float>();
+}
+
+TEST_CASE("one worker has the bits of model.fit() at any frequency") {
+  auto alone = convModel();
+  auto data = imageBatches(7);
+  alone->fit(data, 2);
+  for (const std::int64_t frequency : {1, 3}) {
+    auto model = convModel();
+    auto wrapper = toyWrapper(*model, 1, frequency).build();
+    wrapper.fit(data, 2);
+    CHECK((stateBits(*model) == stateBits(*alone)));
+  }
+}
+
+TEST_CASE("each step is that of libtorch's own loop") {
+  auto model = convModel({.updater = Sgd{.learningRate = 0.05}});
+  const auto plain = makeConvNet();
+  torch::optim::SGD optimizer(plain->parameters(), torch::optim::SGDOptions(0.05));
+  for (int step = 0; step < 8; ++step) {
+    std::vector<torch::Tensor> before;
+    {
+      const torch::NoGradGuard noGrad;
+      const auto mine = model->module().named_parameters();
+      for (auto& theirs : plain->named_parameters()) {
+        theirs.value().copy_(mine[theirs.key()]);
+        before.push_back(theirs.value().clone());
+      }
+    }
+    Batch batch = imageBatch(static_cast<std::uint64_t>(step));
+    const double score = model->step(batch).wait().score;
+    const TorchBatch there(batch, true);
+    plain->train();
+    optimizer.zero_grad();
+    auto loss = crossEntropy(*plain, there);
+    loss.backward();
+    optimizer.step();
+    CHECK(score == loss.item<double>());
+    // The same gradient g by the same operations; p - r g is rounded once or twice in each, r once.
+    const auto mine = model->module().named_parameters();
+    std::size_t i = 0;
+    int moving = 0;
+    for (const auto& theirs : plain->named_parameters()) {
+      const auto difference = (mine[theirs.key()] - theirs.value()).abs();
+      const auto moved = (theirs.value() - before[i]).abs();
+      const auto bound = 2 * test::kRounding * (before[i].abs() + 3 * moved);
+      CHECK_MESSAGE((difference <= bound).all().item<bool>(), theirs.key());
+      moving += moved.max().item<double>() > 0;
+      ++i;
+    }
+    CHECK(moving >= 5);  // of six: the normalisation takes the convolution's bias out again
+    CHECK(torch::equal(model->shared<ConvNet>()->norm->running_mean, plain->norm->running_mean));
+  }
+}
+
+/// y = x w + b over numbers for which float32 is exact.
+struct Line : torch::nn::Module {
+  torch::nn::Linear line{2, 1};
+  Line() { register_module("line", line); }
+  torch::Tensor forward(const torch::Tensor& x) { return line(x); }
+};
+
+Batch lineBatch(std::int64_t first, std::int64_t examples) {
+  Batch batch;
+  Tensor x = Batch::ensure(batch.features, "x", {examples, 2}),
+         y = Batch::ensure(batch.labels, "y", {examples, 1});
+  for (std::int64_t i = 0; i < examples; ++i) {
+    const auto n = first + i;
+    x.data<float>()[2 * i] = static_cast<float>(n % 3 - 1);
+    x.data<float>()[2 * i + 1] = static_cast<float>(n % 5 - 2);
+    y.data<float>()[i] = static_cast<float>(n % 7 - 3);
+  }
+  return batch;
+}
+
+/// Batches of 2 examples, joined by `joined`; of 16 examples.
+ListIterator lineBatches(std::int64_t joined) {
+  std::vector<Batch> batches;
+  for (std::int64_t n = 0; n < 16; n += 2 * joined) batches.push_back(lineBatch(n, 2 * joined));
+  return ListIterator(std::move(batches));
+}
+
+TEST_CASE("several workers at frequency 1 are one on the joined batches") {
+  const auto trained = [](int workers, std::int64_t joined) {
+    TorchModel model([] { return std::make_shared<Line>(); },
+                     [](Line& net, const TorchBatch& batch) {
+                       return (net.forward(batch.features()) - batch.labels()).square().mean();
+                     },
+                     {.updater = Sgd{.learningRate = 0.125}});
+    for (float& value : model.block(BlockKind::Parameters).values.span<float>()) value = 0;
+    auto data = lineBatches(joined);
+    auto wrapper = toyWrapper(model, workers).build();
+    wrapper.fit(data);
+    return stateBits(model);
+  };
+  // Two rounds of four workers, or four of two: halves, quarters and eighths of small integers, so no sum
+  // rounds and the bits are equal.
+  CHECK((trained(4, 1) == trained(1, 4)));
+  CHECK((trained(2, 1) == trained(1, 2)));
+  CHECK((trained(4, 1) != trained(1, 2)));
+}
+
+TEST_CASE("running statistics of workers merge as moments") {
+  auto model = convModel();
+  const auto start = makeConvNet();  // a module as each worker has it at first
+  {
+    const torch::NoGradGuard noGrad;
+    for (auto& mine : start->named_parameters())
+      mine.value().copy_(model->module().named_parameters()[mine.key()]);
+  }
+  std::vector<std::pair<torch::Tensor, torch::Tensor>> moments;  // [worker] mean and variance after its batch
+  std::vector<Batch> batches{imageBatch(0, 6), imageBatch(1, 2)};
+  for (const auto& batch : batches) {
+    start->norm->running_mean.zero_();
+    start->norm->running_var.fill_(1);
+    start->train();
+    start->forward(TorchBatch(batch, true).features());
+    moments.emplace_back(start->norm->running_mean.to(torch::kDouble),
+                         start->norm->running_var.to(torch::kDouble));
+  }
+  ListIterator data(batches);
+  auto wrapper = toyWrapper(*model, 2).build();
+  wrapper.fit(data);
+  const auto& [meanA, varianceA] = moments[0];
+  const auto& [meanB, varianceB] = moments[1];
+  const auto mean = 0.75 * meanA + 0.25 * meanB;
+  const auto variance =
+      0.75 * (varianceA + meanA.square()) + 0.25 * (varianceB + meanB.square()) - mean.square();
+  const auto& norm = model->shared<ConvNet>()->norm;
+  CHECK((norm->running_mean.to(torch::kDouble) - mean).abs().max().item<double>() <= test::roundings(1));
+  CHECK((norm->running_var.to(torch::kDouble) - variance).abs().max().item<double>() <= test::roundings(2));
+  CHECK(mean.abs().max().item<double>() > 1e-3);
+}
+
+template <typename... Strategies, typename Call>
+void forEachStrategy(std::type_identity<std::tuple<Strategies...>>, Call call) {
+  (call(Strategies{}), ...);
+}
+
+TEST_CASE("every rule trains it, with the same bits each time") {
+  auto data = imageBatches(24);
+  const auto untrained = stateBits(*convModel());
+  forEachStrategy(std::type_identity<detail::LibraryStrategies>(), [&](const auto& strategy) {
+    std::vector<std::byte> first;
+    for (int run = 0; run < 2; ++run) {
+      auto model = convModel({.updater = Sgd{.learningRate = 0.02}});
+      auto builder = ParallelWrapper::Builder(*model);
+      builder.workers(2).pinThreads(false).strategy(strategy);
+      auto wrapper = builder.build();
+      CAPTURE(wrapper.plan());
+      wrapper.fit(data);
+      CHECK(std::isfinite(model->score()));
+      if (run == 0)
+        first = stateBits(*model);
+      else
+        CHECK((stateBits(*model) == first));
+      CHECK((first != untrained));
+    }
+  });
+}
+
+TEST_CASE("over nodes it has the bits of one process that adds up in as many groups") {
+  auto together = convModel(), first = convModel(), second = convModel();
+  auto data = imageBatches(12);
+  auto wrapper = toyWrapper(*together, 4, 3).groups(2).build();
+  wrapper.fit(data);
+  VirtualNetwork network(2);
+  {
+    std::vector<std::jthread> nodes;
+    for (TorchModel* model : {first.get(), second.get()})
+      nodes.emplace_back([&network, model, node = static_cast<int>(nodes.size())] {
+        auto share = imageBatches(12);
+        toyWrapper(*model, 2, 3)
+            .nodes(Nodes([&network, node] { return network.transport(node); }, std::chrono::seconds(30)))
+            .build()
+            .fit(share);
+      });
+  }
+  CHECK((stateBits(*first) == stateBits(*together)));
+  CHECK((stateBits(*second) == stateBits(*together)));
+}
+
+TEST_CASE("blocks have libtorch's names and shapes, and the module's tensors are views of them") {
+  auto model = convModel();
+  std::vector<std::string> names;
+  for (const auto& segment : model->blocks()[0].segments->segments)
+    names.push_back(segment.name + " " + segment.shape.toString() + (segment.regularised ? "" : " -"));
+  CHECK((names == std::vector<std::string>{"conv.weight [8, 3, 3, 3]", "conv.bias [8] -", "norm.weight [8] -",
+                                           "norm.bias [8] -", "dense.weight [4, 72]", "dense.bias [4] -"}));
+  CHECK(model->block(BlockKind::Statistics).merge == MergeRule::Moments);
+  const auto net = model->shared<ConvNet>();
+  CHECK(net->dense->bias.data_ptr<float>() == parameter(*model, "dense.bias"));
+  const auto replica = model->replicate(model->context());
+  CHECK(dynamic_cast<TorchModel&>(*replica).shared<ConvNet>()->conv->weight.data_ptr() !=
+        net->conv->weight.data_ptr());
+}
+
+TEST_CASE("a batch is handed over without a copy") {
+  const void *features = nullptr, *labels = nullptr;
+  TorchModel model(makeConvNet, [&](ConvNet& net, const TorchBatch& batch) {
+    features = batch.features("images").data_ptr();
+    labels = batch.labels().data_ptr();
+    CHECK(!batch.mask("none").defined());
+    return crossEntropy(net, batch);
+  });
+  const Batch batch = imageBatch(1);
+  model.gradient(batch);
+  CHECK(features == batch.features.front().value.raw());
+  CHECK(labels == batch.labels.front().value.raw());
+}
+
+TEST_CASE("a loss may bring its own weight") {
+  TorchModel model(makeConvNet, [](ConvNet& net, const TorchBatch& batch) {
+    return std::make_pair(crossEntropy(net, batch), 2.5);
+  });
+  CHECK(model.gradient(imageBatch(1)).wait().weight == 2.5);
+  CHECK(convModel()->gradient(imageBatch(1, 5)).wait().weight == 5);
+}
+
+TEST_CASE("what leaves the blocks is found and named, and can be taken back") {
+  const Batch batch = imageBatch(1);
+  const auto refusal = [&](const std::function<void(ConvNet&)>& act) {
+    auto model = convModel();
+    act(*model->shared<ConvNet>());
+    return thrown<InvalidArgument>([&] { model->step(batch); });
+  };
+  CHECK(refusal([](ConvNet&) {}).empty());
+  CHECK(refusal([](ConvNet& net) { net.to(torch::kDouble); }) ==
+        "torch: the parameter conv.weight is no longer in the model's block (Double [8, 3, 3, 3] on cpu): "
+        "to(), "
+        "set_data() or torch::load() gave it other memory; TorchModel::adopt() takes its values");
+  CHECK(refusal([](ConvNet& net) {
+          net.dense->bias.set_data(torch::zeros(4));
+        }).find("parameter dense.bias is no") != std::string::npos);
+  CHECK(refusal([](ConvNet& net) {
+          net.norm->running_var.set_data(torch::ones(8));
+        }).find("buffer norm.running_var is no") != std::string::npos);
+  CHECK(refusal([](ConvNet& net) { net.register_parameter("more", torch::zeros(1)); }) ==
+        "torch: the module has 7 parameters, and had 6 when the model was made");
+  CHECK(refusal([](ConvNet& net) { net.conv->bias.mutable_grad() = torch::Tensor(); }) ==
+        "torch: the gradient of conv.bias is no longer in the model's block: zero_grad() by none, or another "
+        "tensor in "
+        "its place; the model zeroes gradients itself");
+  CHECK(refusal([](ConvNet& net) { net.zero_grad(); }).empty() != (TORCH_VERSION_MAJOR >= 2));
+  CHECK(thrown<InvalidArgument>([] {
+          TorchModel model(
+              [] {
+                auto net = makeConvNet();
+                net->norm->to(torch::kDouble);
+                return net;
+              },
+              crossEntropy);
+        }) ==
+        "torch: the parameter norm.weight is Double [8] on cpu; a TorchModel takes modules in float32 on the "
+        "CPU");
+
+  const test::TemporaryDirectory directory;
+  auto trained = convModel(), loaded = convModel();
+  for (int i = 0; i < 3; ++i) trained->step(batch);
+  torch::save(trained->shared<ConvNet>(), (directory / "net.pt").string());
+  auto net = loaded->shared<ConvNet>();
+  torch::load(net, (directory / "net.pt").string());
+  loaded->adopt();
+  CHECK(parameter(*loaded, "conv.bias")[1] == parameter(*trained, "conv.bias")[1]);
+  CHECK_NOTHROW(loaded->step(batch));
+  net->to(torch::kDouble);
+  CHECK(thrown<InvalidArgument>([&] { loaded->adopt(); }).find("conv.weight is now Double") !=
+        std::string::npos);
+}
+
+TEST_CASE("libtorch's errors come as one sentence; losses and predictions are checked") {
+  const Batch batch = imageBatch(1);
+  TorchModel wrong(makeConvNet,
+                   [](ConvNet& net, const TorchBatch& b) { return net.forward(b.features().flatten(1)); });
+  const auto text = thrown<Error>([&] { wrong.gradient(batch); });
+  CAPTURE(text);
+  CHECK(text.starts_with("torch: "));
+  CHECK(text.find("frame #") == std::string::npos);
+  TorchModel vectorial(makeConvNet,
+                       [](ConvNet& net, const TorchBatch& b) { return net.forward(b.features()); });
+  CHECK(thrown<InvalidArgument>([&] { vectorial.gradient(batch); }) ==
+        "torch: the loss is not a scalar: Float [6, 4] on cpu");
+  TorchModel nameless(makeConvNet,
+                      [](ConvNet& net, const TorchBatch& b) { return net.forward(b.features("x")).mean(); });
+  CHECK(thrown<InvalidArgument>([&] { nameless.gradient(batch); }) ==
+        "torch: the batch has no features called x");
+}
+
+TEST_CASE("predictions and scores are those of evaluation") {
+  auto model = convModel();
+  const Batch batch = imageBatch(1);
+  model->step(batch);
+  const auto net = model->shared<ConvNet>();
+  Tensor out;
+  model->output(batch, out);
+  const double score = model->score(batch);
+  net->eval();
+  const auto logits = net->forward(TorchBatch(batch, false).features());
+  CHECK(out.shape() == Shape{6, 4});
+  CHECK(std::equal(out.data<float>(), out.data<float>() + 24, logits.contiguous().data_ptr<float>()));
+  CHECK(score == crossEntropy(*net, TorchBatch(batch, false)).template item<double>());
+  TorchModel doubled(
+      makeConvNet, crossEntropy,
+      [](ConvNet& module, const TorchBatch& b) { return 2 * module.forward(b.features()); }, momentum());
+  Tensor twice;
+  doubled.copyStateFrom(*model);
+  doubled.output(batch, twice);
+  CHECK(twice.data<float>()[3] == 2 * out.data<float>()[3]);
+}
+
+TEST_CASE("frozen parameters do not move, shared ones are one, channels-last ones stay so") {
+  struct Shared : torch::nn::Module {
+    torch::nn::Linear a{4, 4}, frozen{4, 2};
+    Shared() {
+      register_module("a", a);
+      register_module("again", a.ptr());
+      register_module("frozen", frozen);
+      frozen->weight.requires_grad_(false);
+    }
+    torch::Tensor forward(const torch::Tensor& x) { return frozen(a(a(x.flatten(1).narrow(1, 0, 4)))); }
+  };
+  TorchModel model([] { return std::make_shared<Shared>(); }, crossEntropy, momentum());
+  CHECK(model.parameterCount() == 4 * 4 + 4 + 4 * 2 + 2);
+  Batch batch = imageBatch(1);
+  for (auto& label : batch.labels.front().value.span<std::int64_t>()) label %= 2;
+  const float weight = *parameter(model, "frozen.weight"), free = *parameter(model, "a.weight");
+  model.step(batch);
+  CHECK(*parameter(model, "frozen.weight") == weight);
+  CHECK(*parameter(model, "a.weight") != free);
+
+  auto plain = convModel();
+  torch::manual_seed(5);
+  TorchModel last(
+      [] {
+        auto net = makeConvNet();
+        net->conv->to(torch::kFloat);
+        const torch::NoGradGuard noGrad;
+        net->conv->weight.set_data(net->conv->weight.contiguous(torch::MemoryFormat::ChannelsLast));
+        return net;
+      },
+      crossEntropy, momentum());
+  last.step(batch);
+  const auto& conv = last.shared<ConvNet>()->conv->weight;
+  CHECK(conv.is_contiguous(torch::MemoryFormat::ChannelsLast));
+  CHECK(!conv.is_contiguous());
+  plain->step(batch);
+  // Other kernels add up the 27 products of a pixel, and the 36 pixels of a gradient, in another order.
+  CHECK((conv - plain->shared<ConvNet>()->conv->weight).abs().max().item<double>() <=
+        test::roundings(27 + 36 * 6 + 72, 1));
+}
+
+TEST_CASE("plan() names modules that draw random numbers") {
+  auto quiet = convModel();
+  CHECK(toyWrapper(*quiet, 2).build().plan().find("libtorch") == std::string::npos);
+  TorchModel random(
+      [] {
+        return torch::nn::Sequential(torch::nn::Flatten(), torch::nn::Dropout(0.5),
+                                     torch::nn::Linear(108, 4));
+      },
+      crossEntropy);
+  const auto plan = toyWrapper(random, 2).build().plan();
+  CAPTURE(plan);
+  CHECK(plan.ends_with(
+      "; 1 draws from libtorch's one generator for all threads, so several workers give other bits each "
+      "time"));
+  auto data = imageBatches(4);
+  auto wrapper = toyWrapper(random, 2).build();
+  CHECK_NOTHROW(wrapper.fit(data));
+}
+
+TEST_CASE("libtorch uses a worker's threads in it, and the caller's elsewhere") {
+  at::set_num_threads(3);
+  std::atomic<int> calls = 0, wrong = 0;
+  TorchModel model(makeConvNet, [&](ConvNet& net, const TorchBatch& batch) {
+    ++calls;
+    if (at::get_num_threads() != 2) ++wrong;
+    return crossEntropy(net, batch);
+  });
+  auto data = imageBatches(8);
+  auto wrapper = toyWrapper(model, 2).threadsPerWorker(2).build();
+  wrapper.fit(data);
+  CHECK(calls == 8);
+  CHECK(wrong == 0);
+  CHECK(at::get_num_threads() == 3);
+  at::set_num_threads(1);
+}
+
+}  // namespace
+}  // namespace muster
