@@ -1,0 +1,83 @@
+"""Opens in Python what muster writes. One file to copy; needs NumPy, and for tables pandas.
+
+    import read_results
+    tensors, metadata = read_results.model("model.safetensors")     # arrays by name, as tensors["conv1.weight"]
+    points = read_results.grid("comparison/results.jsonl")          # pandas: a row a point of each arm and seed
+    curves = read_results.events("runs")                            # pandas: a row a value of event files (TensorBoard)
+
+    python3 read_results.py FILE...    prints the same of each file or directory
+"""
+
+import json
+import pathlib
+import struct
+import sys
+
+TYPES = {"F32": "<f4", "F64": "<f8", "U8": "u1", "I64": "<i8"}
+
+
+def model(path):
+    """The tensors of a model file or checkpoint as NumPy arrays, and its metadata as strings. The network's
+    configuration is json.loads(metadata["configuration"])."""
+    import numpy
+
+    blob = pathlib.Path(path).read_bytes()
+    (length,) = struct.unpack("<Q", blob[:8])
+    header = json.loads(blob[8 : 8 + length])
+    metadata = header.pop("__metadata__", {})
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = (8 + length + offset for offset in entry["data_offsets"])
+        tensors[name] = numpy.frombuffer(blob[begin:end], TYPES[entry["dtype"]]).reshape(entry["shape"])
+    return tensors, metadata
+
+
+def grid(path):
+    """A comparison's points, one a row, with the options of their arm and their seed as columns."""
+    import pandas
+
+    lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
+    header = json.loads(lines[0])
+    if header.get("program") != "compare_convergence":
+        raise ValueError("%s was not written by compare_convergence" % path)
+    rows = []
+    for line in lines[1:]:
+        run = json.loads(line)
+        points = run.pop("points")
+        rows += [{**run, **point} for point in points]
+    return pandas.json_normalize(rows)
+
+
+def events(directory):
+    """The numbers of all event files below a directory: run, tag, step, seconds (of the clock), value. Read by
+    TensorBoard's own reader: pip install tensorboard."""
+    import pandas
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    root = pathlib.Path(directory)
+    rows = []
+    for folder in sorted({file.parent for file in root.rglob("*tfevents*")}):
+        reader = EventAccumulator(str(folder), size_guidance={"scalars": 0})  # 0: all of them
+        reader.Reload()
+        for tag in reader.Tags()["scalars"]:
+            for event in reader.Scalars(tag):
+                rows.append((str(folder.relative_to(root)), tag, event.step, event.wall_time, event.value))
+    return pandas.DataFrame(rows, columns=["run", "tag", "step", "seconds", "value"])
+
+
+def show(path):
+    path = pathlib.Path(path)
+    if path.is_dir():
+        print(events(path).to_string())
+    elif path.suffix == ".jsonl":
+        print(grid(path).to_string())
+    else:
+        for name, values in model(path)[0].items():
+            print("%s %s %s mean %g" % (name, values.dtype, list(values.shape), values.mean() if values.size else 0))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    for argument in sys.argv[1:]:
+        show(argument)

@@ -1,0 +1,92 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "examples/compare_convergence/results_file.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/skip.h"
+#include "tests/support/temporary_directory.h"
+#ifdef MUSTER_WITH_TENSORBOARD
+#include "muster/watch/tensorboard/tensorboard_listener.h"
+#endif
+
+// examples/read_results.py reads the files that muster writes now.
+
+namespace {
+
+using namespace muster;
+using test::readFile;
+using test::TemporaryDirectory;
+
+/// What the script prints for a path; nothing where Python lacks `package`, and the case is skipped.
+std::string printed(const TemporaryDirectory& directory, const std::string& path, const char* package) {
+  const char* const chosen = std::getenv("MUSTER_PANDAS_PYTHON");
+  const std::string python = chosen ? chosen : "python3";
+  if (std::system(fmt::format("'{}' -c 'import {}' 2>/dev/null", python, package).c_str()) != 0) {
+    test::skip(fmt::format("there is no python3 with {} (MUSTER_PANDAS_PYTHON names another)", package));
+    return {};
+  }
+  const auto out = directory / "out.txt";
+  const int status = std::system(fmt::format("'{}' -B '{}' '{}' >'{}'", python, MUSTER_READ_RESULTS,
+                                             (directory / path).string(), out.string())
+                                     .c_str());
+  CHECK(status == 0);
+  return readFile(out);
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("Python reads a model's tensors") {
+  const TemporaryDirectory directory;
+  MultiLayerNetwork network({.inputShape = {3}, .layers = {Output{.classes = 2}}});
+  network.init();
+  for (float& value : network.block(BlockKind::Parameters).values.span<float>()) value = 0.25f;
+  network.save(directory / "m.safetensors");
+  const auto text = printed(directory, "m.safetensors", "numpy");
+  if (text.empty()) return;
+  CHECK(contains(text, "output.weight float32 [2, 3] mean 0.25\n"));
+  CHECK(contains(text, "counters.epoch int64 [] mean 0\n"));
+}
+
+TEST_CASE("pandas reads the points of a comparison") {
+  const TemporaryDirectory directory;
+  convergence::ResultsFile file(directory / "results.jsonl", {{"--workers", "2,4"}});
+  for (const std::int64_t seed : {7, 8}) {
+    convergence::RunRecord run;
+    run.seed = seed;
+    run.points = {{.samples = 1234, .testAccuracy = 0.5}, {.samples = 5678, .testAccuracy = 0.75}};
+    file.add(run);
+  }
+  const auto text = printed(directory, "results.jsonl", "pandas");
+  if (text.empty()) return;
+  CAPTURE(text);
+  for (const char* column : {"mode", "workers", "seed", "samples", "testAccuracy"})
+    CHECK(contains(text, column));
+  CHECK(std::count(text.begin(), text.end(), '\n') == 5);  // the head, and two points of two runs
+  CHECK(contains(text, "5678"));
+}
+
+TEST_CASE("pandas reads event files") {
+#ifdef MUSTER_WITH_TENSORBOARD
+  const TemporaryDirectory directory;
+  {
+    TensorBoardListener board(directory / "runs" / "seed-1");
+    board.result("accuracy", 0.875);
+  }
+  const auto text =
+      printed(directory, "runs", "tensorboard.backend.event_processing.event_accumulator, pandas");
+  if (text.empty()) return;
+  CAPTURE(text);
+  CHECK(contains(text, "seed-1"));
+  CHECK(contains(text, "accuracy"));
+  CHECK(contains(text, "0.875"));
+#else
+  test::skip("there is no protobuf: no event files are written");
+#endif
+}
+
+}  // namespace
