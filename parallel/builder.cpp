@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <string_view>
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/detail/internals.h"
+#include "muster/parallel/exchange/launched_processes.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "muster/parallel/runtime/placement.h"
 
@@ -50,13 +50,6 @@ void checkDevices(const ParallelOptions& o) {
             "devices: {} would have {} of the {} workers, and one GPU merges at most {}", device.toString(),
             workers, o.workers, kMostWorkersOnGpu);
   }
-}
-
-/// How many processes an MPI launcher says that it has started; 1 without one.
-std::string_view launchedProcesses() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-    if (const char* const size = std::getenv(name)) return size;
-  return "1";
 }
 
 void checkNodes(const ParallelOptions& o, const Strategy& strategy) {

@@ -127,12 +127,6 @@ class MpiTransport final : public NodeTransport {
 
 }  // namespace
 
-bool startedByMpi() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-    if (const char* const size = std::getenv(name)) return std::string_view(size) != "1";
-  return false;
-}
-
 std::unique_ptr<NodeTransport> makeMpiTransport() {
   return std::make_unique<MpiTransport>();
 }

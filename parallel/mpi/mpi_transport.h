@@ -6,9 +6,6 @@
 
 namespace muster {
 
-/// Whether a launcher of MPI has started this process as one of several.
-bool startedByMpi();
-
 /// The processes that it has started. Initialises MPI on the thread that calls it, unless the program has
 /// done so with MPI_THREAD_SERIALIZED or more, and finalises it when it is destroyed, unless it was
 /// abandoned.

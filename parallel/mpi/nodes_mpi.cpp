@@ -2,6 +2,7 @@
 #include <mutex>
 #include <thread>
 
+#include "muster/parallel/exchange/launched_processes.h"
 #include "muster/parallel/exchange/node_link.h"
 #include "muster/parallel/mpi/mpi_transport.h"
 #include "muster/parallel/nodes.h"
@@ -37,7 +38,7 @@ struct Connection {
 Nodes Nodes::mpi(std::chrono::milliseconds silence) {
   static Connection connection;
   Nodes nodes;
-  if (!startedByMpi()) return nodes;
+  if (launchedProcesses() == "1") return nodes;
   const std::scoped_lock lock(connection.mutex);
   if (!connection.link) connection.link = std::make_shared<NodeLink>(makeMpiTransport, silence);
   nodes.link_ = connection.link;

@@ -10,6 +10,7 @@
 #include "muster/core/base/random.h"
 #include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/exchange/verbs.h"
+#include "tests/parallel/one_segment.h"
 #include "tests/support/devices.h"
 
 using namespace muster;
@@ -26,9 +27,7 @@ MergePlan planOf(int workers, int devices, Route route) {
 /// Replicas with blocks of each kind and rule, drawn from a seed: the same for the same workers and size.
 struct Replicas {
   Replicas(int workers, std::int64_t elements, DType type = DType::Float32) {
-    auto table = std::make_shared<SegmentTable>();
-    table->segments = {{.name = "all", .shape = {elements}}};
-    table->elements = elements;
+    const auto table = test::oneSegment(elements);
     for (int w = 0; w < workers; ++w) {
       auto& blocks = owned.emplace_back();
       const auto add = [&](std::string name, BlockKind kind, MergeRule rule) {

@@ -11,6 +11,7 @@
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "tests/parallel/faults.h"
+#include "tests/parallel/merged_states.h"
 #include "tests/support/at_rest.h"
 #include "tests/support/failure.h"
 #include "tests/support/toy_wrapper.h"
@@ -90,24 +91,6 @@ ToyOptions toy() {
   return {.size = kSize, .training = {.updater = Nesterovs{.learningRate = 0.1}}, .statistics = true};
 }
 
-/// What a merge always includes: parameters and counters.
-std::string mergedOf(ToyModel& model) {
-  return fmt::format("{} {} {}", model.parameters(), model.iteration(), model.epoch());
-}
-
-/// Notes what the model holds after each merge and each epoch.
-struct Merges final : Listener {
-  explicit Merges(ToyModel& m) : model(m) {}
-  void onMerge(const MergeEvent& event) override { take(event.trainer); }
-  void onEpochEnd(const EpochEvent& event) override { take(event.trainer); }
-  void take(Trainer& trainer) {
-    trainer.model();
-    states.insert(mergedOf(model));
-  }
-  ToyModel& model;
-  std::set<std::string> states;
-};
-
 /// How many faults of each kind there were, and the longest time to an end.
 struct Table {
   ~Table() {
@@ -165,7 +148,7 @@ class Grid {
     merged_.insert(mergedOf(fresh_));
     ToyModel model(toy());
     FaultyIterator data(faults_, Data());
-    const auto merges = std::make_shared<Merges>(model);
+    const auto merges = std::make_shared<MergedStates>(model);
     wrapperOf(model, {merges}).fit(data, kEpochs);
     expected_ = model.allBits();
     merged_.insert(merges->states.begin(), merges->states.end());

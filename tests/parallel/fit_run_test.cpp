@@ -3,21 +3,17 @@
 #include <doctest/doctest.h>
 
 #include "muster/parallel/strategies/averaging.h"
+#include "tests/parallel/no_exchange.h"
 
 using namespace muster;
+using muster::test::NoExchange;
 
 namespace {
 
-/// Does nothing but look at the run when it is aborted.
-class Watching final : public Exchange {
+/// Looks at the run when it is aborted.
+class Watching final : public NoExchange {
  public:
-  int participants() const override { return 2; }
-  std::span<const SharedBlock> blocks() const override { return {}; }
-  void merge(int, const SharedBlock&, std::span<const double>, Context&, Spread*) override {}
-  void mean(int, std::span<const Tensor>, std::span<const double>, double, Slice, std::span<const Tensor>,
-            Context&) override {}
-  void mix(int, const SharedBlock&, const Mixing&, Context&) override {}
-  void eachShare(int, std::int64_t, Slice, Context&, ShareUse) override {}
+  Watching() : NoExchange(/*participants=*/2) {}
   void abort() noexcept override { stopping = run->stopping(); }
 
   const FitRun* run = nullptr;

@@ -5,6 +5,7 @@
 
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/exchange/host_exchange.h"
+#include "tests/parallel/one_segment.h"
 #include "tests/parallel/reference.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/recording_listener.h"
@@ -62,8 +63,7 @@ struct Values final : Listener {
 struct Mixed {
   Mixed(GossipGraph graph, int workers, std::int64_t elements)
       : strategy(Gossip{.graph = graph}.make()), weights(static_cast<std::size_t>(workers), 1) {
-    auto table = std::make_shared<SegmentTable>();
-    table->add({.name = "all", .shape = {elements}});
+    const auto table = oneSegment(elements);
     for (int w = 0; w < workers; ++w)
       owned.push_back(StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table));
     std::vector<std::vector<StateBlock*>> states;

@@ -8,19 +8,14 @@
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/exchange/verbs.h"
+#include "tests/parallel/one_segment.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
+using muster::test::oneSegment;
 using muster::test::thrown;
 
 namespace {
-
-std::shared_ptr<const SegmentTable> tableOf(std::int64_t elements) {
-  auto table = std::make_shared<SegmentTable>();
-  table->segments = {{.name = "all", .shape = {elements}}};
-  table->elements = elements;
-  return table;
-}
 
 /// Replicas with one block of each kind; element i of worker w's parameters is w + i.
 struct Replicas {
@@ -28,7 +23,7 @@ struct Replicas {
     for (int w = 0; w < workers; ++w) {
       auto& blocks = owned.emplace_back();
       const auto add = [&](std::string name, BlockKind kind, MergeRule rule) {
-        auto block = StateBlock::zeros(std::move(name), kind, rule, tableOf(elements));
+        auto block = StateBlock::zeros(std::move(name), kind, rule, oneSegment(elements));
         for (std::int64_t i = 0; i < elements; ++i)
           block.values.data<float>()[i] = static_cast<float>(w + i % 1000);
         blocks.push_back(block);
@@ -113,7 +108,7 @@ TEST_CASE("statistics: both halves are merged, whatever the slices") {
     std::vector<std::vector<StateBlock*>> states(3);
     for (std::size_t w = 0; w < 3; ++w) {
       auto& block = owned[w].emplace_back(
-          StateBlock::zeros("statistics", BlockKind::Statistics, MergeRule::Moments, tableOf(2 * half)));
+          StateBlock::zeros("statistics", BlockKind::Statistics, MergeRule::Moments, oneSegment(2 * half)));
       for (std::int64_t i = 0; i < half; ++i) {
         block.values.data<float>()[i] = static_cast<float>(w);
         block.values.data<float>()[half + i] = 2;
@@ -138,7 +133,7 @@ TEST_CASE("blocks of float64: averaged and reset, whatever the slices") {
     for (std::size_t w = 0; w < 3; ++w) {
       for (const auto rule : {MergeRule::Average, MergeRule::Reset}) {
         auto block =
-            StateBlock::zeros("block", BlockKind::Statistics, rule, tableOf(elements), DType::Float64);
+            StateBlock::zeros("block", BlockKind::Statistics, rule, oneSegment(elements), DType::Float64);
         std::ranges::fill(block.values.span<double>(), static_cast<double>(w) * 0x1p-40 + 1);
         owned[w].push_back(block);
       }
@@ -213,7 +208,7 @@ TEST_CASE("the spread of all slices together is the replicas' distance from thei
 
 TEST_CASE("what cannot be merged is refused before a merge") {
   const auto refusal = [](DType type, std::int64_t elements, MergeRule rule) {
-    auto block = StateBlock::zeros("counts", BlockKind::Statistics, rule, tableOf(elements), type);
+    auto block = StateBlock::zeros("counts", BlockKind::Statistics, rule, oneSegment(elements), type);
     return thrown<InvalidArgument>([&] { HostExchange({{&block}}, UpdaterState::Average); });
   };
   CHECK(refusal(DType::Int64, 4, MergeRule::Average) ==
@@ -221,7 +216,8 @@ TEST_CASE("what cannot be merged is refused before a merge") {
         "row-major");
   CHECK(refusal(DType::Float32, 3, MergeRule::Moments) ==
         "exchange: block counts is to be merged as means and variances, but has 3 elements");
-  auto kept = StateBlock::zeros("counts", BlockKind::Statistics, MergeRule::Keep, tableOf(3), DType::Int64);
+  auto kept =
+      StateBlock::zeros("counts", BlockKind::Statistics, MergeRule::Keep, oneSegment(3), DType::Int64);
   CHECK(HostExchange({{&kept}}, UpdaterState::Average).blocks().size() == 1);
 }
 

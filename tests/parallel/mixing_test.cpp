@@ -13,6 +13,7 @@
 #include "muster/parallel/exchange/device_exchange.h"
 #include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/exchange/verbs.h"
+#include "tests/parallel/one_segment.h"
 #include "tests/support/allocations.h"
 #include "tests/support/rounding.h"
 #include "tests/support/thrown.h"
@@ -29,9 +30,7 @@ struct Replicas {
   /// @param value  of element i of worker w's block b.
   template <typename F>
   Replicas(int workers, std::int64_t half, F value) {
-    auto table = std::make_shared<SegmentTable>();
-    table->segments = {{.name = "all", .shape = {2 * half}}};
-    table->elements = 2 * half;
+    const auto table = oneSegment(2 * half);
     for (int w = 0; w < workers; ++w) {
       auto& blocks = owned.emplace_back();
       const auto add = [&](std::string name, BlockKind kind, MergeRule rule) {

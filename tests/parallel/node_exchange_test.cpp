@@ -10,20 +10,15 @@
 #include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/exchange/verbs.h"
 #include "muster/parallel/exchange/virtual_network.h"
+#include "tests/parallel/one_segment.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
 using namespace std::chrono_literals;
+using muster::test::oneSegment;
 using muster::test::thrown;
 
 namespace {
-
-std::shared_ptr<const SegmentTable> tableOf(std::int64_t elements) {
-  auto table = std::make_shared<SegmentTable>();
-  table->segments = {{.name = "all", .shape = {elements}}};
-  table->elements = elements;
-  return table;
-}
 
 /// Replicas of `workers` workers, with random values that depend on the worker's number alone.
 struct Replicas {
@@ -33,7 +28,7 @@ struct Replicas {
       std::uniform_real_distribution<float> uniform(-1, 1);
       auto& blocks = owned.emplace_back();
       const auto add = [&](std::string name, BlockKind kind, MergeRule rule, std::int64_t size) {
-        auto block = StateBlock::zeros(std::move(name), kind, rule, tableOf(size));
+        auto block = StateBlock::zeros(std::move(name), kind, rule, oneSegment(size));
         for (std::int64_t i = 0; i < size; ++i) {
           const float value = uniform(random);
           const bool variance = rule == MergeRule::Moments && i >= size / 2;

@@ -10,6 +10,7 @@
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "tests/parallel/data_parallel.h"
+#include "tests/parallel/merged_states.h"
 #include "tests/support/allocations.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -32,11 +33,6 @@ Bits bitsOf(ToyModel& model) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// What a merge always includes: parameters and counters.
-std::string mergedOf(ToyModel& model) {
-  return fmt::format("{} {} {}", model.parameters(), model.iteration(), model.epoch());
-}
-
 /// Also the labels for an evaluation.
 class Data final : public DataSetIterator {
  public:
@@ -50,19 +46,6 @@ class Data final : public DataSetIterator {
 
  private:
   ToyIterator values_{randomBatches(5, 7, 3, kSize, true), kSize};
-};
-
-/// Notes what the model holds after each merge and each epoch.
-struct Merges final : Listener {
-  explicit Merges(ToyModel& m) : model(m) {}
-  void onMerge(const MergeEvent& event) override { take(event.trainer); }
-  void onEpochEnd(const EpochEvent& event) override { take(event.trainer); }
-  void take(Trainer& trainer) {
-    trainer.model();
-    states.insert(mergedOf(model));
-  }
-  ToyModel& model;
-  std::set<std::string> states;
 };
 
 #if defined(__SANITIZE_THREAD__)
@@ -116,7 +99,7 @@ void checkFits(const std::function<void(ParallelWrapper::Builder&)>& options) {
   {
     ToyModel model(toy());
     Data data;
-    const auto merges = std::make_shared<Merges>(model);
+    const auto merges = std::make_shared<MergedStates>(model);
     build(model, {merges}).fit(data, 2);
     expected = bitsOf(model);
     merged.insert(merges->states.begin(), merges->states.end());

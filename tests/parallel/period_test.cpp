@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "muster/parallel/strategies/overlapped_averaging.h"
+#include "tests/parallel/no_exchange.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -61,17 +62,7 @@ Iterations mergesOf(Period period, Schedule rate = 0.5, const Scores& scores = {
 }
 
 std::int64_t iterationsAt(Period period, const TrainingProgress& progress) {
-  class NoExchange final : public Exchange {
-   public:
-    int participants() const override { return 1; }
-    std::span<const SharedBlock> blocks() const override { return {}; }
-    void merge(int, const SharedBlock&, std::span<const double>, Context&, Spread*) override {}
-    void mean(int, std::span<const Tensor>, std::span<const double>, double, Slice, std::span<const Tensor>,
-              Context&) override {}
-    void moments(int, const SharedBlock&, std::span<const double>, double, Context&) override {}
-    void mix(int, const SharedBlock&, const Mixing&, Context&) override {}
-    void eachShare(int, std::int64_t, Slice, Context&, ShareUse) override {}
-  } exchange;
+  NoExchange exchange(/*participants=*/1);
   PeriodState state(period);
   state.begin(exchange);
   return state.iterations(progress);

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "muster/core/optim/state_block.h"
+
+namespace muster::test {
+
+/// Of a block that is one vector.
+inline std::shared_ptr<const SegmentTable> oneSegment(std::int64_t elements) {
+  auto table = std::make_shared<SegmentTable>();
+  table->segments = {{.name = "all", .shape = {elements}}};
+  table->elements = elements;
+  return table;
+}
+
+}  // namespace muster::test
