@@ -1,12 +1,11 @@
-# The package for find_package(muster): libraries, headers under include/muster, and targets muster::core,
-# muster::datasets, muster::parallel, muster::watch and muster::muster.
+# The package for find_package(muster): libraries, headers under include/muster, and a target for each component, each in
+# a file of its own, so that a user finds only what the components need that are asked for.
 include(CMakePackageConfigHelpers)
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/muster")
 
-install(TARGETS muster muster_core muster_datasets muster_parallel muster_watch EXPORT musterTargets)
+install(TARGETS muster EXPORT musterTargets)
 install(EXPORT musterTargets NAMESPACE muster:: DESTINATION "${package_folder}")
-# Components of their own, which need more: find_package(muster COMPONENTS nodes onnx tensorboard torch).
-foreach(component nodes onnx tensorboard torch)
+foreach(component core datasets parallel watch nodes onnx tensorboard torch)
   if(TARGET muster_${component})
     install(TARGETS muster_${component} EXPORT muster_${component}Targets)
     install(EXPORT muster_${component}Targets NAMESPACE muster:: DESTINATION "${package_folder}")
@@ -28,3 +27,8 @@ install(FILES
   "${PROJECT_BINARY_DIR}/musterConfigVersion.cmake"
   core/cmake/Findconcurrentqueue.cmake
   DESTINATION "${package_folder}")
+
+# For pkg-config: what muster::muster links. Boost and Debian's oneDNN have no .pc files.
+file(RELATIVE_PATH muster_pc_up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")  # to where the package was moved
+configure_file(core/cmake/muster.pc.in "${PROJECT_BINARY_DIR}/muster.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/muster.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

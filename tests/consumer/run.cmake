@@ -25,3 +25,46 @@ run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${build}" -G "${GENERA
   "-DCMAKE_CXX_COMPILER=${COMPILER}" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=${prefix}")
 run("${CMAKE_COMMAND}" --build "${build}")
 run("${build}/consumer")
+
+# Components: core needs nothing of data sets; each one that was built is found by itself; another one is named.
+function(configure_components folder want)
+  execute_process(COMMAND "${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/components" -B "${BUILD}/consumer/${folder}"
+      -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=${prefix}"
+      "-DWANT=${want}" ${ARGN}
+    RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  set(result "${result}" PARENT_SCOPE)
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+configure_components(core core -DCMAKE_DISABLE_FIND_PACKAGE_CURL=ON -DCMAKE_DISABLE_FIND_PACKAGE_OpenSSL=ON)
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "the component core: ${output}")
+endif()
+run("${CMAKE_COMMAND}" --build "${BUILD}/consumer/core")
+run("${BUILD}/consumer/core/components")
+file(GLOB found "${prefix}/lib*/cmake/muster/muster_*Targets.cmake" "${prefix}/lib*/*/cmake/muster/muster_*Targets.cmake")
+foreach(file IN LISTS found)
+  string(REGEX REPLACE ".*/muster_([a-z]+)Targets.cmake" "\\1" component "${file}")
+  configure_components("${component}-alone" "${component}")
+  message(STATUS "component ${component}: ${result}")
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "the component ${component}: ${output}")
+  endif()
+endforeach()
+configure_components(absent "core;absent")
+if(result EQUAL 0 OR NOT output MATCHES "this installation has no component absent")
+  message(FATAL_ERROR "a component that is not there: ${output}")
+endif()
+
+# The same for pkg-config, where that is.
+find_program(pkg_config pkg-config)
+file(GLOB_RECURSE pc "${prefix}/*/muster.pc")
+if(pkg_config)
+  get_filename_component(folder "${pc}" DIRECTORY)
+  execute_process(COMMAND "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${folder}" "${pkg_config}" --cflags --libs muster
+    OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  run("${COMPILER}" "${CMAKE_CURRENT_LIST_DIR}/components/main.cpp" -o "${BUILD}/consumer/by-pkg-config" ${flags})
+  run("${BUILD}/consumer/by-pkg-config")
+else()
+  message(STATUS "there is no pkg-config: muster.pc was not tried")
+endif()
