@@ -5,6 +5,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/data/joining_iterator.h"
 #include "muster/core/nn/plan_remark.h"
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/exchange/node_link.h"
@@ -95,11 +96,12 @@ TrainingState ParallelWrapper::Impl::trainingState() {
   return fit_->trainingState(*data_);
 }
 
-void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) {
+void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, const std::stop_token& stop) {
   require(epochs >= 0, "fit: epochs cannot be negative, got {}", epochs);
   require(!running_.exchange(true),
           "fit: it is already running; a listener or another thread called it again");
   const Call call(*this);
+  JoiningIterator data(users, model_.trainingOptions().accumulate);
   stop_ = false;
   const std::stop_callback stopWhenAsked(stop, [this] { stop_ = true; });
   const StallWatch::Shift shift(watch_, "fit()");
@@ -131,6 +133,7 @@ void ParallelWrapper::Impl::fit(DataSetIterator& data, std::int64_t epochs, cons
                .resumed = resumed});
   fit_ = &fit;
   data_ = &data;
+  usersData_ = &users;
   struct NoFit {
     FitCall*& fit;
     ~NoFit() { fit = nullptr; }

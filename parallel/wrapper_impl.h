@@ -27,9 +27,9 @@ struct ParallelWrapper::Impl final : Trainer {
   std::vector<WorkerTimes> workerTimes() const override { return replicas_.times(); }
   Evaluation evaluate(DataSetIterator& data) override;
   TrainingState trainingState() override;
-  const DataSetIterator* trainingData() const override { return fit_ ? data_ : nullptr; }
+  const DataSetIterator* trainingData() const override { return fit_ ? usersData_ : nullptr; }
 
-  void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);
+  void fit(DataSetIterator& users, std::int64_t epochs, const std::stop_token& stop);
   std::string plan() const;
 
   bool running() const { return running_; }
@@ -58,6 +58,7 @@ struct ParallelWrapper::Impl final : Trainer {
   std::atomic<std::thread::id> callersThread_;  // of the call that is running
   FitCall* fit_ = nullptr;                      // that call, if it is a fit; its thread only
   const DataSetIterator* data_ = nullptr;       // likewise, what it reads
+  const DataSetIterator* usersData_ = nullptr;  // and what the user gave, whose batches it may join
   Activity caller_, reading_;
   ReplicaSet replicas_;  // from here on, threads: they end before what they use
   TaskThread reader_{"the reader"};

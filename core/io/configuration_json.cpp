@@ -23,6 +23,12 @@ void visitTraining(Configuration& configuration, Fields& f) {
   f.field("clipValue", configuration.clipValue);
 }
 
+/// Left out where it is 1, so that other files stay as they are.
+template <typename Configuration>
+void writeAccumulate(const Configuration& configuration, JsonWriter& writer) {
+  if (configuration.accumulate != 1) writer.put("accumulate", configuration.accumulate);
+}
+
 void writeHead(std::string_view format, JsonWriter& writer) {
   writer.put("format", format);
   writer.put("version", kVersion);
@@ -70,6 +76,7 @@ std::string MultiLayerConfiguration::toJson() const {
   writeHead(kChainFormat, writer);
   MultiLayerConfiguration copy = *this;
   visitTraining(copy, writer);
+  writeAccumulate(copy, writer);
   writer.field("inputShape", copy.inputShape);
   writer.list("layers", layers.size(),
               [&](std::size_t i, JsonWriter& layer) { detail::writeLayer(layers[i], layer); });
@@ -82,6 +89,7 @@ MultiLayerConfiguration MultiLayerConfiguration::fromJson(std::string_view json)
   reader.requireField("layers");
   MultiLayerConfiguration configuration;
   visitTraining(configuration, reader);
+  reader.field("accumulate", configuration.accumulate);
   reader.field("inputShape", configuration.inputShape);
   reader.list("layers", [&](JsonReader& layer) { configuration.layers.push_back(detail::readLayer(layer)); });
   reader.finish();
@@ -93,6 +101,7 @@ std::string ComputationGraphConfiguration::toJson() const {
   writeHead(kGraphFormat, writer);
   ComputationGraphConfiguration copy = *this;
   visitTraining(copy, writer);
+  writeAccumulate(copy, writer);
   writer.list("inputs", inputs.size(), [&](std::size_t i, JsonWriter& input) {
     input.put("name", inputs[i].name);
     input.field("shape", copy.inputs[i].shape);
@@ -115,6 +124,7 @@ ComputationGraphConfiguration ComputationGraphConfiguration::fromJson(std::strin
   for (const auto name : {"inputs", "vertices", "outputs"}) reader.requireField(name);
   ComputationGraphConfiguration configuration;
   visitTraining(configuration, reader);
+  reader.field("accumulate", configuration.accumulate);
   reader.list("inputs", [&](JsonReader& input) {
     GraphInput read;
     input.requireField("name");

@@ -1,6 +1,8 @@
 #include "muster/core/listeners/checkpoint_listener.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -11,6 +13,12 @@
 #include "muster/core/nn/network.h"
 
 namespace muster {
+namespace {
+
+/// In the best checkpoint: its value.
+const std::string kValueNote = "checkpoint.value";
+
+}  // namespace
 
 CheckpointListener::CheckpointListener(CheckpointOptions options)
     : options_(std::move(options)), iterations_(options_.everyIterations) {
@@ -22,6 +30,16 @@ CheckpointListener::CheckpointListener(CheckpointOptions options)
   require(o.everyEpochs > 0 || o.everyIterations > 0 || o.every.count() > 0,
           "checkpoint listener: everyEpochs, everyIterations and every are 0, so nothing would be saved");
   require(o.keepLast >= 0, "checkpoint listener: keepLast cannot be negative, got {}", o.keepLast);
+  require(o.keepEveryEpochs >= 0, "checkpoint listener: keepEveryEpochs cannot be negative, got {}",
+          o.keepEveryEpochs);
+  require(o.keepEveryEpochs == 0 || o.keepLast > 0,
+          "checkpoint listener: keepEveryEpochs {} has no effect with keepLast 0, which keeps all",
+          o.keepEveryEpochs);
+  if (o.best) {
+    o.best->validate("checkpoint listener");
+    require(!o.save, "checkpoint listener: the best is kept of Networks alone, not with `save`");
+    require(!o.notes.contains(kValueNote), "checkpoint listener: the note {} is its own", kValueNote);
+  }
   require(!o.baseName.empty() && o.baseName.find('/') == std::string::npos,
           "checkpoint listener: \"{}\" cannot be the base of a file name", o.baseName);
 }
@@ -33,10 +51,12 @@ void CheckpointListener::onFitStart(const FitEvent& event) {
   std::error_code error;
   std::filesystem::create_directories(options_.directory, error);
   if (error) throw FileError(options_.directory, "cannot be made: " + error.message());
-  removeAbandonedTemporaries(options_.directory, options_.baseName + "-epoch-");
+  for (const auto* const of : {"-epoch-", "-best."})
+    removeAbandonedTemporaries(options_.directory, options_.baseName + of);
   if (options_.resumed && files_.empty())
     for (auto& file : checkpointsIn(options_.directory, options_.baseName))
-      files_.push_back(std::move(file.path));
+      if (!isKeptForGood(file.place)) files_.push_back(std::move(file.path));
+  if (options_.resumed && options_.best && !bestValue_) readBest();
   iterations_.start(model.iteration());
   last_ = now();
   due_ = trainedSince_ = false;
@@ -58,8 +78,11 @@ void CheckpointListener::onMerge(const MergeEvent& event) {
 
 void CheckpointListener::onEpochEnd(const EpochEvent& event) {
   const std::int64_t finished = event.epoch + 1;
-  if (due_ || (options_.everyEpochs > 0 && finished % options_.everyEpochs == 0))
-    save(event.trainer, event.trainer.trainingState(), {finished, 0});
+  if (due_ || (options_.everyEpochs > 0 && finished % options_.everyEpochs == 0)) {
+    const TrainingState state = event.trainer.trainingState();
+    if (options_.best) saveBest(event, state);
+    save(event.trainer, state, {finished, 0});
+  }
   trainedSince_ = false;
 }
 
@@ -97,6 +120,36 @@ void CheckpointListener::save(Trainer& trainer, const TrainingState& state, cons
   }
 }
 
+void CheckpointListener::saveBest(const EpochEvent& event, const TrainingState& state) {
+  const double value = options_.best->value(event);
+  if (!std::isfinite(value) || (bestValue_ && options_.best->gain(value, *bestValue_) <= 0)) return;
+  ModelNotes notes = options_.notes;
+  notes[kValueNote] = fmt::format("{}", value);
+  ModelSnapshot(dynamic_cast<Network&>(event.trainer.model()), state, notes).write(bestFile());
+  bestValue_ = value;
+}
+
+std::filesystem::path CheckpointListener::bestFile() const {
+  return options_.directory / (options_.baseName + "-best.safetensors");
+}
+
+void CheckpointListener::readBest() {
+  if (!std::filesystem::exists(bestFile())) return;
+  const ModelNotes notes = readModelNotes(bestFile());
+  const auto note = notes.find(kValueNote);
+  double value = 0;
+  const auto text = note == notes.end() ? std::string() : note->second;
+  const char* const end = text.data() + text.size();
+  if (const auto [rest, error] = std::from_chars(text.data(), end, value);
+      error != std::errc() || rest != end)
+    throw FileError(bestFile(), "does not say how good it is: it was not written by a checkpoint listener");
+  bestValue_ = value;
+}
+
+bool CheckpointListener::isKeptForGood(const CheckpointPlace& place) const {
+  return options_.keepEveryEpochs > 0 && place.iteration == 0 && place.epoch % options_.keepEveryEpochs == 0;
+}
+
 bool CheckpointListener::busy() const {
   return written_.valid() && written_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
 }
@@ -109,7 +162,7 @@ void CheckpointListener::finishWriting() {
 
 void CheckpointListener::keep() {
   std::erase(files_, inWork_);  // an epoch trained again replaces its file
-  files_.push_back(inWork_);
+  if (!saved_ || !isKeptForGood(*saved_)) files_.push_back(inWork_);
   while (options_.keepLast > 0 && static_cast<std::int64_t>(files_.size()) > options_.keepLast)
     forgetOldest();
 }

@@ -13,17 +13,23 @@
 #include "muster/core/io/checkpoint_files.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/every.h"
+#include "muster/core/listeners/monitored.h"
 #include "muster/core/nn/listener.h"
 
 namespace muster {
 
 /// When and where. 0 turns an interval off; at least one is on.
 struct CheckpointOptions {
-  std::filesystem::path directory;  ///< created if it does not exist
+  std::filesystem::path directory = {};  ///< created if it does not exist
   std::int64_t everyEpochs = 1;
   std::int64_t everyIterations = 0;   ///< at the next merge
   std::chrono::nanoseconds every{0};  ///< likewise, by the clock
   std::int64_t keepLast = 0;          ///< 0: all
+  /// Of those at the ends of epochs, the ones after each multiple of this many epochs stay, beside the last;
+  /// 0: none.
+  std::int64_t keepEveryEpochs = 0;
+  /// If given, the best of those at the ends of epochs is kept, too, as `<baseName>-best.safetensors`.
+  std::optional<Monitored> best = {};
   std::string baseName = "checkpoint";
   /// The directory has checkpoints of this training, which is resumed: they count as this listener's own.
   bool resumed = false;
@@ -38,7 +44,8 @@ struct CheckpointOptions {
 /// TrainingState), at the ends of epochs as `<directory>/<baseName>-epoch-0003.safetensors` (the number of
 /// epochs that the model has finished), and after merges within an epoch as
 /// `<baseName>-epoch-0003-iteration-00001234.safetensors`; also where a training is stopped. Keeps the last
-/// K. Deletes only files that it has written itself, after a newer one is complete.
+/// K, every M-th epoch's and the best. Deletes only files that it has written itself, after a newer one is
+/// complete.
 ///
 /// The training waits until the state is copied; another thread writes the copy. A checkpoint within an epoch
 /// that is due while the last one is still being written, or where the training cannot be resumed
@@ -63,12 +70,20 @@ class CheckpointListener final : public Listener {
 
   /// Whether a file is being written.
   bool busy() const;
-  /// The files kept, oldest first; complete after `fit()`.
+  /// The files that only newer ones will replace, oldest first; complete after `fit()`. Those of every M-th
+  /// epoch and the best are not among them.
   const std::deque<std::filesystem::path>& files() const { return files_; }
+  /// Where the best one is kept; there may be none yet.
+  std::filesystem::path bestFile() const;
+  /// Its value; nothing before the first. If the training is resumed, it begins with the file's.
+  const std::optional<double>& bestValue() const { return bestValue_; }
 
  private:
   Clock::time_point now() const { return options_.now ? options_.now() : Clock::now(); }
   void save(Trainer& trainer, const TrainingState& state, const CheckpointPlace& place);
+  void saveBest(const EpochEvent& event, const TrainingState& state);
+  void readBest();
+  bool isKeptForGood(const CheckpointPlace& place) const;
   void finishWriting();
   /// The file is complete: removes those that are too many.
   void keep();
@@ -80,6 +95,7 @@ class CheckpointListener final : public Listener {
   bool due_ = false;
   bool trainedSince_ = false;  // the end of an epoch, and no checkpoint since
   std::optional<CheckpointPlace> saved_;
+  std::optional<double> bestValue_;
   std::deque<std::filesystem::path> files_;
   std::filesystem::path inWork_;
   std::shared_ptr<ModelSnapshot> snapshot_;  // the thread reads it while it writes

@@ -1,27 +1,13 @@
 #include "muster/core/listeners/early_stopping.h"
 
 #include <cmath>
-#include <string_view>
 #include <utility>
 
 #include "muster/core/base/error.h"
-#include "muster/core/eval/evaluation.h"
+#include "muster/core/io/output_path.h"
 
 namespace muster {
 namespace {
-
-std::string_view nameOf(Monitor monitor) {
-  switch (monitor) {
-    case Monitor::Accuracy:
-      return "validation accuracy";
-    case Monitor::Loss:
-      return "validation loss";
-    case Monitor::TrainingScore:
-      return "training score";
-  }
-  throw InvalidArgument(
-      fmt::format("early stopping: there is no monitor number {}", static_cast<int>(monitor)));
-}
 
 std::string epochs(std::int64_t count) {
   return fmt::format("{} epoch{}", count, count == 1 ? "" : "s");
@@ -29,41 +15,62 @@ std::string epochs(std::int64_t count) {
 
 }  // namespace
 
-EarlyStopping::EarlyStopping(EarlyStoppingOptions options) : options_(std::move(options)) {
-  const auto monitored = nameOf(options_.monitor);
-  require(options_.everyEpochs >= 1, "early stopping: everyEpochs must be at least 1, got {}",
-          options_.everyEpochs);
-  require(options_.patience >= 1, "early stopping: patience must be at least 1, got {}", options_.patience);
-  require(std::isfinite(options_.minImprovement) && options_.minImprovement >= 0,
-          "early stopping: minImprovement must be finite and not negative, got {}", options_.minImprovement);
-  const bool validates = options_.monitor != Monitor::TrainingScore;
-  require(!validates || options_.validation, "early stopping: the {} needs validation data, got none",
-          monitored);
-  require(validates || !options_.validation, "early stopping: the {} does not use the validation data given",
-          monitored);
+EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
+    : options_(std::move(options)),
+      monitored_{.validation = options_.validation,
+                 .monitor = options_.monitor,
+                 .mode = options_.mode,
+                 .measure = options_.measure} {
+  monitored_.validate("early stopping");
+  const auto& o = options_;
+  require(o.everyEpochs >= 1, "early stopping: everyEpochs must be at least 1, got {}", o.everyEpochs);
+  require(o.patience >= 0, "early stopping: patience cannot be negative, got {}", o.patience);
+  require(std::isfinite(o.minImprovement) && o.minImprovement >= 0,
+          "early stopping: minImprovement must be finite and not negative, got {}", o.minImprovement);
+  require(o.maxTime.count() >= 0, "early stopping: maxTime cannot be negative, got {} ns", o.maxTime.count());
+  require(o.patience > 0 || o.maxTime.count() > 0,
+          "early stopping: patience and maxTime are both 0, so it would only stop at what is not a number");
 }
 
-void EarlyStopping::onFitStart(const FitEvent&) {
+void EarlyStopping::onFitStart(const FitEvent& event) {
   best_.reset();
   lastImprovement_.reset();
+  stopped_ = StopReason::None;
   reason_.clear();
+  start_ = now();
+  if (options_.bestFile.empty()) return;
+  require(dynamic_cast<Network*>(&event.trainer.model()) != nullptr,
+          "early stopping: bestFile needs a Network, and the model is none");
+  checkOutputFile(options_.bestFile);
+}
+
+void EarlyStopping::onMerge(const MergeEvent& event) {
+  stopIfTooLate(event.trainer, event.epoch);
 }
 
 void EarlyStopping::onEpochEnd(const EpochEvent& event) {
   const std::int64_t finished = event.epoch + 1;
-  if (finished % options_.everyEpochs != 0) return;
-  const Result now{finished, measure(event)};
-  require(std::isfinite(now.value), "early stopping: after epoch {} the {} is {}{}", finished,
-          nameOf(options_.monitor), now.value,
-          options_.monitor == Monitor::Loss ? "; it needs predictions that are probabilities" : "");
-  if (!best_ || gain(now.value, best_->value) > 0) {
+  if (finished % options_.everyEpochs != 0) return stopIfTooLate(event.trainer, finished);
+  const Result now{finished, monitored_.value(event)};
+  if (!std::isfinite(now.value))
+    return stop(
+        event.trainer, StopReason::NotANumber, finished,
+        fmt::format(
+            "the {} is {}{}", monitored_.name(), now.value,
+            options_.monitor == Monitor::Loss ? ", as of predictions that are no probabilities" : ""));
+  if (!best_ || monitored_.gain(now.value, best_->value) > 0) {
     if (options_.restoreBest) kept_.take(event.trainer.model());
+    if (!options_.bestFile.empty()) writeBest(event.trainer);
     best_ = now;
   }
-  if (!lastImprovement_ || gain(now.value, lastImprovement_->value) > options_.minImprovement)
+  if (!lastImprovement_ || monitored_.gain(now.value, lastImprovement_->value) > options_.minImprovement)
     lastImprovement_ = now;
   const std::int64_t without = finished - lastImprovement_->epoch;
-  if (without >= options_.patience) stop(event, without);
+  if (options_.patience == 0 || without < options_.patience) return stopIfTooLate(event.trainer, finished);
+  const auto least =
+      options_.minImprovement > 0 ? fmt::format(" by more than {:.6g}", options_.minImprovement) : "";
+  stop(event.trainer, StopReason::NoImprovement, finished,
+       fmt::format("the {} has not improved{} for {}", monitored_.name(), least, epochs(without)));
 }
 
 void EarlyStopping::onFitEnd(Trainer& trainer) {
@@ -74,14 +81,9 @@ void EarlyStopping::onFitEnd(Trainer& trainer) {
             fmt::format("early stopping: the model has its best state, that after epoch {}", best_->epoch));
 }
 
-double EarlyStopping::measure(const EpochEvent& event) const {
-  if (options_.monitor == Monitor::TrainingScore) return event.score;
-  const Evaluation evaluation = event.trainer.evaluate(*options_.validation);
-  return options_.monitor == Monitor::Accuracy ? evaluation.accuracy() : evaluation.loss();
-}
-
-double EarlyStopping::gain(double value, double before) const {
-  return options_.monitor == Monitor::Accuracy ? value - before : before - value;
+void EarlyStopping::writeBest(Trainer& trainer) const {
+  ModelSnapshot(dynamic_cast<Network&>(trainer.model()), trainer.trainingState(), options_.notes)
+      .write(options_.bestFile);
 }
 
 void EarlyStopping::Kept::take(Model& model) {
@@ -115,13 +117,20 @@ void EarlyStopping::Kept::giveBack(Model& model) const {
   model.setScore(score);
 }
 
-void EarlyStopping::stop(const EpochEvent& event, std::int64_t epochsWithout) {
-  const auto least =
-      options_.minImprovement > 0 ? fmt::format(" by more than {:.6g}", options_.minImprovement) : "";
-  reason_ = fmt::format("the {} has not improved{} for {}; the best was {:.6g} after epoch {}",
-                        nameOf(options_.monitor), least, epochs(epochsWithout), best_->value, best_->epoch);
-  event.trainer.stopFit();
-  writeLine(options_.sink, fmt::format("early stopping after epoch {}: {}", event.epoch + 1, reason_));
+void EarlyStopping::stopIfTooLate(Trainer& trainer, std::int64_t epoch) {
+  if (options_.maxTime.count() == 0 || stopped_ != StopReason::None || now() - start_ < options_.maxTime)
+    return;
+  const std::chrono::duration<double> limit = options_.maxTime;
+  stop(trainer, StopReason::Time, epoch,
+       fmt::format("it has trained for as long as it may, {:.6g} s", limit.count()));
+}
+
+void EarlyStopping::stop(Trainer& trainer, StopReason stopped, std::int64_t epoch, const std::string& why) {
+  stopped_ = stopped;
+  reason_ =
+      why + (best_ ? fmt::format("; the best was {:.6g} after epoch {}", best_->value, best_->epoch) : "");
+  trainer.stopFit();
+  writeLine(options_.sink, fmt::format("early stopping after epoch {}: {}", epoch, reason_));
 }
 
 }  // namespace muster

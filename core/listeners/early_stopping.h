@@ -1,47 +1,63 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "muster/core/data/data_set_iterator.h"
+#include "muster/core/io/model_file.h"
 #include "muster/core/listeners/line_sink.h"
+#include "muster/core/listeners/monitored.h"
 #include "muster/core/nn/model.h"
 
 namespace muster {
 
-/// The number that early stopping watches.
-enum class Monitor {
-  Accuracy,      ///< on the validation data; larger is better
-  Loss,          ///< on the validation data, as Evaluation::loss; smaller is better
-  TrainingScore  ///< mean over the epoch's training examples; smaller is better
-};
-
 struct EarlyStoppingOptions {
-  /// Data for Accuracy and Loss; null for TrainingScore. Must outlive the listener.
+  /// Data for Monitor::Accuracy and Loss; null otherwise. Must outlive the listener.
   DataSetIterator* validation = nullptr;
   Monitor monitor = Monitor::Accuracy;
-  std::int64_t everyEpochs = 1;  ///< evaluates after each multiple of this many epochs
-  std::int64_t patience = 5;     ///< stops after this many epochs without an improvement
-  double minImprovement = 0;     ///< a smaller or equal change does not count as an improvement
-  bool restoreBest = false;      ///< gives the model its best state back when `fit()` ends
+  std::optional<MonitorMode> mode = {};          ///< what is better; to be told
+  std::function<double(Trainer&)> measure = {};  ///< of Monitor::Own, at the ends of epochs
+  std::int64_t everyEpochs = 1;                  ///< evaluates after each multiple of this many epochs
+  std::int64_t patience = 5;  ///< stops after this many epochs without an improvement; 0: never for that
+  double minImprovement = 0;  ///< a smaller or equal change does not count as an improvement
+  /// Stops at the first merge after this long; 0: no limit.
+  std::chrono::nanoseconds maxTime{0};
+  bool restoreBest = false;  ///< gives the model its best state back when `fit()` ends
+  /// Receives the best model so far, a Network's model file, completely or not at all; empty: none.
+  std::filesystem::path bestFile = {};
+  ModelNotes notes = {};  ///< in that file
   LineSink sink = {};
+  /// The clock; empty: the steady clock.
+  std::function<std::chrono::steady_clock::time_point()> now = {};
 };
 
-/// Ends a training that no longer improves. Evaluates the merged model every N epochs, with all workers, and
-/// calls `stopFit()` once `patience` epochs have passed since the last improvement. Each `fit()` is judged by
-/// itself: results of an earlier call do not count.
+/// Why early stopping has ended a training.
+enum class StopReason {
+  None,           ///< it has not
+  NoImprovement,  ///< for `patience` epochs
+  Time,           ///< `maxTime` has passed
+  NotANumber      ///< the monitored value is NaN or infinite
+};
+
+/// Ends a training that no longer improves, that takes too long, or whose monitored value is not a number.
+/// Evaluates the merged model every N epochs, with all workers, and calls `stopFit()`. Each `fit()` is judged
+/// by itself: results of an earlier call do not count, nor those before a training was resumed. Over nodes,
+/// node 0 decides, evaluates and writes.
 ///
 /// With `restoreBest`, it copies the model's state to CPU memory whenever the value is the best so far (by
 /// however little), and copies the best state back at the end of `fit()`, however that has ended: stopped,
-/// after all epochs, or by a failure. Then parameters, statistics, updater, counters, score and the
-/// strategy's state are those after the best epoch, and another `fit()` continues from there. If no epoch was
-/// evaluated, the model is left as it is. Costs CPU memory for one model, allocated at the first copy and
-/// freed at the end. Listeners before this one still see the last state in their `onFitEnd`.
+/// after all epochs, or by a failure, as of a training that diverges. Then parameters, statistics, updater,
+/// counters, score and the strategy's state are those after the best epoch, and another `fit()` continues
+/// from there. If no epoch was evaluated, the model is left as it is. Costs CPU memory for one model,
+/// allocated at the first copy and freed at the end. Listeners before this one still see the last state in
+/// their `onFitEnd`. `bestFile` is written while the training waits, at ends of epochs.
 ///
 /// The validation iterator must not be the training's: a ParallelWrapper already reads the next epoch while
-/// listeners evaluate. That is not checked.
+/// listeners evaluate.
 ///
 /// Source: Prechelt 1998, "Early stopping - but when?". Its criterion UP counts successive deteriorations;
 /// patience counts epochs since the last improvement.
@@ -52,26 +68,34 @@ class EarlyStopping final : public Listener {
     double value = 0;        ///< of the monitor
   };
 
-  /// @throws InvalidArgument for everyEpochs or patience < 1, a minImprovement that is negative or not
-  ///         finite, Accuracy or Loss without validation data, or TrainingScore with them.
+  /// @throws InvalidArgument as Monitored::validate; for everyEpochs < 1, a negative patience or maxTime,
+  /// both
+  ///         of them 0, or a minImprovement that is negative or not finite.
   explicit EarlyStopping(EarlyStoppingOptions options);
 
+  /// @throws InvalidArgument for a bestFile and a model that is not a Network; FileError for one that cannot
+  ///         be written.
   void onFitStart(const FitEvent& event) override;
-  /// @throws InvalidArgument if the value is not finite: a loss, if the predictions are not probabilities.
+  void onMerge(const MergeEvent& event) override;
+  /// @throws FileError if bestFile could not be written; it is then what it was before.
   void onEpochEnd(const EpochEvent& event) override;
   void onFitEnd(Trainer& trainer) override;
 
   /// Of the last `fit()`; nothing if no epoch was evaluated.
   const std::optional<Result>& best() const { return best_; }
-  /// Why it stopped the last `fit()`, as `the validation accuracy has not improved for 5 epochs; the best was
-  /// 0.9834 after epoch 7`. Empty if it did not.
+  /// Why it stopped the last `fit()`.
+  StopReason stopped() const { return stopped_; }
+  /// That in words, as `the validation accuracy has not improved for 5 epochs; the best was 0.9834 after
+  /// epoch 7`. Empty if it did not stop it.
   const std::string& reason() const { return reason_; }
 
  private:
-  double measure(const EpochEvent& event) const;
-  /// By how much `value` is better than `before`; negative if it is worse.
-  double gain(double value, double before) const;
-  void stop(const EpochEvent& event, std::int64_t epochsWithout);
+  using Clock = std::chrono::steady_clock;
+
+  Clock::time_point now() const { return options_.now ? options_.now() : Clock::now(); }
+  void stop(Trainer& trainer, StopReason stopped, std::int64_t epoch, const std::string& why);
+  void stopIfTooLate(Trainer& trainer, std::int64_t epoch);
+  void writeBest(Trainer& trainer) const;
 
   /// The best state so far.
   struct Kept {
@@ -85,8 +109,11 @@ class EarlyStopping final : public Listener {
   };
 
   const EarlyStoppingOptions options_;
+  const Monitored monitored_;
   std::optional<Result> best_, lastImprovement_;
+  StopReason stopped_ = StopReason::None;
   std::string reason_;
+  Clock::time_point start_;
   Kept kept_;  // empty but in `fit()`
 };
 

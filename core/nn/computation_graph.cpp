@@ -27,7 +27,8 @@ TrainingOptions ComputationGraphConfiguration::trainingOptions() const {
           .l2 = l2,
           .weightDecay = weightDecay,
           .clipNorm = clipNorm,
-          .clipValue = clipValue};
+          .clipValue = clipValue,
+          .accumulate = accumulate};
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/nn/model.h"
 
@@ -25,13 +26,17 @@ auto named(const BatchStamp& stamp, Call call) {
 class Fit final : public Trainer {
  public:
   Fit(Model& model, DataSetIterator& data, const Listeners& listeners, std::atomic<bool>& stop)
-      : model_(model), data_(data), listeners_(listeners), stop_(stop) {
+      : model_(model),
+        users_(data),
+        data_(data, model.trainingOptions().accumulate),
+        listeners_(listeners),
+        stop_(stop) {
     times_.device = model.context().device();
   }
 
   Model& model() override { return model_; }
   int workers() const override { return 1; }
-  const DataSetIterator* trainingData() const override { return &data_; }
+  const DataSetIterator* trainingData() const override { return &users_; }
   void stopFit() override { stop_ = true; }
   std::vector<WorkerTimes> workerTimes() const override { return {times_}; }
   TrainingState trainingState() override {
@@ -170,7 +175,8 @@ class Fit final : public Trainer {
   }
 
   Model& model_;
-  DataSetIterator& data_;
+  DataSetIterator& users_;
+  JoiningIterator data_;  // of it
   const Listeners listeners_;
   std::atomic<bool>& stop_;
   Batch batch_;

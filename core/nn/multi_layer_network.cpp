@@ -13,7 +13,8 @@ TrainingOptions MultiLayerConfiguration::trainingOptions() const {
           .l2 = l2,
           .weightDecay = weightDecay,
           .clipNorm = clipNorm,
-          .clipValue = clipValue};
+          .clipValue = clipValue,
+          .accumulate = accumulate};
 }
 
 namespace {

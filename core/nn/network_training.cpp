@@ -1,3 +1,4 @@
+#include "muster/core/base/error.h"
 #include "muster/core/nn/detail/network_batch.h"
 #include "muster/core/nn/detail/network_impl.h"
 #include "muster/core/nn/detail/network_loss.h"
@@ -6,14 +7,50 @@ namespace muster {
 
 using detail::StepWork;
 
+namespace {
+
+/// While it lives, layers that add up numbers between workers are refused: workers' batches may have other
+/// numbers of slices.
+class NoPeers final : public Peers {
+ public:
+  explicit NoPeers(Context& context) : context_(context), peers_(context.peers()) {
+    if (peers_) context_.setPeers(this);
+  }
+  ~NoPeers() override { context_.setPeers(peers_); }
+  NoPeers(const NoPeers&) = delete;
+  NoPeers& operator=(const NoPeers&) = delete;
+
+  void sum(std::span<double>) override {
+    throw InvalidArgument(
+        "accumulate: a layer adds up numbers between workers (synchronised batch normalisation), which is "
+        "not "
+        "supported with more than one batch a step");
+  }
+
+ private:
+  Context& context_;
+  Peers* const peers_;
+};
+
+}  // namespace
+
 StepTicket Network::gradient(const Batch& batch) {
   detail::requireLoss(impl_->plan);
   ContextScope scope(context());
-  if (impl_->enqueuesSteps) return impl_->steps.enqueue(batch, StepWork::Gradient);
-  const Batch& there = impl_->there(batch);
-  auto& program = impl_->run(there, true);
-  const StepScore score = detail::lossOf(impl_->plan, program, there, true, context());
-  StepInfo info = detail::infoOf(there, impl_->seed, true);
+  const std::int64_t slices = trainingOptions().accumulate;
+  if (slices == 1) return impl_->gradient(batch);
+  const NoPeers alone(context());
+  StateBlock& gradients = block(BlockKind::Gradients);
+  return StepTicket(impl_->slices.gradient(batch, slices, gradients.values, context(),
+                                           [this](const Batch& slice) { return impl_->gradient(slice); }));
+}
+
+StepTicket Network::Impl::gradient(const Batch& batch) {
+  if (enqueuesSteps) return steps.enqueue(batch, StepWork::Gradient);
+  const Batch& onDevice = there(batch);
+  auto& program = run(onDevice, true);
+  const StepScore score = detail::lossOf(plan, program, onDevice, true, context);
+  StepInfo info = detail::infoOf(onDevice, seed, true);
   info.lossWeight = score.weight;
   program.backward(info);
   return StepTicket(score);
@@ -21,13 +58,14 @@ StepTicket Network::gradient(const Batch& batch) {
 
 StepTicket Network::step(const Batch& batch) {
   detail::requireLoss(impl_->plan);
-  if (!impl_->enqueuesSteps || !optimizer().enqueues()) return Model::step(batch);
+  if (!impl_->enqueuesSteps || !optimizer().enqueues() || trainingOptions().accumulate > 1)
+    return Model::step(batch);
   ContextScope scope(context());
   return impl_->steps.enqueue(batch, StepWork::Update);
 }
 
 Tensor Network::stepRefused() {
-  if (!impl_->enqueuesSteps || !optimizer().enqueues()) return {};
+  if (!impl_->enqueuesSteps || !optimizer().enqueues() || trainingOptions().accumulate > 1) return {};
   optimizer().plan(block(BlockKind::Parameters), context());
   return optimizer().refused();
 }

@@ -10,6 +10,8 @@
 namespace muster {
 namespace {
 
+constexpr std::int64_t kMostAccumulated = 1 << 20;
+
 void requireNotNegative(std::string_view option, double value) {
   require(std::isfinite(value) && value >= 0, "training options: {} must be finite and not negative, got {}",
           option, value);
@@ -35,6 +37,7 @@ void TrainingOptions::fields(Fields& f) {
   f.field("weightDecay", weightDecay);
   f.field("clipNorm", clipNorm);
   f.field("clipValue", clipValue);
+  f.field("accumulate", accumulate);
 }
 
 void TrainingOptions::validate() const {
@@ -44,6 +47,9 @@ void TrainingOptions::validate() const {
   requireNotNegative("weightDecay", weightDecay);
   requireNotNegative("clipNorm", clipNorm);
   requireNotNegative("clipValue", clipValue);
+  require(accumulate >= 1 && accumulate <= kMostAccumulated,
+          "training options: accumulate must be between 1 and {} batches, got {}", kMostAccumulated,
+          accumulate);
 }
 
 Optimizer::Optimizer(TrainingOptions options, const StateBlock& parameters) : options_(std::move(options)) {

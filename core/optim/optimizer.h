@@ -19,6 +19,10 @@ struct TrainingOptions {
   double weightDecay = 0;  ///< decoupled, with every updater: weights lose lr * weightDecay * w
   double clipNorm = 0;     ///< 0: off. Scales the whole gradient down to this Euclidean norm
   double clipValue = 0;    ///< 0: off. Clamps each element to [-clipValue, clipValue], after clipNorm
+  /// A step takes this many batches of the iterator, and equals one on the joined batch: `fit` and workers
+  /// join them, and a network computes them one after the other, in the memory of one, and adds up their
+  /// gradients, each weighted by its loss normaliser. Iterations count steps. At least 1.
+  std::int64_t accumulate = 1;
 
   void fields(Fields& f);
   /// @throws InvalidArgument naming the option that is negative or not finite.

@@ -112,6 +112,12 @@ class Updater {
   std::string_view type() const { return holder_->type(); }
   std::vector<std::string> stateNames() const { return holder_->stateNames(); }
   const Schedule& learningRate() const { return holder_->learningRate(); }
+  /// The same updater with another learning rate.
+  Updater withLearningRate(Schedule schedule) const {
+    Updater other(*this);
+    other.holder_->setLearningRate(std::move(schedule));
+    return other;
+  }
   double apply(const UpdateStep& step, Context& context) const { return holder_->apply(step, context); }
   /// The settings for its plan; empty for a rule with its own `apply`.
   std::optional<UpdateSettings> settings() const { return holder_->settings(); }

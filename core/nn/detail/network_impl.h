@@ -5,6 +5,7 @@
 
 #include "muster/core/nn/detail/device_copies.h"
 #include "muster/core/nn/detail/enqueued_steps.h"
+#include "muster/core/nn/detail/gradient_slices.h"
 #include "muster/core/nn/detail/program_cache.h"
 #include "muster/core/nn/network.h"
 
@@ -20,6 +21,9 @@ struct Network::Impl {
   /// Runs a batch on the network's device forward. @return the program that holds the result.
   detail::NetworkProgram& run(const Batch& batch, bool training);
 
+  /// The gradient of a batch, as `Network::gradient`, in the memory for it.
+  StepTicket gradient(const Batch& batch);
+
   Context& context;
   std::uint64_t seed;
   bool enqueuesSteps;
@@ -28,6 +32,7 @@ struct Network::Impl {
   detail::EnqueuedSteps steps;     // before `programs`: their steps in flight write scores here when they end
   detail::ProgramCache programs;
   detail::DeviceCopies copies;
+  detail::GradientSlices slices;
 
   /// The number of `forward`'s use of its program; `backward` reads the activations until the next use.
   std::uint64_t forwardUse = 0;

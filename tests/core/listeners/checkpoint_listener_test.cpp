@@ -54,6 +54,72 @@ TEST_CASE("saves every N epochs, keeps the last K, and deletes no other files") 
   CHECK(loaded->iteration() == 80);
 }
 
+namespace {
+
+Names namesIn(const std::filesystem::path& directory) {
+  Names names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    names.insert(entry.path().filename());
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("keeps the last K, every M-th epoch's and the best, also after a restart") {
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork network(smallNetwork());
+  network.init();
+  test::FakeTrainer trainer(network);
+  const std::vector<double> values{5, 3, 4, 4, 6, 3, 2, 9};
+  CheckpointOptions options{
+      .directory = directory.path(),
+      .keepLast = 1,
+      .keepEveryEpochs = 3,
+      .best = Monitored{.monitor = Monitor::Own, .mode = MonitorMode::Min, .measure = [&](Trainer& of) {
+                          return values.at(static_cast<std::size_t>(of.model().epoch() - 1));
+                        }}};
+  {
+    CheckpointListener listener(options);
+    listener.onFitStart({.trainer = trainer});
+    endEpochs(listener, trainer, 0, 4);
+    listener.onFitEnd(trainer);
+    CHECK(listener.bestValue() == 3);
+    CHECK(Network::load(listener.bestFile())->epoch() == 2);
+  }
+  CHECK(namesIn(directory.path()) == Names{"checkpoint-best.safetensors", "checkpoint-epoch-0003.safetensors",
+                                           "checkpoint-epoch-0005.safetensors"});
+  options.resumed = true;
+  CheckpointListener listener(options);
+  listener.onFitStart({.trainer = trainer});
+  CHECK(listener.bestValue() == 3);
+  endEpochs(listener, trainer, 5, 5);  // as good as the best, so no better
+  listener.onFitEnd(trainer);
+  CHECK(Network::load(listener.bestFile())->epoch() == 2);
+  endEpochs(listener, trainer, 6, 7);
+  listener.onFitEnd(trainer);
+  CHECK(Network::load(listener.bestFile())->epoch() == 7);
+  CHECK(namesIn(directory.path()) == Names{"checkpoint-best.safetensors", "checkpoint-epoch-0003.safetensors",
+                                           "checkpoint-epoch-0006.safetensors",
+                                           "checkpoint-epoch-0008.safetensors"});
+  CHECK(newestCheckpoint(directory.path())->filename() == "checkpoint-epoch-0008.safetensors");
+
+  network.save(listener.bestFile());  // by somebody else
+  CHECK_THROWS_AS(CheckpointListener(options).onFitStart({.trainer = trainer}), FileError);
+}
+
+TEST_CASE("bad rules for what is kept are refused by name") {
+  const auto problem = [](const CheckpointOptions& options) {
+    return test::thrown<InvalidArgument>([&] { CheckpointListener listener(options); });
+  };
+  CHECK(problem({.keepLast = 1, .keepEveryEpochs = -1}) ==
+        "checkpoint listener: keepEveryEpochs cannot be negative, got -1");
+  CHECK(problem({.keepEveryEpochs = 2}) ==
+        "checkpoint listener: keepEveryEpochs 2 has no effect with keepLast 0, which keeps all");
+  CHECK(problem({.best = Monitored{.monitor = Monitor::TrainingScore}}) ==
+        "checkpoint listener: mode must be told, Min or Max: whether a smaller or a larger training score is "
+        "better");
+}
+
 TEST_CASE("all are kept by default, in a directory that is created") {
   test::TemporaryDirectory directory;
   MultiLayerNetwork network(smallNetwork());

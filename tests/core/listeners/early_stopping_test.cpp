@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -11,10 +12,12 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/allocations.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/recording_listener.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -71,10 +74,12 @@ TEST_CASE("stops when the accuracy no longer improves, and gives the best state 
       CAPTURE(restore);
       auto data = validation({0.25, -0.2, -0.3}, {1, 1, 0});
       std::vector<std::string> lines;
-      auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
-          .validation = &data, .patience = 2, .restoreBest = restore, .sink = [&](std::string_view line) {
-            lines.emplace_back(line);
-          }});
+      auto listener = std::make_shared<EarlyStopping>(
+          EarlyStoppingOptions{.validation = &data,
+                               .mode = MonitorMode::Max,
+                               .patience = 2,
+                               .restoreBest = restore,
+                               .sink = [&](std::string_view line) { lines.emplace_back(line); }});
       ToyModel model;
       train(model, workers, 20, {listener});
       const std::string reason =
@@ -98,8 +103,11 @@ TEST_CASE("stops when the loss no longer improves") {
   for (const int workers : {0, 2}) {
     CAPTURE(workers);
     auto data = validation({0, -0.5}, {1, 0});
-    auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
-        .validation = &data, .monitor = Monitor::Loss, .patience = 1, .restoreBest = true});
+    auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{.validation = &data,
+                                                                         .monitor = Monitor::Loss,
+                                                                         .mode = MonitorMode::Min,
+                                                                         .patience = 1,
+                                                                         .restoreBest = true});
     ToyModel model;
     train(model, workers, 20, {listener});
     CHECK(model.parameters()[0] == 0.75f);
@@ -112,8 +120,8 @@ TEST_CASE("stops when the loss no longer improves") {
 TEST_CASE("the whole state is that of the best epoch, and training continues from there") {
   for (const int workers : {0, 1, 2}) {
     CAPTURE(workers);
-    auto listener = std::make_shared<EarlyStopping>(
-        EarlyStoppingOptions{.monitor = Monitor::TrainingScore, .patience = 3, .restoreBest = true});
+    auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
+        .monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .patience = 3, .restoreBest = true});
     auto model = scored({5, 3, 4, 4, 4, 4}), reference = scored({5, 3, 4});
     train(model, workers, 6, {listener});
     CHECK(model.control().steps().size() == static_cast<std::size_t>(5 * std::max(workers, 1)));
@@ -129,8 +137,8 @@ TEST_CASE("the whole state is that of the best epoch, and training continues fro
 }
 
 TEST_CASE("a wrapper continues from the best state in its next fit") {
-  auto listener = std::make_shared<EarlyStopping>(
-      EarlyStoppingOptions{.monitor = Monitor::TrainingScore, .patience = 1, .restoreBest = true});
+  auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
+      .monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .patience = 1, .restoreBest = true});
   for (const bool average : {true, false}) {
     CAPTURE(average);
     auto model = scored({5, 3, 4, 4}), reference = scored({5, 3, 4});
@@ -151,8 +159,8 @@ TEST_CASE("the best state is given back when all epochs are done, and after a fa
     for (const bool failing : {false, true}) {
       CAPTURE(workers);
       CAPTURE(failing);
-      auto listener = std::make_shared<EarlyStopping>(
-          EarlyStoppingOptions{.monitor = Monitor::TrainingScore, .restoreBest = true});
+      auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
+          .monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .restoreBest = true});
       auto failure =
           std::make_shared<RecordingListener>(ListenerScope::Merged, [&](const RecordedCall& call, Trainer&) {
             if (failing && call.event == "merge" && call.epoch == 2) throw std::runtime_error("full");
@@ -168,7 +176,7 @@ TEST_CASE("the best state is given back when all epochs are done, and after a fa
 
 TEST_CASE("an earlier fit's state is not given back to a model") {
   auto listener = std::make_shared<EarlyStopping>(
-      EarlyStoppingOptions{.monitor = Monitor::TrainingScore, .restoreBest = true});
+      EarlyStoppingOptions{.monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .restoreBest = true});
   ToyModel first, second;
   train(first, 0, 2, {listener});
   first.setParameters({7});
@@ -183,8 +191,11 @@ TEST_CASE("an earlier fit's state is not given back to a model") {
 TEST_CASE("patience counts epochs since a change above minImprovement; the best is the best however little") {
   EchoModel model;
   FakeTrainer trainer(model);
-  EarlyStopping listener(
-      {.monitor = Monitor::TrainingScore, .patience = 3, .minImprovement = 0.5, .restoreBest = true});
+  EarlyStopping listener({.monitor = Monitor::TrainingScore,
+                          .mode = MonitorMode::Min,
+                          .patience = 3,
+                          .minImprovement = 0.5,
+                          .restoreBest = true});
   // 3.75 to 3.25 is 0.75 below 4, and so an improvement; 2.75 is not more than 0.5 below 3.25.
   endEpochs(listener, trainer, {4, 3.75, 3.25, 2.75, 3, 3, 0});
   CHECK(listener.reason() ==
@@ -198,7 +209,8 @@ TEST_CASE("patience counts epochs since a change above minImprovement; the best 
 TEST_CASE("other epochs than every N-th are not evaluated") {
   EchoModel model;
   FakeTrainer trainer(model);
-  EarlyStopping listener({.monitor = Monitor::TrainingScore, .everyEpochs = 2, .patience = 3});
+  EarlyStopping listener(
+      {.monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .everyEpochs = 2, .patience = 3});
   endEpochs(listener, trainer, {0, 5, 0, 5, 0, 5, 0});  // after epoch 4 only two have passed
   CHECK(model.epoch() == 6);
   CHECK(listener.reason() ==
@@ -209,7 +221,7 @@ TEST_CASE("the strategy's state belongs to the best state, and only its first co
   EchoModel model;
   model.strategyState().push_back({"momentum", Tensor::of({1, 2}, {2})});
   FakeTrainer trainer(model);
-  EarlyStopping listener({.monitor = Monitor::TrainingScore, .restoreBest = true});
+  EarlyStopping listener({.monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .restoreBest = true});
   endEpochs(listener, trainer, {5});
   model.strategyState()[0].values.data<float>()[1] = 3;
   const long before = allocations();
@@ -223,32 +235,127 @@ TEST_CASE("the strategy's state belongs to the best state, and only its first co
   CHECK(model.strategyState()[0].values.data<float>()[1] == 3);
 }
 
-TEST_CASE("a loss that is not a number is refused, with its reason") {
+TEST_CASE("a value that is not a number ends the training, with its reason and the best state") {
   auto data = validation({2}, {1});  // a probability of 2.5
-  auto listener =
-      std::make_shared<EarlyStopping>(EarlyStoppingOptions{.validation = &data, .monitor = Monitor::Loss});
+  auto listener = std::make_shared<EarlyStopping>(
+      EarlyStoppingOptions{.validation = &data, .monitor = Monitor::Loss, .mode = MonitorMode::Min});
   ToyModel model;
-  CHECK(thrown<InvalidArgument>([&] { train(model, 0, 3, {listener}); }) ==
-        "early stopping: after epoch 1 the validation loss is nan; it needs predictions that are "
-        "probabilities");
+  train(model, 0, 3, {listener});
+  CHECK(model.epoch() == 1);
+  CHECK(listener->stopped() == StopReason::NotANumber);
+  CHECK(listener->reason() == "the validation loss is nan, as of predictions that are no probabilities");
+  CHECK_FALSE(listener->best());
+
+  EchoModel echo;
+  FakeTrainer trainer(echo);
+  EarlyStopping other({.monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .restoreBest = true});
+  endEpochs(other, trainer, {3, std::numeric_limits<double>::infinity(), 2});
+  CHECK(other.reason() == "the training score is inf; the best was 3 after epoch 1");
+  other.onFitEnd(trainer);
+  CHECK(echo.epoch() == 1);
+}
+
+TEST_CASE("the mode says what is better, and is never guessed") {
+  for (const auto mode : {MonitorMode::Min, MonitorMode::Max}) {
+    EchoModel model;
+    FakeTrainer trainer(model);
+    std::vector<double> values{2, 1, 3, 2};
+    EarlyStopping listener({.monitor = Monitor::Own,
+                            .mode = mode,
+                            .measure =
+                                [&](Trainer& of) {
+                                  CHECK(&of == &trainer);
+                                  return values.at(static_cast<std::size_t>(of.model().epoch() - 1));
+                                },
+                            .patience = 2});
+    endEpochs(listener, trainer, {0, 0, 0, 0});
+    REQUIRE(listener.best());
+    CHECK(listener.best()->epoch == (mode == MonitorMode::Min ? 2 : 3));
+    CHECK(listener.best()->value == (mode == MonitorMode::Min ? 1 : 3));
+    CHECK(listener.stopped() == (mode == MonitorMode::Min ? StopReason::NoImprovement : StopReason::None));
+  }
+}
+
+TEST_CASE("the most time ends a training at a merge, by a clock of the test") {
+  using std::chrono::seconds;
+  for (const int workers : {0, 2}) {
+    CAPTURE(workers);
+    std::chrono::steady_clock::time_point now{};
+    auto clock =
+        std::make_shared<RecordingListener>(ListenerScope::Merged, [&](const RecordedCall& call, Trainer&) {
+          if (call.event == "merge") now += seconds(2);
+        });
+    auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{.monitor = Monitor::TrainingScore,
+                                                                         .mode = MonitorMode::Min,
+                                                                         .patience = 0,
+                                                                         .maxTime = seconds(5),
+                                                                         .now = [&] { return now; }});
+    ToyModel model;
+    train(model, workers, 20, {clock, listener});
+    CHECK(model.iteration() == 3);  // one merge an epoch: 2, 4 and 6 s
+    CHECK(listener->stopped() == StopReason::Time);
+    CHECK(listener->reason().starts_with("it has trained for as long as it may, 5 s; the best was"));
+    train(model, workers, 1, {clock, listener});  // its time begins anew
+    CHECK(listener->stopped() == StopReason::None);
+  }
+}
+
+TEST_CASE("the best model is kept on disk, is whole at every moment, and can be trained on") {
+  test::TemporaryDirectory directory;
+  const auto file = directory / "best.safetensors";
+  MultiLayerNetwork network(
+      {.seed = 1, .updater = Sgd{.learningRate = 0.1}, .inputShape = {2}, .layers = {Output{.classes = 2}}});
+  network.init();
+  FakeTrainer trainer(network);
+  EarlyStopping listener({.monitor = Monitor::TrainingScore,
+                          .mode = MonitorMode::Min,
+                          .patience = 3,
+                          .bestFile = file,
+                          .notes = {{"by", "a test"}}});
+  endEpochs(listener, trainer, {4, 2, 3, 3, 3});
+  CHECK(Network::load(file)->epoch() == 2);
+  CHECK(readModelNotes(file).at("by") == "a test");
+  std::filesystem::remove(file);
+  std::filesystem::create_directory(file);  // it cannot be replaced
+  CHECK_THROWS_AS(listener.onFitStart({.trainer = trainer}), FileError);
+  EchoModel echo;
+  FakeTrainer other(echo);
+  CHECK(thrown<InvalidArgument>([&] { listener.onFitStart({.trainer = other}); }) ==
+        "early stopping: bestFile needs a Network, and the model is none");
 }
 
 TEST_CASE("bad options of early stopping are refused by name") {
   auto data = validation({0}, {1});
+  constexpr auto kMin = MonitorMode::Min, kMax = MonitorMode::Max;
   const auto problem = [](const EarlyStoppingOptions& options) {
     return thrown<InvalidArgument>([&] { EarlyStopping listener(options); });
   };
-  CHECK(problem({.validation = &data, .everyEpochs = 0}) ==
+  CHECK(problem({.validation = &data, .mode = kMax, .everyEpochs = 0}) ==
         "early stopping: everyEpochs must be at least 1, got 0");
-  CHECK(problem({.validation = &data, .patience = -1}) ==
-        "early stopping: patience must be at least 1, got -1");
-  CHECK(problem({.validation = &data, .minImprovement = -0.5}) ==
+  CHECK(problem({.validation = &data, .mode = kMax, .patience = -1}) ==
+        "early stopping: patience cannot be negative, got -1");
+  CHECK(problem({.validation = &data, .mode = kMax, .minImprovement = -0.5}) ==
         "early stopping: minImprovement must be finite and not negative, got -0.5");
-  CHECK(problem({.validation = &data, .minImprovement = std::numeric_limits<double>::infinity()}) ==
+  CHECK(problem(
+            {.validation = &data, .mode = kMax, .minImprovement = std::numeric_limits<double>::infinity()}) ==
         "early stopping: minImprovement must be finite and not negative, got inf");
-  CHECK(problem({}) == "early stopping: the validation accuracy needs validation data, got none");
-  CHECK(problem({.monitor = Monitor::Loss}) ==
+  CHECK(problem({.validation = &data, .mode = kMax, .maxTime = std::chrono::nanoseconds(-1)}) ==
+        "early stopping: maxTime cannot be negative, got -1 ns");
+  CHECK(problem({.validation = &data, .mode = kMax, .patience = 0}) ==
+        "early stopping: patience and maxTime are both 0, so it would only stop at what is not a number");
+  CHECK(problem({.validation = &data}) ==
+        "early stopping: mode must be told, Min or Max: whether a smaller or a larger validation accuracy is "
+        "better");
+  CHECK(problem({.validation = &data, .mode = kMin}) ==
+        "early stopping: mode min contradicts the validation accuracy, of which a larger one is better");
+  CHECK(problem({.validation = &data, .monitor = Monitor::Loss, .mode = kMax}) ==
+        "early stopping: mode max contradicts the validation loss, of which a smaller one is better");
+  CHECK(problem({.mode = kMax}) == "early stopping: the validation accuracy needs validation data, got none");
+  CHECK(problem({.monitor = Monitor::Loss, .mode = kMin}) ==
         "early stopping: the validation loss needs validation data, got none");
-  CHECK(problem({.validation = &data, .monitor = Monitor::TrainingScore}) ==
+  CHECK(problem({.validation = &data, .monitor = Monitor::TrainingScore, .mode = kMin}) ==
         "early stopping: the training score does not use the validation data given");
+  CHECK(problem({.monitor = Monitor::Own, .mode = kMin}) == "early stopping: Monitor::Own needs `measure`");
+  CHECK(problem({.monitor = Monitor::TrainingScore, .mode = kMin, .measure = [](Trainer&) { return 0.0; }}) ==
+        "early stopping: `measure` is of Monitor::Own, not of the training score");
 }

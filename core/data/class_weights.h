@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/core/data/data_set_iterator.h"
+
+namespace muster {
+
+/// Another iterator's batches with a weight for each example by its class, as a label mask: the loss of a
+/// batch is sum_i w(i) loss_i / sum_i w(i), and several workers are merged by these sums. A mask that a batch
+/// has already is multiplied by the weights; so is, where labels are by time step, the mask "features".
+///
+/// Labels are int64 classes [N] or [N, T], or float32 [N, C] or [N, T, C] over C classes, whose weight is
+/// sum_c label_c w_c. Give it to `fit` alone: an evaluation counts examples alike.
+class ClassWeights final : public DataSetIterator {
+ public:
+  /// @param data     must outlive it.
+  /// @param weights  [class]; finite, at least 0, and one above 0.
+  /// @param output   of a network with several outputs, the one to weight; empty: the first labels.
+  /// @throws InvalidArgument for other weights.
+  ClassWeights(DataSetIterator& data, std::vector<float> weights, std::string output = {});
+
+  void reset(std::int64_t epoch) override { data_.reset(epoch); }
+  /// @throws InvalidArgument for a class without a weight, or labels that are no classes.
+  bool next(Batch& batch) override;
+  std::int64_t skip(std::int64_t batches) override { return data_.skip(batches); }
+  std::optional<std::int64_t> examples() const override { return data_.examples(); }
+  std::optional<std::int64_t> batchSize() const override { return data_.batchSize(); }
+
+ private:
+  /// Writes the weights of labels [N, ...] to `mask`, and resizes it.
+  void weigh(const Tensor& labels, Tensor& mask) const;
+  float weightOf(std::int64_t label) const;
+
+  DataSetIterator& data_;
+  std::vector<float> weights_;
+  std::string output_;
+};
+
+}  // namespace muster

@@ -1,0 +1,53 @@
+#include "muster/core/nn/detail/gradient_slices.h"
+
+#include <algorithm>
+#include <array>
+
+#include "muster/core/ops/linear_combination.h"
+
+namespace muster::detail {
+namespace {
+
+/// Makes `to` the rows [begin, end) of the tensors.
+void sliceRows(const std::vector<NamedTensor>& tensors, std::int64_t begin, std::int64_t end,
+               std::vector<NamedTensor>& to) {
+  to.resize(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    to[i].name = tensors[i].name;
+    to[i].value = tensors[i].value.rows(begin, end);
+    to[i].source = tensors[i].source;
+  }
+}
+
+}  // namespace
+
+StepScore GradientSlices::gradient(const Batch& batch, std::int64_t count, Tensor& gradients,
+                                   Context& context,
+                                   const std::function<StepTicket(const Batch&)>& gradient) {
+  const std::int64_t examples = batch.examples(), rows = (examples + count - 1) / count;
+  if (rows == examples) return gradient(batch).wait();  // one slice
+  if (!sums_.defined()) sums_ = Tensor::empty(gradients.shape(), DType::Float64, gradients.device());
+  const std::int64_t elements = gradients.elements();
+  StepScore all{.score = 0, .weight = 0};
+  for (std::int64_t begin = 0; begin < examples; begin += rows) {
+    const std::int64_t end = std::min(begin + rows, examples);
+    sliceRows(batch.features, begin, end, slice_.features);
+    sliceRows(batch.labels, begin, end, slice_.labels);
+    sliceRows(batch.masks, begin, end, slice_.masks);
+    slice_.stamp = batch.stamp;
+    slice_.stamp.firstExample += begin;
+    const StepScore score = gradient(slice_).wait();
+    const std::array terms{Term{.factor = begin == 0 ? 0.0 : 1.0, .values = sums_},
+                           Term{.factor = score.weight, .values = gradients}};
+    linearCombination(terms, sums_, 0, elements, context);
+    // A slice without weight has no score.
+    if (score.weight != 0) all.score += score.weight * score.score;
+    all.weight += score.weight;
+  }
+  if (all.weight != 0) all.score /= all.weight;
+  const std::array mean{Term{.factor = all.weight == 0 ? 0 : 1 / all.weight, .values = sums_}};
+  linearCombination(mean, gradients, 0, elements, context);
+  return all;
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "muster/core/nn/model.h"
+
+namespace muster {
+
+struct LearningRateRange {
+  double lowest = 1e-7, highest = 10;
+  std::int64_t steps = 100;  ///< at least 10
+  double smoothing = 0.9;    ///< of the score's moving average, in [0, 1)
+  double divergence = 4;     ///< ends once the average is above so many times its lowest
+};
+
+/// What the test came to. `rates` and `scores` are equally long: up to the step that diverged, or all.
+struct LearningRateCurve {
+  std::vector<double> rates;   ///< of each step
+  std::vector<double> scores;  ///< the moving average, bias corrected
+  /// Where the average falls fastest by the logarithm of the rate; nothing if it never falls.
+  std::optional<double> suggestion = {};
+  bool diverged = false;
+};
+
+/// Trains a copy of the model for some steps, the learning rate growing by a constant factor from step to
+/// step, to find a rate to train with. The model keeps its state; without parameters it is prepared for the
+/// first batch. The updater but for its schedule, regularisation, `accumulate` and the layers'
+/// factors of the rate are the model's.
+/// @param data  is reset, from epoch 0 on, as often as the steps need.
+/// @throws InvalidArgument for numbers out of range, data without batches, or a model that updates itself.
+/// Source: Smith 2017, "Cyclical learning rates for training neural networks", section 3.3.
+LearningRateCurve findLearningRate(Model& model, DataSetIterator& data, const LearningRateRange& range = {});
+
+}  // namespace muster

@@ -1,0 +1,94 @@
+#include "muster/core/nn/learning_rate_finder.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/core/nn/batches.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+MultiLayerConfiguration regression() {
+  return {
+      .seed = 2,
+      .updater = Sgd{.learningRate = 0.1},
+      .inputShape = {1},
+      .layers = {Output{.classes = 1, .loss = Loss::MeanSquaredError, .activation = Activation::Identity}}};
+}
+
+/// y = 3 x over x = -1 and 1: the loss (w - 3)^2 + b^2, so SGD diverges at rates above 1.
+ListIterator line() {
+  Batch batch;
+  batch.features.push_back({"features", Tensor::of({-1, 1}, {2, 1})});
+  batch.labels.push_back({"labels", Tensor::of({-3, 3}, {2, 1})});
+  return ListIterator({batch});
+}
+
+}  // namespace
+
+TEST_CASE("finds a rate at which a quadratic falls, leaves the model alone, and gives the same every time") {
+  MultiLayerNetwork network(regression());
+  network.init();
+  auto data = line();
+  const auto before = stateBits(network);
+  const auto curve = findLearningRate(network, data, {.lowest = 1e-4, .highest = 100, .steps = 60});
+  CHECK(stateBits(network) == before);
+  CHECK(curve.diverged);
+  REQUIRE(curve.scores.size() == curve.rates.size());
+  CHECK(curve.rates.front() == 1e-4);
+  CHECK(curve.rates[1] / curve.rates[0] == doctest::Approx(std::pow(1e6, 1.0 / 59)).epsilon(1e-12));
+  REQUIRE(curve.suggestion);
+  CHECK(*curve.suggestion > 1e-3);
+  CHECK(*curve.suggestion < 1);  // where SGD no longer converges
+  const auto again = findLearningRate(network, data, {.lowest = 1e-4, .highest = 100, .steps = 60});
+  CHECK(again.scores == curve.scores);
+  CHECK(again.suggestion == curve.suggestion);
+}
+
+TEST_CASE("a range that ends before the divergence is gone through; a loss that rises gives no suggestion") {
+  MultiLayerNetwork network(regression());
+  network.init();
+  auto data = line();
+  const auto low = findLearningRate(network, data, {.lowest = 1e-6, .highest = 1e-2, .steps = 20});
+  CHECK_FALSE(low.diverged);
+  CHECK(low.rates.size() == 20);
+  CHECK(low.rates.back() == doctest::Approx(1e-2).epsilon(1e-12));
+  const auto high = findLearningRate(network, data, {.lowest = 10, .highest = 100, .steps = 20});
+  CHECK(high.diverged);
+  CHECK(high.rates.size() < 20);
+  CHECK_FALSE(high.suggestion);
+}
+
+TEST_CASE("a network without shapes is prepared for the first batch") {
+  auto configuration = regression();
+  configuration.inputShape = {};
+  MultiLayerNetwork network(configuration);
+  auto data = line();
+  findLearningRate(network, data, {.steps = 10});
+  CHECK(network.initialized());
+}
+
+TEST_CASE("numbers out of range are refused by name") {
+  MultiLayerNetwork network(regression());
+  auto data = line();
+  const auto problem = [&](const LearningRateRange& range) {
+    return thrown<InvalidArgument>([&] { findLearningRate(network, data, range); });
+  };
+  CHECK(problem({.lowest = 0}) == "learning rate finder: expected 0 < lowest < highest, got 0 and 10");
+  CHECK(problem({.lowest = 2, .highest = 1}) ==
+        "learning rate finder: expected 0 < lowest < highest, got 2 and 1");
+  CHECK(problem({.steps = 9}) == "learning rate finder: steps must be at least 10, got 9");
+  CHECK(problem({.smoothing = 1}) == "learning rate finder: smoothing must be in [0, 1), got 1");
+  CHECK(problem({.divergence = 1}) == "learning rate finder: divergence must be above 1, got 1");
+  ListIterator none({});
+  CHECK(thrown<InvalidArgument>([&] { findLearningRate(network, none); }) ==
+        "learning rate finder: the data set has no batches");
+}
