@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,7 @@ class JsonWriter final : public Fields {
   void put(std::string_view name, const char* value) { put(name, std::string_view(value)); }
   void put(std::string_view name, std::span<const double> values);
   void put(std::string_view name, std::span<const std::string> values);
+  void numbers(std::string_view name, const std::vector<double>& values) { put(name, std::span(values)); }
   /// A field whose value is JSON text, as from `MultiLayerConfiguration::toJson()`.
   /// @throws InvalidArgument if it is not valid JSON.
   void putJson(std::string_view name, std::string_view json);
@@ -84,12 +86,22 @@ class JsonReader final : public Fields {
   /// A field that is an array of objects: `element` reads each of them, and is finished for it.
   void list(std::string_view name, const std::function<void(JsonReader&)>& element);
 
+  /// A field that is an object without a "type": `inside` reads it, and is finished for it.
+  void group(std::string_view name, const std::function<void(JsonReader&)>& inside);
+
+  /// A field that is an array of numbers.
+  void numbers(std::string_view name, std::vector<double>& values);
+
+  /// A field of any kind, as JSON text, for another reader; nothing if there is none.
+  std::optional<std::string> json(std::string_view name);
+
   /// A field that is an array of strings.
   void strings(std::string_view name, std::vector<std::string>& values);
 
   /// @throws InvalidArgument if there is no field of this name.
   void requireField(std::string_view name) const;
-  /// Ends the visit. @throws InvalidArgument naming a field that was not visited, and those that exist.
+  /// Ends the visit. @throws InvalidArgument naming a field that was not visited, the nearest that was, and
+  ///         all of them.
   void finish() const;
 
  private:

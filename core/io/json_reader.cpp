@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/nearest_word.h"
 #include "muster/core/io/detail/json_value.h"
 #include "muster/core/io/json_fields.h"
 
@@ -166,6 +167,34 @@ void JsonReader::object(std::string_view name, std::string& type,
   reader.finish();
 }
 
+void JsonReader::group(std::string_view name, const std::function<void(JsonReader&)>& inside) {
+  const json::value* value = impl_->find(name);
+  if (value == nullptr) return;
+  JsonReader reader(impl_->child(*value, impl_->pathOf(name)));
+  locate(reader.impl_->path, [&] { inside(reader); });
+  reader.finish();
+}
+
+void JsonReader::numbers(std::string_view name, std::vector<double>& values) {
+  const auto convert = [](const json::value& v) -> std::optional<std::vector<double>> {
+    if (!v.is_array()) return std::nullopt;
+    std::vector<double> all;
+    for (const auto& element : v.get_array()) {
+      const auto one = number(element);
+      if (!one) return std::nullopt;
+      all.push_back(*one);
+    }
+    return all;
+  };
+  impl_->read(name, values, convert, "an array of numbers");
+}
+
+std::optional<std::string> JsonReader::json(std::string_view name) {
+  const json::value* value = impl_->find(name);
+  if (value == nullptr) return std::nullopt;
+  return detail::printJson(*value);
+}
+
 void JsonReader::strings(std::string_view name, std::vector<std::string>& values) {
   const auto convert = [](const json::value& v) -> std::optional<std::vector<std::string>> {
     if (!v.is_array()) return std::nullopt;
@@ -197,8 +226,11 @@ void JsonReader::requireField(std::string_view name) const {
 
 void JsonReader::finish() const {
   for (const auto& [key, value] : *impl_->object)
-    if (std::ranges::find(impl_->asked, std::string_view(key)) == impl_->asked.end())
-      throw LocatedError(fmt::format("{}: there is no such field; there are {}", impl_->pathOf(key),
+    if (impl_->asked.empty())
+      throw LocatedError(fmt::format("{}: there are no fields here", impl_->pathOf(key)));
+    else if (std::ranges::find(impl_->asked, std::string_view(key)) == impl_->asked.end())
+      throw LocatedError(fmt::format("{}: there is no such field; the nearest is {}, of {}",
+                                     impl_->pathOf(key), nearestWord(key, impl_->asked),
                                      fmt::join(impl_->asked, ", ")));
 }
 

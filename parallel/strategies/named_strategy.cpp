@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <numeric>
 #include <ranges>
 
+#include "muster/core/base/nearest_word.h"
 #include "muster/strategies.h"  // all strategies, written by CMake
 
 namespace muster {
@@ -13,26 +13,11 @@ namespace {
 
 constexpr std::size_t kColumns = 110, kIndent = 19;
 
-/// Levenshtein's distance.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const auto replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 /// As in `there is no option "rat"; the nearest is rate, of every, momentum, rate`.
 [[noreturn]] void refuseUnknown(std::string_view what, std::string_view word,
                                 const std::vector<std::string>& known) {
   if (known.empty()) throw InvalidArgument(fmt::format("there is no {} \"{}\", as it has none", what, word));
-  const auto nearest = *std::ranges::min_element(known, {}, [&](const auto& k) { return distance(word, k); });
+  const auto& nearest = nearestWord(word, known);
   std::string all;
   for (const auto& name : known) all += (all.empty() ? "" : ", ") + name;
   throw InvalidArgument(

@@ -93,7 +93,8 @@ TEST_CASE("mistakes are named with their path") {
         "format: expected \"muster.MultiLayerConfiguration\", found \"other\"");
   CHECK(problemOf(R"({"format": "muster.MultiLayerConfiguration", "version": 2, "layers": []})") ==
         "version: this library reads version 1, found 2");
-  CHECK(problemOf(with(R"("sede": 1, )")).starts_with("sede: there is no such field; there are format, "));
+  CHECK(problemOf(with(R"("sede": 1, )"))
+            .starts_with("sede: there is no such field; the nearest is seed, of format, "));
   CHECK(problemOf(with(R"("l2": "much", )")) == "l2: expected a number, found the string \"much\"");
   CHECK(problemOf(with(R"("updater": {"type": "sgdd"}, )")).starts_with("updater: "));
   CHECK(problemOf(with(R"("updater": {"type": "sgdd"}, )")).find("there is no type \"sgdd\"") !=
@@ -103,8 +104,8 @@ TEST_CASE("mistakes are named with their path") {
   CHECK(problemOf(with("", R"([{"units": 3}])")) == "layers[0].type: is missing");
   CHECK(problemOf(
             with("", R"([{"type": "flatten"}, {"type": "flatten"}, {"type": "conv2d", "kernal": [5, 5]}])"))
-            .starts_with(
-                "layers[2].kernal: there is no such field; there are type, name, outChannels, kernel, "));
+            .starts_with("layers[2].kernal: there is no such field; the nearest is kernel, of type, name, "
+                         "outChannels, kernel, "));
   CHECK(problemOf(with("", R"([{"type": "dense", "activation": "rellu"}])"))
             .starts_with("layers[0].activation: there is no \"rellu\"; there are identity, "));
   CHECK(problemOf("{\n\"format\": ").starts_with("not valid JSON at line 2, column "));

@@ -143,9 +143,37 @@ TEST_CASE("wrong fields are refused with path, expectation and what was found") 
   CHECK(problemOf(R"({"rule": {"type": "a", "value": "b"}})") ==
         "rule.value: expected a number, found the string \"b\"");
   CHECK(problemOf(R"({"rule": {"type": "a", "valeu": 1}})") ==
-        "rule.valeu: there is no such field; there are type, value");
+        "rule.valeu: there is no such field; the nearest is value, of type, value");
   CHECK(problemOf(R"({"cuont": 1})") ==
-        "cuont: there is no such field; there are on, count, seed, rate, name, shape, kernel, fruit, rule");
+        "cuont: there is no such field; the nearest is count, of on, count, seed, rate, name, shape, kernel, "
+        "fruit, rule");
+}
+
+TEST_CASE("groups, arrays of numbers and raw text are read, and finished") {
+  const auto read = [](std::string_view text) {
+    return test::thrown<InvalidArgument>([&] {
+      JsonReader reader(text);
+      std::vector<double> weights;
+      std::int64_t count = 0;
+      bool inside = false;
+      reader.group("group", [&](JsonReader& group) {
+        inside = true;
+        group.field("count", count);
+        group.numbers("weights", weights);
+        const auto raw = group.json("raw");
+        require(!raw || *raw == "{\n  \"a\": 1.5\n}\n", "raw is {}", raw.value_or(""));
+      });
+      reader.finish();
+      require(!inside || (count == 2 && weights == std::vector<double>{1, 0.5}), "not read");
+    });
+  };
+  CHECK(read(R"({"group": {"count": 2, "weights": [1, 0.5], "raw": {"a": 1.5}}})") == "");
+  CHECK(read("{}") == "");
+  CHECK(read(R"({"group": {"cuont": 2}})") ==
+        "group.cuont: there is no such field; the nearest is count, of count, weights, raw");
+  CHECK(read(R"({"group": 3})") == "group: expected an object, found 3");
+  CHECK(read(R"({"group": {"weights": [1, "2"]}})") ==
+        "group.weights: expected an array of numbers, found [1, \"2\"]");
 }
 
 TEST_CASE("errors inside lists carry the index, also those of others") {
@@ -162,7 +190,7 @@ TEST_CASE("errors inside lists carry the index, also those of others") {
   };
   CHECK(read(R"({"layers": [{"kernel": [5, 5]}, {}]})") == "");
   CHECK(read(R"({"layers": [{}, {}, {"kernal": [5, 5]}]})") ==
-        "layers[2].kernal: there is no such field; there are kernel");
+        "layers[2].kernal: there is no such field; the nearest is kernel, of kernel");
   CHECK(read(R"({"layers": [{}, {"kernel": [0, 5]}]})") == "layers[1]: the kernel is empty");
   CHECK(read(R"({"layers": [{}, 3]})") == "layers[1]: expected an object, found 3");
   CHECK(read(R"({"layers": {}})") == "layers: expected an array of objects, found an object");

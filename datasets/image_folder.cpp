@@ -1,0 +1,90 @@
+#include "muster/datasets/image_folder.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "muster/core/base/error.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kMostClasses = 256;  // a label is a byte
+
+/// The names in a directory that `wanted` takes, sorted.
+template <typename Wanted>
+std::vector<std::string> namesIn(const std::filesystem::path& directory, const Wanted& wanted) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
+       at.increment(error))
+    if (const auto name = at->path().filename().string(); !name.starts_with('.') && wanted(*at))
+      names.push_back(name);
+  if (error) throw FileError(directory, "cannot be read: " + error.message());
+  std::ranges::sort(names);
+  return names;
+}
+
+bool isDirectory(const std::filesystem::directory_entry& entry) {
+  std::error_code ignored;
+  return entry.is_directory(ignored);
+}
+
+bool isPng(const std::filesystem::directory_entry& entry) {
+  const auto extension = entry.path().extension();
+  return extension == ".png" || extension == ".PNG";
+}
+
+/// The pictures read so far.
+struct Pictures {
+  std::vector<std::uint8_t> pixels, labels;
+  int width = 0, height = 0;
+
+  void add(const std::filesystem::path& path, PngColour colour, std::size_t label) {
+    const PngPicture picture = readPng(path, colour);
+    if (labels.empty()) {
+      width = picture.width;
+      height = picture.height;
+    }
+    if (picture.width != width || picture.height != height)
+      throw FileError(path, fmt::format("has {} x {} pixels, and the first picture {} x {}", picture.width,
+                                        picture.height, width, height));
+    const std::size_t pixelsOfOne = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+    const std::size_t channels = colour == PngColour::Rgb ? 3 : 1;
+    const std::size_t begin = pixels.size();
+    pixels.resize(begin + channels * pixelsOfOne);
+    for (std::size_t c = 0; c < channels; ++c)  // by channel, as networks read images
+      for (std::size_t i = 0; i < pixelsOfOne; ++i)
+        pixels[begin + c * pixelsOfOne + i] = picture.pixels[i * channels + c];
+    labels.push_back(static_cast<std::uint8_t>(label));
+  }
+};
+
+}  // namespace
+
+ImageFolder readImageFolder(const std::filesystem::path& directory, PngColour colour,
+                            std::vector<std::string> classes) {
+  const auto found = namesIn(directory, isDirectory);
+  if (classes.empty()) classes = found;
+  for (const auto& name : found)
+    if (std::ranges::find(classes, name) == classes.end())
+      throw FileError(directory / name, fmt::format("is no class; there are {}", fmt::join(classes, ", ")));
+  if (classes.size() < 2 || classes.size() > kMostClasses)
+    throw FileError(directory, fmt::format("has {} directories; pictures of 2 to {} classes are in one each",
+                                           classes.size(), kMostClasses));
+  Pictures pictures;
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    const auto folder = directory / classes[c];
+    const auto files = namesIn(folder, isPng);
+    if (files.empty()) throw FileError(folder, "has no PNG files");
+    for (const auto& file : files) pictures.add(folder / file, colour, c);
+  }
+  const Shape image{colour == PngColour::Rgb ? 3 : 1, pictures.height, pictures.width};
+  return {.images = std::make_shared<ImageSet>(std::move(pictures.pixels), image, std::move(pictures.labels),
+                                               static_cast<int>(classes.size()), directory),
+          .classes = std::move(classes)};
+}
+
+}  // namespace muster

@@ -1,0 +1,101 @@
+#include "muster/datasets/csv.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/core/base/error.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+
+namespace {
+
+CsvTable table(std::string_view text, const CsvOptions& options = {}) {
+  return parseCsv(text, options, "f.csv");
+}
+
+std::string problem(std::string_view text, const CsvOptions& options = {}) {
+  return test::thrown<FileError>([&] { table(text, options); });
+}
+
+std::vector<float> floats(const Tensor& tensor) {
+  const auto values = tensor.span<float>();
+  return {values.begin(), values.end()};
+}
+
+std::vector<std::int64_t> classesIn(const CsvTable& read) {
+  const auto values = read.labels.span<std::int64_t>();
+  return {values.begin(), values.end()};
+}
+
+using Words = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("the last column is the label, classes are sorted, line ends and the last one are free") {
+  for (const std::string_view text :
+       {"a,b,kind\n1,2,cat\n-3.5,+4e-1,ant\n", "a,b,kind\r\n1,2,cat\r\n-3.5,0.4,ant",
+        "\xEF\xBB\xBF"
+        "a,b,kind\n 1 ,2,cat\n-3.5,0.4,ant\n"}) {
+    const auto read = table(text);
+    CHECK(read.features.shape() == Shape{2, 2});
+    CHECK(floats(read.features) == std::vector<float>{1, 2, -3.5f, 0.4f});
+    CHECK(read.columns == Words{"a", "b"});
+    CHECK(read.classes == Words{"ant", "cat"});
+    CHECK(classesIn(read) == std::vector<std::int64_t>{1, 0});
+  }
+}
+
+TEST_CASE("a label column by name or number, with and without a header") {
+  CHECK(table("kind,a\n7,1\n", {.label = "kind"}).columns == Words{"a"});
+  CHECK(table("kind,a\n7,1\n", {.label = "1"}).columns == Words{"a"});
+  const auto read = table("10;1.5\n9;2\n10;3\n", {.header = false, .label = "1", .separator = ';'});
+  CHECK(read.columns == Words{"2"});
+  CHECK(read.classes == Words{"9", "10"});  // as numbers
+  CHECK(classesIn(read) == std::vector<std::int64_t>{1, 0, 1});
+  const auto numbers = table("a,y\n1,2.5\n", {.regression = true});
+  CHECK(numbers.labels.shape() == Shape{1, 1});
+  CHECK(floats(numbers.labels) == std::vector<float>{2.5f});
+  CHECK(numbers.classes.empty());
+}
+
+TEST_CASE("quoted fields hold separators, quotes and line ends") {
+  const auto read = table("\"a,1\",kind\n\"1\",\"big \"\"cat\"\", or\nlion\"\n2,x\n");
+  CHECK(read.columns == Words{"a,1"});
+  CHECK(read.classes == Words{"big \"cat\", or\nlion", "x"});
+  CHECK(problem("a,k\n1,\"x\ny\"\n1,2,3\n").find("line 4: 3 fields") != std::string::npos);
+}
+
+TEST_CASE("another file's classes number these labels") {
+  const auto read = table("a,k\n1,y\n", {.classes = {"x", "y"}});
+  CHECK(classesIn(read) == std::vector<std::int64_t>{1});
+  CHECK(problem("a,k\n1,y\n2,z\n", {.classes = {"x", "y"}}) ==
+        "f.csv: line 3: there is no class \"z\"; there are x, y");
+}
+
+TEST_CASE("a file that is broken is refused by line") {
+  CHECK(problem("a,b\n1,2\n1,2,3\n") == "f.csv: line 3: 3 fields, where the first line has 2");
+  CHECK(problem("a,b\n1,2\n\n") == "f.csv: line 3: 1 field, where the first line has 2");
+  CHECK(problem("a,b\n1\n") == "f.csv: line 2: 1 field, where the first line has 2");
+  CHECK(problem("a,b\nx,2\n") == "f.csv: line 2: column a must be a finite number, and is \"x\"");
+  for (const char* field : {"", "nan", "inf", "1e999", "1 2", "1,\"", "0x10"})
+    CHECK(problem(fmt::format("a,b\n1,2\n{},2\n", field)).find("line 3: ") != std::string::npos);
+  CHECK(problem("a,b\n1,\"2\n3,4\n") == "f.csv: line 2: a quote is opened here and never closed");
+  CHECK(problem("a,b\n\"1\"x,2\n") == "f.csv: line 2: text follows a closing quote");
+  CHECK(problem("a,b\r1,2\n") == "f.csv: line 1: a carriage return without a line feed");
+  CHECK(problem("") == "f.csv: has no rows of data");
+  CHECK(problem("a,b\n") == "f.csv: has no rows of data");
+  CHECK(problem("a\n1\n") == "f.csv: has one column; features and a label are separated by \",\"");
+  CHECK(problem("size,kind\n1,2\n", {.label = "knid"}) ==
+        "f.csv: has no column \"knid\" for the labels; the nearest of its 2 is kind");
+  CHECK(problem("size,kind\n1,2\n", {.label = "3"}).find("has no column \"3\"") != std::string::npos);
+  CHECK(problem("a,y\n1,x\n", {.regression = true}) ==
+        "f.csv: line 2: column y must be a finite number, and is \"x\"");
+}
+
+TEST_CASE("files are read, and a missing one is named") {
+  test::TemporaryDirectory directory;
+  test::writeFile(directory / "t.csv", "a,k\n1,x\n");
+  CHECK(readCsv(directory / "t.csv").classes == Words{"x"});
+  CHECK_THROWS_AS(readCsv(directory / "none.csv"), FileError);
+}
