@@ -221,6 +221,29 @@ for has in no_gpu 'gpu 9.0'; do
   says 0 './run gpu pack DIR' pack --help
   says 1 'Building in build/cuda' pack new
 done
+# A build for one kind of GPU is not taken for another's, nor packed as one for all.
+forced() { # how often CMake is called, arguments of ./run gpu
+  mkdir -p "$root/build/cuda"
+  printf 'CMAKE_HOME_DIRECTORY:INTERNAL=%s\nMUSTER_CUDA:STRING=ON\nCMAKE_CUDA_ARCHITECTURES:UNINITIALIZED=90\n' "$root" \
+    >"$root/build/cuda/CMakeCache.txt"
+  touch "$root/build/cuda/build.ninja"
+  : >"$sandbox/log"
+  (cd "$sandbox" && "$root/run" gpu "${@:2}") >"$sandbox/out" 2>&1 || true
+  if [[ $(wc -l <"$sandbox/log") != "$1" ]]; then
+    printf 'run_test: ./run gpu %s, with sm_90 forced, called CMake %s times, not %s; it said:\n' "${*:2}" \
+      "$(wc -l <"$sandbox/log")" "$1"
+    cat "$sandbox/out"
+    failures=$((failures + 1))
+  fi
+}
+gpu 9.0
+forced 1 pack new
+forced 0 pack --arch 90 new
+forced 1 pack --arch 80 new
+forced 0
+gpu 8.0
+forced 1
+rm -rf "$root/build/cuda"
 # What was built is listed without a GPU.
 no_gpu
 if [[ ! -e /dev/nvidiactl && ! -e /dev/dxg ]]; then

@@ -52,6 +52,16 @@ mkdir "$to/lib"
   grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|libanl|libutil)\.so' |
   while IFS= read -r library; do cp -L "$library" "$to/lib/"; done
 
+# CUPTI, which traces kernels, is opened by name, so no program lists it; the report names lib/ to the loader.
+cuda=$(cat "$build"/CMakeFiles/*/CMakeCUDACompiler.cmake 2>/dev/null |
+  sed -n 's/^set(CMAKE_CUDA_COMPILER_VERSION "\([0-9]*\).*/\1/p' | tail -n 1)
+cupti=$(sed -n 's/^CUDA_cupti_LIBRARY:[A-Z]*=//p' "$build/CMakeCache.txt" 2>/dev/null) || true
+if [[ -n $cuda && -f $cupti ]]; then
+  cp -L "$cupti" "$to/lib/libcupti.so.$cuda"
+else
+  echo "pack: CUPTI was not found, so kernels can be traced only where that machine has it" >&2
+fi
+
 # What the programs have in common, muster and CUDA's runtime, lies far apart: a large dictionary finds it again.
 if command -v xz >/dev/null; then
   packed=$to.tar.xz
@@ -62,8 +72,6 @@ else
 fi
 # The driver that CUDA's runtime, which the programs bring along, asks for at least; see NVIDIA's table in CUDA's
 # release notes.
-cuda=$(cat "$build"/CMakeFiles/*/CMakeCUDACompiler.cmake 2>/dev/null |
-  sed -n 's/^set(CMAKE_CUDA_COMPILER_VERSION "\([0-9]*\).*/\1/p' | tail -n 1)
 case $cuda in
   12) driver="driver 525 (CUDA 12) or newer" ;;
   13) driver="driver 580 (CUDA 13) or newer" ;;

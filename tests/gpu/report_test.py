@@ -2,6 +2,7 @@
 pieces, and ended from outside. Usage: report_test.py REPORT_SAMPLE [unittest's arguments]. Scripts stand in for benchmarks,
 compute-sanitizer and the driver's tool."""
 import contextlib
+import fnmatch
 import io
 import os
 import re
@@ -23,9 +24,10 @@ sys.path.insert(0, str(HERE / "report"))
 
 from advice import read_goals  # noqa: E402
 from cases import Case, Run, conclude, read_run  # noqa: E402
+from gpu_tests import GPU_CASES  # noqa: E402
 from measurements import MEASURED  # noqa: E402
 from options import PARTS  # noqa: E402
-from sanitizer import tasks  # noqa: E402
+from sanitizer import read_verdict, tasks  # noqa: E402
 from report import main  # noqa: E402
 from running import Runner  # noqa: E402
 
@@ -212,6 +214,25 @@ class Reading(unittest.TestCase):
                     self.assertTrue(one.needs <= one.most and (one.most < whole or "--budget" in map(str, one.command(
                         unittest.mock.MagicMock(), whole))))
 
+    def test_cases_that_need_a_gpu_are_found_by_their_names(self):
+        """Those of a template are, by its type; the others' names have to say it."""
+        unnamed = []
+        for file in sorted(HERE.parent.rglob("*.cpp")):
+            for case in re.split("^(?=TEST_CASE)", file.read_text(), flags=re.MULTILINE)[1:]:
+                plain = re.match(r'TEST_CASE\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', case)
+                if plain and "OnGpu" in case:
+                    name = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', plain[1])).lower()
+                    if not any(fnmatch.fnmatchcase(name, pattern) for pattern in GPU_CASES.split(",")):
+                        unnamed.append(f"{file}: {name}")
+        self.assertEqual(unnamed, [])
+
+    def test_a_step_that_fails_under_the_sanitizer_is_not_clean(self):
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder) / "log"
+            log.write_text("========= ERROR SUMMARY: 0 errors\n")
+            self.assertEqual(read_verdict(log, 0, 9, None), ("0 errors", True))
+            self.assertEqual(read_verdict(log, 1, 9, None), ("0 errors, and the program ended with status 1", False))
+
     def test_checks_in_order_of_value(self):
         order = list(tasks(["core/ops/axpy_test", "core/ops/conv2d_test"]))
         self.assertEqual(order[:2], [("core/ops/axpy_test", "memcheck"), ("core/ops/conv2d_test", "memcheck")])
@@ -378,6 +399,24 @@ class Pieces(Sandbox):
         self.lacks("This report is not whole")
         self.like("^resnet18 ended with status 9: out of luck")
 
+    def test_measurement_cut_off_by_the_end_of_a_call(self):
+        """It leaves what it printed, and is run again; only one that had its whole limit has failed."""
+        self.script(self.build / "tests/bench/device_bits", 'echo "convnet: so far"; sleep 30')
+        only = "--only", "bits", "--minutes", "2"
+        self.call(4, *only, ago=102)  # 3 s are left
+        self.has("convnet: so far", "It was cut off; so far:", "- bits (bits)", "Nothing that was run.")
+        self.lacks("ended with status")
+        self.script(self.build / "tests/bench/device_bits", 'echo "convnet: the same bits"')
+        self.call(4, *only)
+        self.has("convnet: the same bits")
+        self.lacks("convnet: so far", "It was cut off", "- bits (bits)")
+        self.script(self.build / "tests/bench/device_bits", 'echo "convnet: so far"; sleep 30')
+        shutil.rmtree(self.results)
+        hasty = (MEASURED["bits"][0]._replace(needs=1, most=2),)
+        with unittest.mock.patch.dict(MEASURED, bits=hasty):
+            self.call(1, *only)
+        self.has("- bits (bits) ended with status 124", "convnet: so far")
+
     def test_ended_from_outside(self):
         """The report is one, the next call continues, and asked to end it leaves nothing running."""
         self.programs("core/ops/fine", "core/ops/slow", "nn/fine", slow="slow")
@@ -463,18 +502,29 @@ class Tools(Sandbox):
         self.has("5 cases of 1 programs: 4 run, 0 of them failed; 1 skipped.")
         self.report.unlink()
         self.build = self.folder / "packed.tar.xz"
-        self.call(4, "--only", "tests")
+        self.call(4, "--only", "tests", "--few-files")
+        # It is unpacked beside the packed file, not beside the report.
+        self.assertEqual(sorted(file.name for file in self.folder.glob("*report*")), ["report.md", "report.tar.gz"])
+        self.assertTrue((self.folder / "packed-build/tests/nn/fine_test").is_file())
         self.has("5 cases of 1 programs: 4 run, 0 of them failed; 1 skipped.")
 
     def test_without_gpu(self):
-        """It says so in one sentence, ends with a status of its own, and writes nothing."""
+        """It says so first, and keeps what may tell why, but touches no report; it ends with a status of its own."""
+        library = self.build / "lib/libcudnn.so.9"
+        library.parent.mkdir()
+        library.write_text("no library")
+        kept = self.folder / "report-no-gpu.txt"
         self.script(self.build / "tests/bench/device_speed", 'echo "device_speed: cuda:0 is not there" >&2; exit 1')
         with tarfile.open(self.folder / "packed.tar", "w") as packed:
             packed.add(self.build, ".")
         for build in self.build, self.folder / "packed.tar":
             self.build = build
-            self.assertEqual(self.call(3), "gpu: no GPU can be used here: cuda:0 is not there\n")
-            self.assertEqual(list(self.folder.glob("report*")), [])
+            said = self.call(3)
+            self.assertEqual(said.splitlines()[0], "gpu: no GPU can be used here: cuda:0 is not there")
+            self.assertTrue(said.startswith(kept.read_text()))
+            self.assertRegex(said, r"(?m)^Linux .*(\n.*)*\n/.*/lib/libcudnn.so.9: OSError: ")
+            self.assertEqual(list(self.folder.glob("report*")), [kept])
+            self.assertEqual(list(self.folder.glob("packed-build")), [])
         if not Path("/dev/nvidiactl").exists() and not Path("/dev/dxg").exists():
             self.script(self.bin / "nvidia-smi", "exit 9")
             call = self.run_gpu(self.build)

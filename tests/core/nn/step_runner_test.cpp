@@ -283,10 +283,9 @@ TEST_CASE("a slot does not own the source of its rows, and fits no other data se
   CHECK_FALSE(slot.fits(batch));
 }
 
-TEST_CASE("if a graph does not fit into memory, steps are run call by call") {
-  using test::OnGpu;
-  MUSTER_NEEDS_DEVICE(OnGpu);
-  Steps steps(true, Device::cuda(0));
+TEST_CASE_TEMPLATE("if a graph does not fit into memory, steps are run call by call", Where, test::OnGpu) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Steps steps(true, Where::device());
   steps.run(1, 1);
   steps.outOfMemoryOnce = true;
   steps.run(2, 2);

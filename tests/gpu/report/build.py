@@ -3,8 +3,11 @@ import contextlib
 import glob
 import os
 import shutil
+import sys
 import tarfile
+import tempfile
 import zlib
+from pathlib import Path
 
 from options import Refused
 
@@ -15,9 +18,32 @@ for place in (spec.submodule_search_locations if spec else []):
     print(*sorted(glob.glob(place + "/*/lib")), sep="\\n")
 """
 
+# Of a library's file: its version, as it says itself when it is loaded.
+ASK_VERSION = """
+import ctypes, sys
+library, version = ctypes.CDLL(sys.argv[1]), ctypes.c_uint32()
+if hasattr(library, "cuDriverGetVersion"):
+    library.cuDriverGetVersion(ctypes.byref(version))
+elif hasattr(library, "cuptiGetVersion"):
+    library.cuptiGetVersion(ctypes.byref(version))
+else:
+    says = getattr(library, "cudnnGetVersion", None) or library.cublasLtGetVersion
+    says.restype = ctypes.c_size_t
+    version.value = says()
+print(version.value)
+"""
 
 LIBRARIES = ("libcublasLt.so*", "libcudnn*.so*", "libnvrtc*.so*")  # which our programs load
-USUAL_PLACES = ("/usr/local/cuda*/lib64", "/usr/lib/*-linux-gnu")
+TOLD_OF = ("libcublasLt.so*", "libcudnn.so*", "libcupti.so*", "libcuda.so*")  # where no GPU can be used
+USUAL_PLACES = ("/usr/local/cuda*/lib64", "/usr/local/cuda*/extras/CUPTI/lib64", "/usr/lib/*-linux-gnu",
+                "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib")
+
+
+def place_to_unpack(packed):
+    """Beside the packed file, or in TMPDIR where nothing can be made there; no results' folder is, which may be taken along."""
+    beside = os.access(packed.parent, os.W_OK)
+    name = f"{packed.name.split('.tar')[0]}-build"
+    return packed.parent / name if beside else Path(tempfile.gettempdir()) / f"{os.getuid()}-{name}"
 
 
 def is_executable(file):
@@ -25,12 +51,12 @@ def is_executable(file):
 
 
 class Build:
-    """The build `given`; a packed one is unpacked into the folder `into`, unless an earlier call did that."""
+    """The build `given`; a packed one is unpacked, unless an earlier call did that."""
 
-    def __init__(self, given, into):
-        self.given, self.folder, self.unpacked = given, into if given.is_file() else given, False
+    def __init__(self, given):
+        self.given, self.folder, self.unpacked = given, place_to_unpack(given) if given.is_file() else given, False
         if given.is_file():
-            stamp, content = into / "packed", f"{given.stat().st_size} {given.stat().st_mtime_ns}"
+            stamp, content = self.folder / "packed", f"{given.stat().st_size} {given.stat().st_mtime_ns}"
             if not stamp.is_file() or stamp.read_text() != content:
                 self.unpack()
                 stamp.write_text(content)
@@ -47,7 +73,7 @@ class Build:
     def check(given):
         """Throws Refused where this is no build, as far as can be seen without unpacking it."""
         if not given.is_file():
-            Build(given, None)
+            Build(given)
         elif not tarfile.is_tarfile(given):
             raise Refused(f"{given} is no packed build")
 
@@ -86,12 +112,20 @@ class Build:
             runner.environment.pop(name, None)
         self.library_folders = [*folders, *(folder for place in USUAL_PLACES for folder in glob.glob(place))]
 
+    def find_libraries(self, names):
+        return sorted({os.path.realpath(file) for folder in self.library_folders for name in names
+                       for file in glob.glob(f"{glob.escape(folder)}/{name}")})
+
     def read_libraries(self):
         """Brings CUDA's libraries, some gigabytes, into memory: from a slow disk, that may take longer than the first program
         that loads them may run."""
-        found = {os.path.realpath(file) for folder in self.library_folders for name in LIBRARIES
-                 for file in glob.glob(f"{glob.escape(folder)}/{name}")}
-        for file in found:
+        for file in self.find_libraries(LIBRARIES):
             with contextlib.suppress(OSError), open(file, "rb", buffering=0) as content:
                 while content.read(1 << 24):
                     pass
+
+    def tell_versions(self, runner):
+        """Each library that could be meant, those of the driver, too, with its version, a line each."""
+        for file in self.find_libraries(TOLD_OF):
+            _, version, complaints = runner.ask(60, [sys.executable, "-c", ASK_VERSION, file])
+            yield f"{file}: {version.strip() or complaints.strip().split(chr(10))[-1] or 'no answer'}"

@@ -3,7 +3,7 @@ import glob
 from typing import Callable, NamedTuple, Sequence
 
 from job import find_tool
-from running import say
+from running import ran_out, say
 
 METRICS = ("gpu__time_duration.sum", "dram__throughput.avg.pct_of_peak_sustained_elapsed",
            "sm__throughput.avg.pct_of_peak_sustained_elapsed", "sm__warps_active.avg.pct_of_peak_sustained_active")
@@ -83,7 +83,7 @@ def merges_under(replicas):
 
 
 ABOUT = """
-nvidia-smi; nvidia-smi -q -d CLOCK,POWER,PERFORMANCE,MEMORY,ECC | sed -n '1,90p'
+cat /proc/driver/nvidia/version; nvidia-smi; nvidia-smi -q -d CLOCK,POWER,PERFORMANCE,MEMORY,ECC | sed -n '1,90p'
 for tool in nvcc compute-sanitizer ncu nsys; do command -v $tool && $tool --version | tail -n 2; done
 "$0" -c 'import torch; print("PyTorch", torch.__version__, "CUDA", torch.version.cuda, "cuDNN", torch.backends.cudnn.version())' 2>&1 |
   tail -n 1
@@ -106,7 +106,7 @@ MEASURED = {
         *(Measurement(f"1 worker, {name}", 30, 120, arm(1), environment=environment)
           for name, environment in SWITCHES.items()),
     ),
-    "bits": (Measurement("bits", 90, 400, bench("device_bits")),),
+    "bits": (Measurement("bits", 200, 400, bench("device_bits")),),
     "comparison": (
         Measurement("convnet", 420, 3600, beside_pytorch("convnet")),
         Measurement("resnet18", 420, 3600, beside_pytorch("resnet18")),
@@ -121,7 +121,7 @@ MEASURED = {
         merges_under(2),
         merges_under(8),
     ),
-    "large": (Measurement("large", 90, 300, bench("device_large")),),
+    "large": (Measurement("large", 150, 300, bench("device_large")),),
 }
 
 
@@ -133,7 +133,7 @@ def measure(job, part, one: Measurement):
     """Runs a measurement that is not there yet; what comes first in a call always runs.
 
     The table is what it prints, as far as it is kept, unless it writes the table itself after each step, so that there is one
-    when it is ended from outside.
+    when it is ended from outside. What only the end of the call cuts off leaves its table so far, and is run again by the next.
     """
     seconds = min(job.runner.left(), one.most)
     if one.name in job.data["measured"].get(part, {}) or (seconds < one.needs and job.begun):
@@ -152,10 +152,15 @@ def measure(job, part, one: Measurement):
         printed.unlink()
     else:
         text = one.absent.encode() + b"\n"
-    if status:
+    cut = ran_out(status) and seconds < job.runner.fitting(one.most)
+    if status and not cut:
         last = b"\n".join(log.read_bytes().splitlines()[-3:])
         text += f"\n{one.name} ended with status {status}: ".encode() + last + b"\n"
     table.write_bytes(text)
+    if cut:
+        say(f"{one.name} was cut off by the end of this call")
+        job.write_report()
+        return
     with job.change() as data:
         data["measured"].setdefault(part, {})[one.name] = status
     job.write_report()

@@ -25,12 +25,12 @@ enough, called about eight times: each call goes on where the last one stopped, 
 
 Any program of muster takes these switches from its environment, for one call, to attribute time:
   MUSTER_CUDA_SIDE_STREAM=0              gradients of weights are computed in order with the others
-  MUSTER_CUDA_GRAPHS=0                   steps are not recorded, but run call by call
+  MUSTER_CUDA_GRAPHS=0                   steps are not recorded, but run call by call, and nothing fails because of that
   MUSTER_CUDA_CONV2D=conv1=direct,...    the implementation by layer, or of all: auto, row-major, channels-last, padded, direct
   MUSTER_CUDA_MATH=fp32                  how products are formed where the program does not say: fp32, tf32 or bf16
 
 Exit status: 0 if the report is whole and nothing in it failed, 1 if something failed, 2 if the call was wrong, 3 if no GPU
-can be used (then nothing is written), 4 if the report is not whole yet. A failure of Nsight Compute does not count, for
+can be used (then OUT-no-gpu.txt tells of the machine and its libraries), 4 if the report is not whole yet. A failure of Nsight Compute does not count, for
 many machines do not let it look at kernels; the report has its words.
 """
 

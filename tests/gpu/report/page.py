@@ -114,7 +114,7 @@ def measured(job, part):
         yield from switched(job)
     for one, table in tables:
         done = one.name in job.data["measured"].get(part, {})
-        yield f"### {one.name}\n\n" + ("" if done else "It was ended from outside; so far:\n\n")
+        yield f"### {one.name}\n\n" + ("" if done else "It was cut off; so far:\n\n")
         yield fenced(read_lines(table))
         warnings = {line: None for line in read_lines(table.with_suffix(".log")) if line.startswith("muster: warning: ")}
         yield f"{bullets(warnings)}\n" if warnings else ""

@@ -8,7 +8,7 @@ import measurements
 import page
 import sanitizer
 from build import Build
-from job import Job, NoGpu, pack_results, results_folder
+from job import Job, NoGpu, pack_results, write_whole
 from options import PARTS, Refused, parse
 from running import Runner, Stopped, say
 
@@ -22,6 +22,17 @@ def list_programs(job):
         raise Refused(f"{job.build.given} has no tests for a GPU{named}")
     print(*(f"tests/{program}" for program in asked), sep="\n")
     return 0
+
+
+def tell_why(job, error):
+    """Says that no GPU can be used, and keeps what may tell why: the machine, and the libraries with their versions."""
+    text = f"gpu: no GPU can be used here: {error}\n"
+    said = job.runner.ask(90, measurements.about(job, 90))[1].rstrip()
+    text += "\n".join([said, "", *job.build.tell_versions(job.runner)]) + "\n"
+    file = Path(f"{job.folder}-no-gpu.txt")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, text)
+    say(f"{text}gpu: this is in {file}, too; no report was written")
 
 
 def run_parts(job):
@@ -44,7 +55,7 @@ def call(arguments, began):
         Build.check(given)
     if options.check:
         return 0
-    build = Build(given, Path(f"{results_folder(options.out)}-build"))
+    build = Build(given)
     runner = Runner(options.minutes, began)
     build.set_environment(runner, options.python)
     job = Job(options, build, runner, page.write)
@@ -53,8 +64,8 @@ def call(arguments, began):
     try:
         job.open()
     except NoGpu as error:
+        tell_why(job, error)
         build.discard()
-        say(f"gpu: no GPU can be used here: {error}")
         return 3
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, runner.stop)

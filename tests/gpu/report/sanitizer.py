@@ -61,7 +61,8 @@ def read_verdict(log, status, seconds, run):
         where = f', in "{last}"' if last else ""
         return f"did not end within {seconds} s{where}; {found} findings until then", not found
     if summaries and not run:
-        return summaries[-1], bool(re.match("0 (errors|hazards)", summaries[-1]))
+        ended = f", and the program ended with status {status}" if status else ""
+        return f"{summaries[-1]}{ended}", not status and bool(re.match("0 (errors|hazards)", summaries[-1]))
     if summaries:
         ended = sum(case.outcome != "skipped" for case in run.cases)
         return f"{summaries[-1]} in {ended} cases", bool(re.match("0 (errors|hazards)", summaries[-1]))
