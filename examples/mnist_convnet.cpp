@@ -257,6 +257,7 @@ int main(int argc, char** argv) {
     if (options) {
       options->nodes = example::launchedNodes();
       options->quiet = options->quiet || options->nodes.node() > 0;
+      options->watch.page = options->watch.page && options->nodes.node() == 0;
     }
     return options ? example::runOn(options->device, [&] { return run(*options); }) : 0;
   });

@@ -43,10 +43,22 @@ TrainingReadings::TrainingReadings(ReadingOptions options, Sink sink)
 
 void TrainingReadings::fitStart(const FitEvent& event) {
   model_ = &event.trainer.model();
-  lastTimes_ = now();
+  mark_ = now();
+  trained_ = {};
+  timesRead_ = false;
   timesBefore_.clear();
   merged_ = {};
   workers_.clear();
+}
+
+void TrainingReadings::epochStart() {
+  mark_ = now();
+}
+
+void TrainingReadings::countTime() {
+  const auto time = now();
+  trained_ += time - mark_;
+  mark_ = time;
 }
 
 bool TrainingReadings::due(const Mean& mean, std::int64_t iteration) const {
@@ -83,19 +95,19 @@ void TrainingReadings::merge(const MergeEvent& event) {
       sink_("training/learning rate", step,
             model_->trainingOptions().updater.learningRate().at(step, event.epoch));
   }
-  if (now() - lastTimes_ >= options_.everyTime) readTimes(event.trainer, step);
+  countTime();
+  if (trained_ >= options_.everyTime) readTimes(event.trainer, step);
   readTests();
 }
 
 void TrainingReadings::epochEnd(const EpochEvent& event) {
   sink_("score/epoch", event.iteration, event.score);
-  readTimes(event.trainer, event.iteration);
+  if (!timesRead_) readTimes(event.trainer, event.iteration);  // a short training has some, too
   readTests();
 }
 
 void TrainingReadings::readTimes(Trainer& trainer, std::int64_t step) {
-  const auto time = now();
-  const auto report = performanceBetween(timesBefore_, trainer.workerTimes(), time - lastTimes_);
+  const auto report = performanceBetween(timesBefore_, trainer.workerTimes(), trained_);
   if (report.examples() == 0) return;  // no round has ended since
   sink_("training/samples per second", step, report.samplesPerSecond());
   WorkerTimes all;
@@ -109,7 +121,8 @@ void TrainingReadings::readTimes(Trainer& trainer, std::int64_t step) {
   readShares("time/all/", all, step);
   if (const auto bytes = residentBytes()) sink_("memory/resident bytes", step, static_cast<double>(*bytes));
   timesBefore_ = trainer.workerTimes();
-  lastTimes_ = time;
+  trained_ = {};
+  timesRead_ = true;
 }
 
 void TrainingReadings::readShares(const std::string& prefix, const WorkerTimes& times, std::int64_t step) {

@@ -18,7 +18,8 @@ namespace muster {
 struct ReadingOptions {
   /// Scores of workers and merges are read at each multiple of this many iterations, as means since the last.
   std::int64_t everyIterations = 1;
-  /// Times, speed and memory are read no oftener than this, and at the ends of epochs.
+  /// Times, speed and memory are read no oftener than this of training. What listeners do between epochs, as
+  /// evaluate, is no time of training.
   std::chrono::nanoseconds everyTime = std::chrono::milliseconds(500);
   /// Its results are readings, too. It comes earlier in the list of listeners.
   std::shared_ptr<const EvaluationListener> evaluation = {};
@@ -50,6 +51,7 @@ class TrainingReadings {
   TrainingReadings(ReadingOptions options, Sink sink);
 
   void fitStart(const FitEvent& event);
+  void epochStart();
   void iteration(const IterationEvent& event);
   void merge(const MergeEvent& event);
   void epochEnd(const EpochEvent& event);
@@ -67,6 +69,8 @@ class TrainingReadings {
 
   Clock::time_point now() const { return options_.now ? options_.now() : Clock::now(); }
   bool due(const Mean& mean, std::int64_t iteration) const;
+  /// The time since the last call or the start of an epoch was training.
+  void countTime();
   void readTimes(Trainer& trainer, std::int64_t step);
   void readShares(const std::string& prefix, const WorkerTimes& times, std::int64_t step);
   void readTests();
@@ -78,7 +82,9 @@ class TrainingReadings {
   std::vector<std::string> workerNames_;                        // [worker] "score/worker 0"
   std::map<std::string, std::string, std::less<>> valueNames_;  // [name of a merge's value] "merge/name"
   Mean merged_;
-  Clock::time_point lastTimes_;
+  Clock::time_point mark_;               // where the time that is not counted yet begins
+  std::chrono::nanoseconds trained_{0};  // since times were read
+  bool timesRead_ = false;               // in this `fit()`
   std::vector<WorkerTimes> timesBefore_;
   std::size_t testsRead_ = 0;
 };

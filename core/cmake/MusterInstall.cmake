@@ -5,7 +5,7 @@ set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/muster")
 
 install(TARGETS muster EXPORT musterTargets)
 install(EXPORT musterTargets NAMESPACE muster:: DESTINATION "${package_folder}")
-foreach(component core datasets parallel watch nodes onnx tensorboard torch)
+foreach(component core datasets parallel watch nodes onnx page tensorboard torch)
   if(TARGET muster_${component})
     install(TARGETS muster_${component} EXPORT muster_${component}Targets)
     install(EXPORT muster_${component}Targets NAMESPACE muster:: DESTINATION "${package_folder}")

@@ -43,7 +43,9 @@ void checkCombinations(const CommandLine& line) {
                "pin-threads",
                "device",
                "sample-every",
-               "tensorboard"},
+               "tensorboard",
+               "page",
+               "page-port"},
               "is for training, and --load trains nothing");
 }
 
@@ -81,6 +83,7 @@ std::optional<CharLstmArguments> readCharLstmArguments(int argc, const char* con
   a.watch.describe(line);
   if (!line.read(argc, argv)) return std::nullopt;
   checkCombinations(line);
+  a.watch.check(line);
   if (a.load.empty()) a.take(line);
   return a;
 }

@@ -210,7 +210,7 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   describeTraining(line, o);
   o.data.describe(line);
   describeOutput(line, o, targetPercent);
-  o.watch.describe(line);
+  o.watch.describe(line, /*withPage=*/false);
   if (!line.read(argc, argv)) return std::nullopt;
   takeGrid(grid, line, o);
   o.target = targetPercent / 100;

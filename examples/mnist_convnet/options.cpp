@@ -82,6 +82,7 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   const bool adaptive = o.updater == "adam" || o.updater == "adamw" || o.updater == "rmsprop";
   o.learningRate = learningRate.value_or(adaptive ? 0.001 : 0.01);
   o.take(line);
+  o.watch.check(line);
   checkCombinations(o, line);
   o.makeUpdater().validate();
   return o;

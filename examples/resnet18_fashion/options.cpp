@@ -77,6 +77,7 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   o.learningRate = learningRate.value_or(0.1 * o.workers);
   o.augment = augment.value_or(o.data.name == "cifar10");
   o.take(line);
+  o.watch.check(line);
   checkCombinations(o, line);
   return o;
 }

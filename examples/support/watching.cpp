@@ -2,11 +2,19 @@
 
 namespace example {
 
-void WatchOptions::describe(CommandLine& line) {
+void WatchOptions::describe(CommandLine& line, bool withPage) {
   line.group("Watching");
   line.add(
       "tensorboard", tensorBoard, "DIR",
       "write scores, times, histograms, plan and options there for TensorBoard: a directory for each run");
+  if (!withPage) return;
+  line.flag("page", page,
+            "serve a page with curves, layers and plan to browsers of this machine, and print its address");
+  line.add("page-port", pagePort, "N", "of the page; 0: any that is free", between(0, 65535));
+}
+
+void WatchOptions::check(const CommandLine& line) {
+  if (!line.said("page")) line.refuse({"page-port"}, "needs --page");
 }
 
 void WatchOptions::addTo(Paths& paths) const {
@@ -14,6 +22,7 @@ void WatchOptions::addTo(Paths& paths) const {
 }
 
 Watching::Watching(const WatchOptions& options, std::shared_ptr<const muster::EvaluationListener> tests) {
+  if (options.page) watchers_.push_back(pageWatcher(options.pagePort, tests));
   if (!options.tensorBoard.empty())
     watchers_.push_back(tensorBoardWatcher(options.tensorBoard, std::move(tests)));
 }

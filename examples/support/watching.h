@@ -16,10 +16,14 @@ namespace example {
 /// What a program shows of its training while it runs, beside the terminal.
 struct WatchOptions {
   std::filesystem::path tensorBoard;  ///< empty: not
+  bool page = false;
+  int pagePort = 0;  ///< 0: any that is free
 
-  /// Adds the options that go here, as a group of their own.
-  void describe(CommandLine& line);
+  /// Adds the options that go here, as a group of their own; those of the page if `withPage`.
+  void describe(CommandLine& line, bool withPage = true);
   void addTo(Paths& paths) const;
+  /// When they have been read. @throws muster::InvalidArgument for a port without a page.
+  static void check(const CommandLine& line);
 };
 
 /// Something that shows a training.
@@ -37,6 +41,9 @@ class Watcher {
 /// @throws muster::InvalidArgument if this build has no such module; muster::FileError.
 std::unique_ptr<Watcher> tensorBoardWatcher(const std::filesystem::path& directory,
                                             std::shared_ptr<const muster::EvaluationListener> tests = {});
+
+/// @param port  0: any that is free. Prints the address.
+std::unique_ptr<Watcher> pageWatcher(int port, std::shared_ptr<const muster::EvaluationListener> tests = {});
 
 /// All that the options ask for.
 class Watching {

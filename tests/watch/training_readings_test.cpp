@@ -104,7 +104,7 @@ TEST_CASE("what a merge tells, and what its strategy adds") {
   CHECK(told.seen["score/merged"].size() == 1);
 }
 
-TEST_CASE("speed and shares of time since the last reading, by the clock and at an epoch's end") {
+TEST_CASE("speed and shares of the time that was training, as often as the options say") {
   Told told({.everyTime = 1s});
   told.readings.fitStart({told.trainer});
   auto& first = told.trainer.times[0];
@@ -120,11 +120,27 @@ TEST_CASE("speed and shares of time since the last reading, by the clock and at 
   first.examples += 100;
   first.waitingForWorkers += 500ms;
   told.time += 500ms;
+  told.readings.merge(told.merge(3, 1, 1));
+  told.time += 30s;  // of an evaluation
   told.readings.epochEnd({told.trainer, 0, 3, 0.5, 400});
-  CHECK(told.seen["training/samples per second"].back() == Reading{3, 200});
-  CHECK(told.seen["time/all/waiting for workers"].back() == Reading{3, 1});
+  CHECK(told.seen["training/samples per second"].size() == 1);
+  told.readings.epochStart();
+  told.time += 500ms;
+  told.readings.merge(told.merge(4, 1, 1));
+  CHECK(told.seen["training/samples per second"].back() == Reading{4, 100});
+  CHECK(told.seen["time/all/waiting for workers"].back() == Reading{4, 1});
   CHECK(told.seen["score/epoch"] == Readings{{3, 0.5}});
   CHECK(told.seen["memory/resident bytes"].back().value > 0);
+}
+
+TEST_CASE("a training that is shorter than that has times at the end of its first epoch") {
+  Told told({.everyTime = 1h});
+  told.readings.fitStart({told.trainer});
+  told.trainer.times[0] = {.worker = 0, .examples = 300, .computing = 1s};
+  told.time += 1s;
+  told.readings.merge(told.merge(1, 1, 1));
+  told.readings.epochEnd({told.trainer, 0, 1, 0.5, 300});
+  CHECK(told.seen["training/samples per second"] == Readings{{1, 300}});
 }
 
 TEST_CASE("the learning rate that a network's next iteration has") {

@@ -9,6 +9,9 @@
 #ifdef MUSTER_WITH_TENSORBOARD
 #include "muster/watch/tensorboard/tensorboard_listener.h"
 #endif
+#ifdef MUSTER_WITH_PAGE
+#include "muster/watch/page/page_listener.h"
+#endif
 
 using namespace muster;
 using namespace muster::test;
@@ -59,5 +62,19 @@ TEST_CASE("an event file changes no bit of a training, whatever the strategy") {
   const auto board =
       std::make_shared<TensorBoardListener>(directory / "run", TensorBoardOptions{.histogramsEvery = 1});
   CHECK(bitsAfterFitAlone({board, board->workers()}) == bitsAfterFitAlone({}));
+}
+#endif
+
+#ifdef MUSTER_WITH_PAGE
+TEST_CASE("the page changes no bit of a training, whatever the strategy") {
+  const auto page = [] {
+    return std::make_shared<PageListener>(PageOptions{.sink = [](std::string_view) {}});
+  };
+  for (const auto& strategy : strategies()) {
+    const auto one = page();
+    CHECK(bitsAfter(strategy, {one, one->workers()}) == bitsAfter(strategy, {}));
+  }
+  const auto one = page();
+  CHECK(bitsAfterFitAlone({one, one->workers()}) == bitsAfterFitAlone({}));
 }
 #endif

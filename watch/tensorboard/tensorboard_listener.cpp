@@ -114,6 +114,11 @@ void TensorBoardListener::onFitStart(const FitEvent& event) {
   if (state_->histograms) state_->layers.before(model);
 }
 
+void TensorBoardListener::onEpochStart(const EpochEvent&) {
+  const std::lock_guard lock(state_->mutex);
+  state_->readings.epochStart();
+}
+
 void TensorBoardListener::onMerge(const MergeEvent& event) {
   const std::lock_guard lock(state_->mutex);
   state_->readings.merge(event);

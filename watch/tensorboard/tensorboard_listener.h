@@ -64,6 +64,7 @@ class TensorBoardListener final : public Listener {
   const std::filesystem::path& file() const;
 
   void onFitStart(const FitEvent& event) override;
+  void onEpochStart(const EpochEvent& event) override;
   void onMerge(const MergeEvent& event) override;
   /// Writes the result `score` of the epoch.
   void onEpochEnd(const EpochEvent& event) override;
