@@ -24,7 +24,11 @@ void ArrivalGate::abort() {
 
 void ArrivalGate::abortNow() {
   aborted_ = true;
-  changed_.notify_all();
+  wakeAll();
+}
+
+void ArrivalGate::wakeAll() {
+  for (auto& changed : changed_) changed.notify_one();
 }
 
 bool ArrivalGate::complete() const {
@@ -40,16 +44,17 @@ bool ArrivalGate::complete() const {
 void ArrivalGate::release(std::span<const Arrival> landed) {
   for (std::size_t w = 0; w < states_.size(); ++w) {
     if (landed[w].arrives) states_[w] = State::Landed;
-    if (landed[w].goesOn) states_[w] = State::Running;
+    if (!landed[w].goesOn) continue;
+    states_[w] = State::Running;
+    changed_[w].notify_one();
   }
-  changed_.notify_all();
   look();
 }
 
 void ArrivalGate::look() {
   for (std::size_t w = 0; w < states_.size(); ++w)
     if ((next_[w].arrives || anyEndEndsAll_) && states_[w] == State::Ended) over_ = true;
-  if (over_) changed_.notify_all();
+  if (over_) wakeAll();
 }
 
 }  // namespace muster

@@ -16,7 +16,9 @@ class ArrivalGate {
  public:
   /// @param anyEndEndsAll  a worker ends when there are no batches left for any of them: on the wall clock.
   explicit ArrivalGate(int workers, bool anyEndEndsAll = false)
-      : anyEndEndsAll_(anyEndEndsAll), states_(static_cast<std::size_t>(workers)) {}
+      : anyEndEndsAll_(anyEndEndsAll),
+        changed_(static_cast<std::size_t>(workers)),
+        states_(static_cast<std::size_t>(workers)) {}
 
   /// While no worker is inside.
   /// @param next  [worker] which workers arrive at the next landing, or none while it is not known. It stays
@@ -35,7 +37,8 @@ class ArrivalGate {
   bool pass(int worker, Enter enter, Land land, Leave leave) {
     Lock lock(mutex_);
     if (aborted_) return false;
-    State& own = states_[static_cast<std::size_t>(worker)];
+    const auto index = static_cast<std::size_t>(worker);
+    State& own = states_[index];
     try {
       enter();
       own = State::Arrived;
@@ -44,7 +47,7 @@ class ArrivalGate {
       abortNow();
       throw;
     }
-    while (own != State::Running && !over_ && !aborted_) changed_.wait(lock.native());
+    while (own != State::Running && !over_ && !aborted_) changed_[index].wait(lock.native());
     if (aborted_) return false;
     own = State::Running;
     leave();
@@ -59,6 +62,7 @@ class ArrivalGate {
   enum class State { Running, Arrived, Landed, Ended };
 
   void abortNow() MUSTER_REQUIRES(mutex_);
+  void wakeAll() MUSTER_REQUIRES(mutex_);
   bool complete() const MUSTER_REQUIRES(mutex_);
   void release(std::span<const Arrival> landed) MUSTER_REQUIRES(mutex_);
   /// A landing cannot be if one of its workers has ended.
@@ -66,7 +70,7 @@ class ArrivalGate {
 
   const bool anyEndEndsAll_;
   Mutex mutex_;
-  std::condition_variable changed_;
+  std::vector<std::condition_variable> changed_;  // [worker] a landing wakes those that go on, and no others
   std::vector<State> states_ MUSTER_GUARDED_BY(mutex_);  // [worker]
   std::span<const Arrival> next_ MUSTER_GUARDED_BY(mutex_);
   bool over_ MUSTER_GUARDED_BY(mutex_) = false;  // no landing can be any more in the epoch

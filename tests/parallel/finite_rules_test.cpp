@@ -83,17 +83,6 @@ Failure failureWith(float feature, ToyModel& model, const NamedRule& rule, int w
   return failureOf(wrapper, data, 3);
 }
 
-template <typename Check>
-void forEveryRule(std::initializer_list<int> workers, Check check) {
-  for (const NamedRule& rule : everyRule())
-    for (const int least : workers) {
-      const int w = rule.workers(least);
-      CAPTURE(rule.name);
-      CAPTURE(w);
-      check(rule, w);
-    }
-}
-
 }  // namespace
 
 TEST_CASE("every rule: a gradient that is not finite reaches no merge") {

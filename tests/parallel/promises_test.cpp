@@ -72,17 +72,6 @@ void copyState(Model& from, Model& to) {
     to.strategyState().push_back({saved.name, cloneTensor(saved.values)});
 }
 
-template <typename Check>
-void forEveryRule(std::initializer_list<int> workers, Check check) {
-  for (const NamedRule& rule : everyRule())
-    for (const int least : workers) {
-      const int w = rule.workers(least);
-      CAPTURE(rule.name);
-      CAPTURE(w);
-      check(rule, w);
-    }
-}
-
 std::string bitsOfEveryRule() {
   std::string text;
   for (const NamedRule& rule : everyRule()) {
