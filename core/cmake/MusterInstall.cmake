@@ -4,20 +4,34 @@ include(CMakePackageConfigHelpers)
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/muster")
 
 install(TARGETS muster EXPORT musterTargets)
-install(EXPORT musterTargets NAMESPACE muster:: DESTINATION "${package_folder}")
-foreach(component core datasets parallel watch nodes onnx page tensorboard torch)
+install(EXPORT musterTargets NAMESPACE muster:: DESTINATION "${package_folder}" COMPONENT dev)
+# Packages of Debian: the base is one, each component that needs more is one of its own (see MusterPackages).
+set(muster_base core datasets parallel watch)
+set(muster_built "")
+foreach(component ${muster_base} nodes onnx page tensorboard torch)
   if(TARGET muster_${component})
-    install(TARGETS muster_${component} EXPORT muster_${component}Targets)
-    install(EXPORT muster_${component}Targets NAMESPACE muster:: DESTINATION "${package_folder}")
+    list(APPEND muster_built ${component})
+    set(part "")
+    if(NOT component IN_LIST muster_base)
+      set(part "${component}-")
+    endif()
+    install(TARGETS muster_${component} EXPORT muster_${component}Targets
+      LIBRARY COMPONENT ${part}library NAMELINK_COMPONENT ${part}dev
+      ARCHIVE COMPONENT ${part}dev)
+    install(EXPORT muster_${component}Targets NAMESPACE muster:: DESTINATION "${package_folder}" COMPONENT ${part}dev)
   endif()
 endforeach()
 
 # Backend headers are not installed.
 install(DIRECTORY core datasets parallel watch DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster"
-  FILES_MATCHING PATTERN "*.h" PATTERN "backend" EXCLUDE PATTERN "cmake" EXCLUDE)
+  COMPONENT dev FILES_MATCHING PATTERN "*.h" PATTERN "backend" EXCLUDE PATTERN "cmake" EXCLUDE)
 install(FILES "${PROJECT_BINARY_DIR}/include/muster/layers.h" "${PROJECT_BINARY_DIR}/include/muster/strategies.h"
-  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster")
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster" COMPONENT dev)
 
+set(muster_static TRUE)
+if(BUILD_SHARED_LIBS)
+  set(muster_static FALSE)
+endif()
 configure_package_config_file(core/cmake/musterConfig.cmake.in musterConfig.cmake
   INSTALL_DESTINATION "${package_folder}")
 # Before 1.0 a minor version may change the interface.
@@ -26,9 +40,17 @@ install(FILES
   "${PROJECT_BINARY_DIR}/musterConfig.cmake"
   "${PROJECT_BINARY_DIR}/musterConfigVersion.cmake"
   core/cmake/Findconcurrentqueue.cmake
-  DESTINATION "${package_folder}")
+  DESTINATION "${package_folder}" COMPONENT dev)
 
-# For pkg-config: what muster::muster links. Boost and Debian's oneDNN have no .pc files.
+# For pkg-config: what muster::muster links. Boost and Debian's oneDNN have no .pc files. Shared libraries bring what they
+# need themselves.
 file(RELATIVE_PATH muster_pc_up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")  # to where the package was moved
+set(muster_pc_requires "fmt")
+set(muster_pc_libraries "")
+if(NOT BUILD_SHARED_LIBS)
+  set(muster_pc_requires "fmt libcurl libcrypto libpng zlib")
+  set(muster_pc_libraries "-lboost_json -lboost_iostreams -ldnnl -fopenmp -ldl")
+endif()
 configure_file(core/cmake/muster.pc.in "${PROJECT_BINARY_DIR}/muster.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/muster.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${PROJECT_BINARY_DIR}/muster.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT dev)
+include(MusterPackages)

@@ -15,11 +15,13 @@ if(MUSTER_WERROR)
     $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
 
-# muster_module(<name>): the target muster_<name>, alias muster::<name>. Its folders add their own sources.
+# muster_module(<name>): the target muster_<name>, alias muster::<name>, static unless BUILD_SHARED_LIBS. Its folders add
+# their own sources. Before 1.0 a minor version may change the interface, so the SONAME has it.
 function(muster_module name)
-  add_library(muster_${name} STATIC)
+  add_library(muster_${name})
   add_library(muster::${name} ALIAS muster_${name})
-  set_target_properties(muster_${name} PROPERTIES EXPORT_NAME ${name})
+  set_target_properties(muster_${name} PROPERTIES EXPORT_NAME ${name} DEFINE_SYMBOL ""
+    VERSION "${PROJECT_VERSION}" SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
   target_compile_features(muster_${name} PUBLIC cxx_std_20)
   target_include_directories(muster_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
