@@ -39,6 +39,9 @@ function element(tag, attributes = {}, ...children) {
 
 const shortName = name => name.slice(name.indexOf('/') + 1).replace(/^(all|worker \d+)\/(?=.)/, '');
 
+// The names are below the plots. dygraphs' own legend would need inline styles, which the page's policy forbids.
+Dygraph.PLUGINS = Dygraph.PLUGINS.filter(plugin => plugin !== Dygraph.Plugins.Legend);
+
 class Chart {
   constructor(kind) {
     this.kind = kind;
@@ -63,7 +66,8 @@ class Chart {
   }
 
   matching(store) {
-    const names = [...store.series.keys()].filter(name => this.match.test(name));
+    const shown = name => !this.kind.log || store.series.get(name).values.some(value => value > 0);
+    const names = [...store.series.keys()].filter(name => this.match.test(name) && shown(name));
     names.sort((a, b) => a.localeCompare(b, 'en', {numeric: true}));
     if (this.kind.first && names.includes(this.kind.first))  // drawn last, above the others
       names.push(...names.splice(names.indexOf(this.kind.first), 1));
@@ -97,7 +101,7 @@ class Chart {
     if (names.length === 0) return false;
     const same = this.graph && names.length === this.names.length && names.every((n, i) => n === this.names[i]);
     this.names = names;
-    const rows = store.rows(names);
+    const rows = this.rows(store);
     this.bad = rows.filter(row => row.some(Number.isNaN)).map(row => row[0]);
     if (same) {
       this.graph.updateOptions({file: rows});
@@ -110,6 +114,13 @@ class Chart {
     return true;
   }
 
+  /** Rows of the store; on a logarithmic axis without what it cannot show. */
+  rows(store) {
+    const rows = store.rows(this.names);
+    if (!this.log) return rows;
+    return rows.map(row => row.map((value, column) => column > 0 && value !== null && value <= 0 ? null : value));
+  }
+
   text(value) {
     if (this.kind.stacked && Number.isFinite(value)) return `${(100 * value).toFixed(value > 0.0995 ? 0 : 1)} %`;
     return (this.kind.text || numberText)(value);
@@ -117,7 +128,7 @@ class Chart {
 
   /** Draws anew, as after a change of theme. */
   rebuild() {
-    if (this.graph) this.build(this.store.rows(this.names));
+    if (this.graph) this.build(this.rows(this.store));
   }
 
   build(rows) {
@@ -141,7 +152,6 @@ class Chart {
       includeZero: this.kind.stacked || false,
       valueRange: this.kind.stacked ? [0, 1.001] : null,
       logscale: this.log,
-      legendFormatter: () => '',  // the names are below the plot; dygraphs' own would need inline styles
       gridLineColor: cssColour('--grid'),
       axisLineColor: cssColour('--line'),
       axisLabelFontSize: 12,
