@@ -6,17 +6,20 @@
 
 namespace muster {
 
+inline constexpr std::array<std::uint32_t, 2> kPhiloxFactors{0xD2511F53u, 0xCD9E8D57u};
+inline constexpr std::array<std::uint32_t, 2> kPhiloxSteps{0x9E3779B9u, 0xBB67AE85u};
+
 /// Philox4x32-10: four random words from a counter and a key, without state. Source: Salmon et al. 2011,
 /// "Parallel random numbers: as easy as 1, 2, 3".
 constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                               std::array<std::uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
-    const std::uint64_t a = std::uint64_t{0xD2511F53u} * counter[0];
-    const std::uint64_t b = std::uint64_t{0xCD9E8D57u} * counter[2];
+    const std::uint64_t a = std::uint64_t{kPhiloxFactors[0]} * counter[0];
+    const std::uint64_t b = std::uint64_t{kPhiloxFactors[1]} * counter[2];
     counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
                static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
-    key[0] += 0x9E3779B9u;
-    key[1] += 0xBB67AE85u;
+    key[0] += kPhiloxSteps[0];
+    key[1] += kPhiloxSteps[1];
   }
   return counter;
 }

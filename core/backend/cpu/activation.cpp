@@ -1,6 +1,5 @@
 #include "muster/core/ops/activation.h"
 
-#include <cmath>
 #include <numbers>
 
 #include "muster/core/backend/cpu/exp.h"
@@ -14,12 +13,7 @@ namespace {
 
 constexpr std::int64_t kGrain = 4096;
 
-constexpr float kInvSqrt2 = 0.5f * std::numbers::sqrt2_v<float>;
-constexpr float kInvSqrt2Pi = kInvSqrt2 * std::numbers::inv_sqrtpi_v<float>;
-
-float phi(float x) {  // the standard normal distribution function
-  return 0.5f * std::erfc(-x * kInvSqrt2);
-}
+constexpr float kInvSqrt2Pi = 0.5f * std::numbers::sqrt2_v<float> * std::numbers::inv_sqrtpi_v<float>;
 
 // `forward` takes x; `backward` takes y (GELU: x) and gradY. The comparisons keep NaN.
 
@@ -46,9 +40,10 @@ struct SigmoidRule {
 };
 
 struct GeluRule {
-  [[gnu::always_inline]] static float forward(float x) { return x * phi(x); }
+  [[gnu::always_inline]] static float forward(float x) { return x * normalAt(x).below; }
   [[gnu::always_inline]] static float backward(float x, float grad) {
-    return grad * (phi(x) + x * kInvSqrt2Pi * std::exp(-0.5f * x * x));
+    const Normal normal = normalAt(x);
+    return grad * (normal.below + x * kInvSqrt2Pi * normal.bell);
   }
 };
 

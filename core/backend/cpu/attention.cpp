@@ -9,6 +9,7 @@
 
 #include "muster/core/backend/cpu/exp.h"
 #include "muster/core/backend/cpu/gemm.h"
+#include "muster/core/backend/cpu/lanes.h"
 #include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/simd.h"
 #include "muster/core/base/error.h"
@@ -17,41 +18,22 @@
 namespace muster::cpu {
 namespace {
 
-constexpr int kLanes = 16;
-
-/// Calls f(lane, i) for i = 0 .. n - 1 in order, in sixteen parallel lanes.
-template <typename F>
-[[gnu::always_inline]] inline void overLanes(std::int64_t n, F f) {
-  std::int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int lane = 0; lane < kLanes; ++lane) f(lane, i + lane);
-  for (int lane = 0; i < n; ++i, ++lane) f(lane, i);
-}
-
 /// In place: the softmax of scale * row over the first `count` keys that are not masked; zero elsewhere.
 /// @param seen  null: no key is masked.
 [[gnu::always_inline]] inline void softmaxRow(float* row, const float* seen, float scale, std::int64_t count,
                                               std::int64_t all) {
   constexpr float kLowest = -3.4028235e38f;
-  float tops[kLanes];
-  for (float& top : tops) top = kLowest;
-  overLanes(
-      count, [&](int lane, std::int64_t i) __attribute__((always_inline)) {
-        const float value = !seen || seen[i] != 0 ? row[i] : kLowest;
-        tops[lane] = value > tops[lane] ? value : tops[lane];
+  const float top = largestOf(
+      count, kLowest, [&](std::int64_t i) __attribute__((always_inline)) {
+        return !seen || seen[i] != 0 ? row[i] : kLowest;
       });
-  float top = kLowest;
-  for (const float lane : tops) top = lane > top ? lane : top;
   MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < count; ++i) {
     const float value = expOfNegative((row[i] - top) * scale);
     row[i] = !seen || seen[i] != 0 ? value : 0.0f;
   }
-  float sums[kLanes] = {};
-  overLanes(
-      count, [&](int lane, std::int64_t i) __attribute__((always_inline)) { sums[lane] += row[i]; });
-  float sum = 0;
-  for (const float lane : sums) sum += lane;
+  const auto sum = sumOf<float>(
+      count, [&](std::int64_t i) __attribute__((always_inline)) { return row[i]; });
   const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;  // all keys are masked
   for (std::int64_t i = 0; i < count; ++i) row[i] *= factor;
   for (std::int64_t i = count; i < all; ++i) row[i] = 0.0f;
@@ -60,12 +42,8 @@ template <typename F>
 /// In place: turns the gradient by a row's weights into that by its products, w (grad - sum of grad w) scale.
 [[gnu::always_inline]] inline void softmaxBackwardRow(float* grad, const float* weights, float scale,
                                                       std::int64_t count) {
-  float sums[kLanes] = {};
-  overLanes(
-      count, [&](int lane, std::int64_t i)
-                 __attribute__((always_inline)) { sums[lane] += grad[i] * weights[i]; });
-  float sum = 0;
-  for (const float lane : sums) sum += lane;
+  const auto sum = sumOf<float>(
+      count, [&](std::int64_t i) __attribute__((always_inline)) { return grad[i] * weights[i]; });
   MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < count; ++i) grad[i] = weights[i] * (grad[i] - sum) * scale;
 }

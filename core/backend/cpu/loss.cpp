@@ -4,6 +4,9 @@
 #include <cmath>
 #include <string>
 
+#include "muster/core/backend/cpu/exp.h"
+#include "muster/core/backend/cpu/lanes.h"
+#include "muster/core/backend/cpu/simd.h"
 #include "muster/core/base/error.h"
 
 namespace muster::cpu {
@@ -17,19 +20,42 @@ struct LogSumExp {
   double log() const { return top + std::log(sum); }
 };
 
-LogSumExp logSumExp(const float* z, std::int64_t features) {
-  const double top = *std::max_element(z, z + features);
-  double sum = 0;
-  for (std::int64_t f = 0; f < features; ++f) sum += std::exp(z[f] - top);
+[[gnu::always_inline]] inline LogSumExp logSumExpOf(const float* z, std::int64_t features) {
+  constexpr float kLowest = -3.4028235e38f;
+  const double top = largestOf(
+      features, kLowest, [=](std::int64_t f) __attribute__((always_inline)) { return z[f]; });
+  const auto sum = sumOf<double>(
+      features, [=](std::int64_t f) __attribute__((always_inline)) { return expOfNegative(z[f] - top); });
   return {top, sum};
+}
+LogSumExp logSumExp(const float* z, std::int64_t features) {
+  return dispatch<logSumExpOf>(z, features);
+}
+
+/// gradient[f] = factor * exp(z[f] - all.top) / all.sum
+[[gnu::always_inline]] inline void softmaxGradient(const float* z, float* gradient, std::int64_t features,
+                                                   LogSumExp all, double factor) {
+  MUSTER_INDEPENDENT_ITERATIONS
+  for (std::int64_t f = 0; f < features; ++f)
+    gradient[f] = static_cast<float>(factor * (expOfNegative(z[f] - all.top) / all.sum));
+}
+
+/// gradient[f] = factor * (mass * exp(z[f] - all.top) / all.sum - labels[f])
+[[gnu::always_inline]] inline void softLabelGradient(const float* z, const float* labels, float* gradient,
+                                                     std::int64_t features, LogSumExp all, double factor,
+                                                     double mass) {
+  MUSTER_INDEPENDENT_ITERATIONS
+  for (std::int64_t f = 0; f < features; ++f)
+    gradient[f] = static_cast<float>(factor * (mass * expOfNegative(z[f] - all.top) / all.sum - labels[f]));
 }
 
 double classRow(const float* z, std::int64_t label, float* gradient, std::int64_t features, double factor) {
   const LogSumExp all = logSumExp(z, features);
   const double value = all.log() - z[label];
   if (gradient) {
-    for (std::int64_t f = 0; f < features; ++f)
-      gradient[f] = static_cast<float>(factor * (std::exp(z[f] - all.top) / all.sum - (f == label)));
+    const double its = std::exp(z[label] - all.top) / all.sum - 1;
+    dispatch<softmaxGradient>(z, gradient, features, all, factor);
+    gradient[label] = static_cast<float>(factor * its);
   }
   return value;
 }
@@ -44,10 +70,7 @@ double softLabelRow(const float* z, const float* labels, float* gradient, std::i
     if (labels[f] != 0) value += labels[f] * (log - z[f]);
     mass += labels[f];
   }
-  if (gradient) {
-    for (std::int64_t f = 0; f < features; ++f)
-      gradient[f] = static_cast<float>(factor * (mass * std::exp(z[f] - all.top) / all.sum - labels[f]));
-  }
+  if (gradient) dispatch<softLabelGradient>(z, labels, gradient, features, all, factor, mass);
   return value;
 }
 

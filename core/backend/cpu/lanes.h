@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+
+namespace muster::cpu {
+
+// Sums and maxima by sixteen lanes, whatever the vector width, so that their order is the same with every
+// instruction set.
+
+inline constexpr int kLanes = 16;
+
+/// Calls f(lane, i) for i = 0 .. n - 1 in order, in sixteen parallel lanes.
+template <typename F>
+[[gnu::always_inline]] inline void overLanes(std::int64_t n, F f) {
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int lane = 0; lane < kLanes; ++lane) f(lane, i + lane);
+  for (int lane = 0; i < n; ++i, ++lane) f(lane, i);
+}
+
+/// The largest of n values, and at least `least`. NaN counts only if it is the only value of its lane.
+template <typename Number, typename F>
+[[gnu::always_inline]] inline Number largestOf(std::int64_t n, Number least, F value) {
+  Number lanes[kLanes];
+  for (Number& lane : lanes) lane = least;
+  overLanes(
+      n, [&](int lane, std::int64_t i) __attribute__((always_inline)) {
+        const Number v = value(i);
+        lanes[lane] = v > lanes[lane] ? v : lanes[lane];
+      });
+  for (const Number lane : lanes) least = lane > least ? lane : least;
+  return least;
+}
+
+/// The sum of n values.
+template <typename Number, typename F>
+[[gnu::always_inline]] inline Number sumOf(std::int64_t n, F value) {
+  Number lanes[kLanes] = {};
+  overLanes(
+      n, [&](int lane, std::int64_t i) __attribute__((always_inline)) { lanes[lane] += value(i); });
+  Number sum = 0;
+  for (const Number lane : lanes) sum += lane;
+  return sum;
+}
+
+}  // namespace muster::cpu

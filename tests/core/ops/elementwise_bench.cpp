@@ -1,0 +1,90 @@
+// Operations that read and write every element of [128, 500] once or twice.
+#include <benchmark/benchmark.h>
+
+#include <random>
+
+#include "muster/core/ops/activation.h"
+#include "muster/core/ops/dropout.h"
+#include "muster/core/ops/layer_norm.h"
+#include "muster/core/ops/loss.h"
+
+using namespace muster;
+
+namespace {
+
+constexpr std::int64_t kRows = 128, kFeatures = 500;
+
+Tensor normals() {
+  Tensor tensor = Tensor::empty({kRows, kFeatures});
+  std::mt19937 engine(1);
+  std::normal_distribution<float> normal;
+  for (auto& element : tensor.span<float>()) element = normal(engine);
+  return tensor;
+}
+
+void activations(benchmark::State& state, Activation activation, bool back) {
+  Context context;
+  const Tensor x = normals(), gradY = normals();
+  Tensor y = Tensor::empty(x.shape()), gradX = Tensor::empty(x.shape());
+  activationForward(activation, x, y, context);
+  const bool ofInput = activation == Activation::GELU;
+  for (auto pass : state)
+    if (back)
+      activationBackward(activation, ofInput ? x : Tensor(), y, gradY, gradX, context);
+    else
+      activationForward(activation, x, y, context);
+  state.SetItemsProcessed(state.iterations() * x.elements());
+}
+
+void dropouts(benchmark::State& state) {
+  Context context;
+  const Tensor x = normals();
+  Tensor y = Tensor::empty(x.shape());
+  const RandomStream random(1, "dropout");
+  for (auto pass : state) dropout(x, y, 0.5, random, 0, context);
+  state.SetItemsProcessed(state.iterations() * x.elements());
+}
+
+void losses(benchmark::State& state, bool classes) {
+  Context context;
+  const Tensor x = normals();
+  Tensor labels = classes ? Tensor::zeros({kRows}, DType::Int64) : Tensor::empty(x.shape());
+  if (!classes)
+    for (auto& label : labels.span<float>()) label = 1.0f / kFeatures;
+  Tensor gradient = Tensor::empty(x.shape());
+  double sum = 0;
+  for (auto pass : state)
+    sum += loss(Loss::NegativeLogLikelihood, x, labels, Tensor(), gradient, 0, context).sum;
+  benchmark::DoNotOptimize(sum);
+  state.SetItemsProcessed(state.iterations() * x.elements());
+}
+
+void layerNorms(benchmark::State& state, bool back) {
+  Context context;
+  const auto plan = planLayerNorm({.rows = kRows, .features = kFeatures}, context);
+  const Tensor x = normals(), gradY = normals(), gamma = Tensor::zeros({kFeatures}),
+               beta = Tensor::zeros({kFeatures});
+  Tensor y = Tensor::empty(x.shape()), gradX = Tensor::empty(x.shape()),
+         gradGamma = Tensor::empty({kFeatures}), gradBeta = Tensor::empty({kFeatures});
+  plan->forward(x, gamma, beta, y);
+  for (auto pass : state)
+    if (back)
+      plan->backward(x, gamma, gradY, gradX, gradGamma, gradBeta);
+    else
+      plan->forward(x, gamma, beta, y);
+  state.SetItemsProcessed(state.iterations() * x.elements());
+}
+
+BENCHMARK_CAPTURE(activations, GELU, Activation::GELU, false);
+BENCHMARK_CAPTURE(activations, GELU backward, Activation::GELU, true);
+BENCHMARK_CAPTURE(activations, softmax, Activation::Softmax, false);
+BENCHMARK_CAPTURE(activations, softmax backward, Activation::Softmax, true);
+BENCHMARK(dropouts);
+BENCHMARK_CAPTURE(losses, classes, true);
+BENCHMARK_CAPTURE(losses, probabilities, false);
+BENCHMARK_CAPTURE(layerNorms, forward, false);
+BENCHMARK_CAPTURE(layerNorms, backward, true);
+
+}  // namespace
+
+BENCHMARK_MAIN();
