@@ -19,11 +19,18 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kMostWorkers = 16;
 constexpr auto kHistogramsEvery = std::chrono::seconds(1);
-constexpr int kHistogramsShare = 300;  // the next comes after so many times what the last one has taken
+constexpr std::int64_t kSmallModel = 4096;  // parameters: looked at from the first round on
+constexpr int kHistogramsShare = 500;       // the next comes after so many times what the last one has taken
 
 std::string hostName() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "HOST";
+}
+
+bool isSmall(Model& model) {
+  for (const auto& block : model.blocks())
+    if (block.values.defined() && block.values.elements() > kSmallModel) return false;
+  return true;
 }
 
 std::string valueText(const HyperParameter& parameter) {
@@ -137,9 +144,8 @@ void PageListener::onFitStart(const FitEvent& event) {
   Model& model = event.trainer.model();
   if (const auto* const network = dynamic_cast<const Network*>(&model))
     state_->inbox->network(network->toJson());
-  const auto began = Clock::now();
-  state_->layers.before(model);
-  state_->histogramsTook = Clock::now() - began;
+  if (isSmall(model)) state_->layers.before(model);
+  state_->lastHistograms = Clock::now();
 }
 
 void PageListener::onEpochStart(const EpochEvent&) {

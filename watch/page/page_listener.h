@@ -33,7 +33,7 @@ struct PageOptions {
 ///
 /// Watching changes no bit of the training, and a client cannot make it wait: the listener leaves numbers in
 /// a box that has room for a fixed number. Histograms are taken from the merged copy, at most once a second
-/// and so seldom that they cost less than 1/300 of the time.
+/// and so seldom that they cost less than 1/500 of the time.
 ///
 /// Thread-safe. Link with muster::page, which needs Boost.Beast and dygraphs where muster is built.
 class PageListener final : public Listener {
