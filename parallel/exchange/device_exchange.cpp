@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/ops/merge.h"
 
 namespace muster {
@@ -40,9 +41,13 @@ DeviceExchange::DeviceExchange(const std::vector<std::vector<StateBlock*>>& stat
   const auto unguarded = [](const SharedBlock& block) {
     return block.hasMergedCopy() && block.rule == MergeRule::Reset;
   };
-  if (groups_.size() > 1 || !std::ranges::all_of(refused_, &Tensor::defined) ||
-      std::ranges::any_of(blocks_, unguarded))
-    refused_.clear();
+  const bool several = groups_.size() > 1, resets = std::ranges::any_of(blocks_, unguarded);
+  const bool guardable = !refused_.empty() && std::ranges::all_of(refused_, &Tensor::defined);
+  if (guardable && (several || resets))
+    log(LogLevel::Debug,
+        fmt::format("merges wait for the scores of the steps before them: {}",
+                    several ? "the workers are on several devices" : "they set the updater's state to zero"));
+  if (!guardable || several || resets) refused_.clear();
   for (const int g : plan_.groupOf()) arrivals_.emplace_back(*groups_[at(g)].context);
   if (participants() == 1)
     for (const auto& block : blocks_)

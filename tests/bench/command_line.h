@@ -1,7 +1,9 @@
 #pragma once
 
 #include <boost/program_options.hpp>
+#include <cstdlib>
 #include <iostream>
+#include <string_view>
 
 namespace muster::bench {
 
@@ -15,6 +17,12 @@ inline bool readCommandLine(int argc, char** argv, boost::program_options::optio
   po::notify(given);
   if (given.contains("help")) std::cout << options;
   return !given.contains("help");
+}
+
+/// Whether the caller wants steps call by call; then it is no failure that none was launched as a graph.
+inline bool recordingIsOff() {
+  const char* const value = std::getenv("MUSTER_CUDA_GRAPHS");
+  return value && std::string_view(value) == "0";
 }
 
 }  // namespace muster::bench

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -67,8 +68,8 @@ void printResult(const Result& result) {
   const auto steps = muster::detail::StepRunner::countsOfProcess();
   fmt::print(
       "{{\"samplesPerSecond\": {:.1f}, \"mathMode\": \"{}\", \"launchedSteps\": {}, \"unrecordedSteps\": "
-      "{}}}\n",
-      result.samplesPerSecond, nameOf(result.mode), steps.launched, steps.unrecorded);
+      "{}, \"firstSteps\": {}}}\n",
+      result.samplesPerSecond, nameOf(result.mode), steps.launched, steps.unrecorded, steps.first);
 }
 
 /// The convnet and its workers, all on one device, with images as MNIST's files have them, a byte a pixel,
@@ -103,16 +104,32 @@ Result measureConvnet(const Options& options) {
           Context(Device::parse(options.device)).mathMode()};
 }
 
+struct ResnetTraining {
+  explicit ResnetTraining(const Options& options)
+      : context(Device::parse(options.device)),
+        model(plain(resnet18(10)), context),
+        data(randomImages(kResnetBatches * options.batch, options.batch, DType::UInt8,
+                          MemoryPlacement::Device)) {
+    model.init();
+  }
+
+  Context context;
+  ComputationGraph model;
+  InMemoryDataSetIterator data;
+
+ private:
+  static ComputationGraphConfiguration plain(ComputationGraphConfiguration configuration) {
+    configuration.updater = Sgd{.learningRate = 0.01};
+    return configuration;
+  }
+};
+
 Result measureResnet18(const Options& options) {
-  Context context(Device::parse(options.device));
-  auto configuration = resnet18(10);
-  configuration.updater = Sgd{.learningRate = 0.01};
-  ComputationGraph model(configuration, context);
-  model.init();
-  auto data =
-      randomImages(kResnetBatches * options.batch, options.batch, DType::UInt8, MemoryPlacement::Device);
-  const double epochs = epochsPerSecond(options.seconds, [&](std::int64_t count) { model.fit(data, count); });
-  return {epochs * static_cast<double>(kResnetBatches * options.batch), model.score(), context.mathMode()};
+  ResnetTraining training(options);
+  const double epochs =
+      epochsPerSecond(options.seconds, [&](std::int64_t count) { training.model.fit(training.data, count); });
+  return {epochs * static_cast<double>(kResnetBatches * options.batch), training.model.score(),
+          training.context.mathMode()};
 }
 
 Result measureArm(const Options& options) {
@@ -146,7 +163,7 @@ class Lines {
 };
 
 /// An arm in words: its speed, how its steps ran, what each layer is computed by, and all that was logged.
-/// @return whether all steps were launched as graphs that should have been.
+/// @return whether its steps were launched as graphs.
 bool describeArm(const Options& options) {
   Lines lines;
   const Result result = measureArm(options);
@@ -154,14 +171,17 @@ bool describeArm(const Options& options) {
   fmt::print("{}, {} worker{}, batch {}, {}: {:.0f} samples/s, {:.1f} us a step of any worker\n",
              options.network, options.arm, options.arm == 1 ? "" : "s", options.batch, nameOf(result.mode),
              result.samplesPerSecond, 1e6 * static_cast<double>(options.batch) / result.samplesPerSecond);
-  fmt::print("steps launched as graphs: {}; steps that should have been, and were not: {}\n", steps.launched,
-             steps.unrecorded);
+  fmt::print("steps launched as graphs: {} of {}; steps that should have been, and were not: {}\n",
+             steps.launched, steps.all(), steps.unrecorded);
   lines.print();
-  return steps.unrecorded == 0 || std::getenv("MUSTER_CUDA_GRAPHS") != nullptr;
+  return steps.recorded() || recordingIsOff();
 }
 
 /// As a context on the device has it, without making one: a GPU may let in one process at a time.
 MathMode defaultMathMode(Device device) {
+  const char* const switched = std::getenv("MUSTER_CUDA_MATH");
+  for (const auto& [mode, name] : EnumNames<MathMode>::kNames)
+    if (!device.isCpu() && switched && name == switched) return mode;
   return !device.isCpu() && propertiesOf(device).tensorFloat32 ? MathMode::TensorFloat32 : MathMode::Float32;
 }
 
@@ -214,10 +234,20 @@ std::string timesText(std::optional<double> times) {
   return times ? fmt::format("{:.2f} x", *times) : "-";
 }
 
-/// Steps of our own that a graph should have replaced; the log names the reason.
-double unrecordedSteps(const Arm& arm) {
-  const auto steps = arm.sorted("unrecordedSteps");
-  return steps.empty() ? 0 : steps.back();
+/// What is wrong with how steps of our own ran, in the first round in which something is; the log names the
+/// reason.
+std::string stepsAtFault(const Arm& arm) {
+  if (recordingIsOff()) return "";
+  for (const auto& result : arm.results) {
+    if (!result.contains("launchedSteps")) continue;
+    const auto number = [&](const char* field) { return result.at(field).to_number<std::int64_t>(); };
+    const muster::detail::StepCounts steps{.launched = number("launchedSteps"),
+                                           .unrecorded = number("unrecordedSteps"),
+                                           .first = number("firstSteps")};
+    if (!steps.recorded())
+      return fmt::format("only {} of {} steps were launched as graphs", steps.launched, steps.all());
+  }
+  return "";
 }
 
 void printRow(std::FILE* out, const Arm& arm, const std::vector<Arm>& arms, bool isConvnet) {
@@ -234,8 +264,7 @@ void printRow(std::FILE* out, const Arm& arm, const std::vector<Arm>& arms, bool
   if (isConvnet) fmt::print(out, " {:>11}", timesText(ratio(arm, find(arms, workersName(1)))));
   if (const auto* layout = arm.results.front().if_contains("layout"))
     fmt::print(out, "  {}", layout->as_string().c_str());
-  if (const double steps = unrecordedSteps(arm); steps > 0)
-    fmt::print(out, "  {:.0f} steps were not recorded as graphs", steps);
+  if (const auto fault = stepsAtFault(arm); !fault.empty()) fmt::print(out, "  {}", fault);
   fmt::print(out, "{}\n", arm.failure.empty() ? "" : "  then: " + arm.failure);
 }
 
@@ -301,28 +330,51 @@ bool compareAll(const Options& options) {
   printTable(stdout, arms, options);
   if (!options.jsonFile.empty()) writeJson({{options.network, arms}}, options.jsonFile);
   return std::ranges::all_of(arms, [](const Arm& arm) {
-    return !arm.name.starts_with("muster") || (arm.failure.empty() && unrecordedSteps(arm) == 0);
+    return !arm.name.starts_with("muster") || (arm.failure.empty() && stepsAtFault(arm).empty());
   });
 }
 
-/// Where the time of the convnet's steps goes, by number of workers.
-void traceConvnet(const Options& options) {
+/// What the GPU does in the last of three epochs.
+template <typename Fit>
+TraceSummary traced(KernelTrace& trace, Fit fit) {
+  fit(2);
+  trace.take();
+  fit(1);
+  auto summary = summarise(trace.take());
+  if (summary.rows.empty()) throw std::runtime_error("CUPTI has seen nothing");
+  return summary;
+}
+
+/// Where the time of the steps goes, by number of workers. Without CUPTI only how long they take.
+void traceTraining(const Options& options) {
   std::vector<Arm> untraced;
   for (const int workers : options.traceWorkers) untraced.push_back(musterArm(options, workers));
   measureInTurns(untraced, 1);  // before this process uses the GPU
   requireAll(untraced);
-  KernelTrace trace;
+  std::optional<KernelTrace> trace;
+  std::string whyNot;
+  try {
+    trace.emplace();
+  } catch (const std::exception& error) {
+    whyNot = error.what();
+  }
   for (const int workers : options.traceWorkers) {
-    ConvnetTraining training(options, workers);
-    training.wrapper.fit(training.data, 2);
-    trace.take();
-    training.wrapper.fit(training.data, 1);
-    const auto summary = summarise(trace.take());
-    if (summary.rows.empty()) throw std::runtime_error("CUPTI has seen nothing");
     const double samples = *find(untraced, workersName(workers)).median("samplesPerSecond");
-    fmt::print("{}{}, batch {}, a step of any of them:\n{}",
-               workers == options.traceWorkers.front() ? "" : "\n", workersName(workers), options.batch,
-               describe(summary, kBatches, static_cast<double>(options.batch) / samples));
+    const double seconds = static_cast<double>(options.batch) / samples;  // of a step
+    fmt::print("{}{} of {}, batch {}: {:.0f} samples/s without tracing; a step of any of them:\n",
+               workers == options.traceWorkers.front() ? "" : "\n", workersName(workers), options.network,
+               options.batch, samples);
+    if (!trace) {
+      fmt::print("{:.1f} us; its kernels: skipped: {}\n", 1e6 * seconds, whyNot);
+    } else if (options.network == "convnet") {
+      ConvnetTraining training(options, workers);
+      const auto fit = [&](std::int64_t epochs) { training.wrapper.fit(training.data, epochs); };
+      fmt::print("{}", describe(traced(*trace, fit), kBatches, seconds));
+    } else {
+      ResnetTraining training(options);
+      const auto fit = [&](std::int64_t epochs) { training.model.fit(training.data, epochs); };
+      fmt::print("{}", describe(traced(*trace, fit), kResnetBatches, seconds));
+    }
   }
 }
 
@@ -344,8 +396,8 @@ int main(int argc, char** argv) try {
   add("budget", po::value(&options.budget), "seconds after which no other round is begun [none]");
   add("json", po::value(&options.jsonFile), "write all measurements to this file");
   add("table", po::value(&options.tableFile), "write the table to this file, too, after each measurement");
-  add("trace", "only show where the time of the convnet's steps goes, kernel by kernel");
-  add("trace-workers", po::value(&options.traceWorkers)->multitoken(), "of these [1 2 4 8]");
+  add("trace", "only show where the time of the steps goes, kernel by kernel");
+  add("trace-workers", po::value(&options.traceWorkers)->multitoken(), "of these [1 2 4 8; 1 of ResNet-18]");
   add("details", "of an arm: what each layer is computed by, and all that is logged, instead of JSON");
   add("arm", po::value(&options.arm), "measure this many workers, and print JSON");
   po::variables_map given;
@@ -355,9 +407,10 @@ int main(int argc, char** argv) try {
   if (options.rounds < 1 || options.seconds <= 0 || options.timeLimit < 1 || options.budget < 0)
     throw std::invalid_argument("rounds, seconds, time-limit and budget must be positive");
   if (options.batch == 0) options.batch = options.network == "convnet" ? 128 : 256;
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (given.contains("trace")) {
-    if (options.network != "convnet") throw std::invalid_argument("trace: only the convnet can be traced");
-    traceConvnet(options);
+    if (options.network != "convnet") options.traceWorkers = {1};
+    traceTraining(options);
     return 0;
   }
   if (options.arm == 0) return compareAll(options) ? 0 : 1;

@@ -30,7 +30,7 @@ def parse():
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--warm-up", type=float, default=0.5, help="seconds, of each layout")
     parser.add_argument("--profile", action="store_true", help="only list the GPU's kernels, with the time of each in a step")
-    parser.add_argument("--math-mode", choices=["fp32", "tf32"], default="tf32")
+    parser.add_argument("--math-mode", choices=["fp32", "tf32", "bf16"], default="tf32")
     return parser.parse_args()
 
 
@@ -108,7 +108,8 @@ def make_step(model, optimizer, images, labels):
     """A function of images and labels that trains one step and gives the loss, without waiting for it."""
 
     def loss_of(x, y):
-        return F.cross_entropy(model(x), y)
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=options.math_mode == "bf16"):
+            return F.cross_entropy(model(x), y)
 
     loss_function = loss_of
     if options.variant == "compile":
@@ -153,7 +154,7 @@ def synchronize():
 
 
 def make_training(memory_format, images, labels):
-    """A function of seconds that trains for so long. @return  steps a second, and the last loss"""
+    """A function of seconds that trains for so long. @return  how many steps, in how many seconds, and the last loss"""
     torch.manual_seed(123)
     model = convnet() if options.network == "convnet" else resnet18()
     initialise(model)
@@ -173,7 +174,7 @@ def make_training(memory_format, images, labels):
             synchronize()
             elapsed = time.perf_counter() - begin
             if elapsed >= seconds:
-                return steps / elapsed, loss.item()
+                return steps, elapsed, loss.item()
 
     return train
 
@@ -182,7 +183,7 @@ def profile(train, seconds):
     """The kernels of training, as torch.profiler sees them: in the columns of gpu_end_to_end --trace."""
     train(options.warm_up)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
-        steps = round(train(seconds)[0] * seconds)
+        steps = train(seconds)[0]
     rows = sorted(((getattr(row, "self_device_time_total", None) or getattr(row, "self_cuda_time_total", 0), row.count, row.key)
                    for row in seen.key_averages()), reverse=True)
     rows = [row for row in rows if row[0] > 0]
@@ -196,7 +197,7 @@ def profile(train, seconds):
 
 
 def main():
-    tf32 = options.math_mode == "tf32"
+    tf32 = options.math_mode != "fp32"
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cudnn.benchmark = True
@@ -212,18 +213,18 @@ def main():
     for name, memory_format in (("contiguous", torch.contiguous_format), ("channels last", torch.channels_last)):
         candidate = make_training(memory_format, images, labels)
         candidate(options.warm_up)
-        speed, _ = candidate(options.warm_up / 2)
-        if speed > fastest:
-            fastest, train, layout = speed, candidate, name
+        steps, seconds, _ = candidate(options.warm_up / 2)
+        if steps / seconds > fastest:
+            fastest, train, layout = steps / seconds, candidate, name
     if options.profile:
         profile(train, options.seconds / 4)
         return
-    speed, loss = train(options.seconds)
+    steps, seconds, loss = train(options.seconds)
     if not math.isfinite(loss):
         sys.exit("torch_training.py: the loss is not finite")
     cudnn = torch.backends.cudnn.version() if device.type == "cuda" else None
     print(json.dumps({
-        "samplesPerSecond": speed * options.batch,
+        "samplesPerSecond": steps / seconds * options.batch,
         "layout": layout,
         "loss": loss,
         "about": f"PyTorch {torch.__version__}, cuDNN {cudnn}: images on the device as float32, fused SGD, "

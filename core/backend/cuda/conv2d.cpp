@@ -110,7 +110,9 @@ namespace {
 
 /// A choice for one layer comes first, then what was measured on this kind of GPU, then the rule.
 Conv2dChoice choiceFor(const Conv2dShape& shape, const State& state) {
-  const Conv2dChoice asked = switches().choiceFor(muster::detail::LogScope::innermost());
+  const auto layer = muster::detail::LogScope::innermost();
+  notePlanned(layer);
+  const Conv2dChoice asked = switches().choiceFor(layer);
   if (asked != Conv2dChoice::Auto) return asked;
   return measuredChoice(kMeasuredConv2d, state.capability(), shape, state.mathMode());
 }

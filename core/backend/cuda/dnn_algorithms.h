@@ -26,6 +26,20 @@ inline cudnnMathType_t mathTypeOf(MathMode mode) {
   return CUDNN_FMA_MATH;
 }
 
+inline const char* nameOfMathType(cudnnMathType_t type) {
+  switch (type) {
+    case CUDNN_DEFAULT_MATH:
+      return "default";
+    case CUDNN_TENSOR_OP_MATH:
+      return "tensor cores";
+    case CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION:
+      return "tensor cores, converted";
+    case CUDNN_FMA_MATH:
+      return "fp32";
+  }
+  return "unknown";
+}
+
 // Algorithms that transform their inputs; their sums lose bits.
 inline bool transforms(cudnnConvolutionFwdAlgo_t algorithm) {
   return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_FFT || algorithm == CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING ||

@@ -62,8 +62,7 @@ class DnnConv2d final : public Conv2dPlan {
   Layout inputLayout() const override { return layout_; }
   Layout outputLayout() const override { return layout_; }
   std::string implementation() const override {
-    return fmt::format("cuDNN, {} {}, algorithms {}, {}, {}", nameOf(layout_), nameOf(mode_),
-                       static_cast<int>(forward_), static_cast<int>(data_), static_cast<int>(filter_));
+    return fmt::format("cuDNN, {} {}, algorithms {}", nameOf(layout_), nameOf(mode_), passes_);
   }
 
   /// Only without copies: both gradients would use the same copies, or the plan's own workspace.
@@ -195,7 +194,10 @@ class DnnConv2d final : public Conv2dPlan {
         std::size_t bytes = 0;
         if (bytesOf(perf.algo, &bytes) != CUDNN_STATUS_SUCCESS || bytes > most) continue;
         perf.status = tryWith(bytes, [&] { return run(perf.algo); });
-        if (perf.status == CUDNN_STATUS_SUCCESS) return perf.algo;
+        if (perf.status == CUDNN_STATUS_SUCCESS) {
+          note(static_cast<int>(perf.algo), mathType, bytes, pass);
+          return perf.algo;
+        }
         muster::detail::warnOnce(fmt::format(
             "conv2d: cuDNN's algorithm {} for the {}, {} {}, does not run: {}", static_cast<int>(perf.algo),
             pass, nameOf(layout_), nameOf(mode_), dnn().cudnnGetErrorString(perf.status)));
@@ -206,6 +208,16 @@ class DnnConv2d final : public Conv2dPlan {
                     "bytes of workspace ({})",
                     pass, shape_.input().toString(), shape_.weight().toString(), nameOf(layout_),
                     nameOf(mode_), kMostWorkspaceBytes, listOf(found)));
+  }
+
+  /// What a pass is computed by, for `implementation`. Tensor cores that stay idle are told of.
+  void note(int algorithm, cudnnMathType_t mathType, std::size_t bytes, const char* pass) {
+    passes_ += fmt::format("{}{} ({}, {} KiB)", passes_.empty() ? "" : ", ", algorithm,
+                           nameOfMathType(mathType), bytes / 1024);
+    if (mode_ == MathMode::TensorFloat32 && mathType == CUDNN_FMA_MATH)
+      muster::detail::warnOnce(
+          fmt::format("conv2d: cuDNN's algorithm {} for the {}, {}, forms products in fp32, not in tf32",
+                      algorithm, pass, nameOf(layout_)));
   }
 
   void chooseForward(const Trial& trial) {
@@ -327,6 +339,7 @@ class DnnConv2d final : public Conv2dPlan {
   TensorOwner x_, y_;
   FilterOwner w_;
   Staging xPlace_, yPlace_, wPlace_;
+  std::string passes_;
   ConvolutionOwner forwardConvolution_, dataConvolution_, filterConvolution_;
   cudnnConvolutionFwdAlgo_t forward_{};
   cudnnConvolutionBwdDataAlgo_t data_{};

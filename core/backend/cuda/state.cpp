@@ -140,7 +140,10 @@ State::State(Device device, std::optional<MathMode> mode, bool layers)
 }
 
 State::~State() {
-  if (main_.dnn) --statesWithLayers;
+  if (main_.dnn) {
+    --statesWithLayers;
+    warnOfUnknownLayers();  // its network has planned all of its layers
+  }
   // Handles and memory are freed after their last use, with their own device selected.
   MUSTER_CUDA_LOG(cudaSetDevice(device_.index()));
   MUSTER_CUDA_LOG(cudaStreamSynchronize(main_.stream.get()));

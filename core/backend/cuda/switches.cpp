@@ -1,9 +1,13 @@
 #include "muster/core/backend/cuda/switches.h"
 
+#include <fmt/ranges.h>
+
 #include <array>
 #include <cstdlib>
+#include <mutex>
 #include <utility>
 
+#include "muster/core/base/detail/log_scope.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 
@@ -75,6 +79,35 @@ Switches readSwitches(const std::function<const char*(const char* name)>& value)
 const Switches& switches() {
   static const Switches read = readSwitches([](const char* name) { return std::getenv(name); });
   return read;
+}
+
+std::string unknownLayers(const Switches& switches, const std::set<std::string, std::less<>>& planned) {
+  std::string unknown;
+  for (const auto& [layer, choice] : switches.conv2d)
+    if (layer != "all" && !planned.contains(layer)) unknown += (unknown.empty() ? "" : ", ") + layer;
+  if (unknown.empty() || planned.empty()) return "";
+  return fmt::format("MUSTER_CUDA_CONV2D: no convolution so far is that of a layer {}; there are {}", unknown,
+                     fmt::join(planned, ", "));
+}
+
+namespace {
+std::mutex plannedMutex;
+auto& planned = *new std::set<std::string, std::less<>>;  // guarded by plannedMutex; contexts may be static
+}  // namespace
+
+void notePlanned(std::string_view layer) {
+  if (layer.empty() || switches().conv2d.empty()) return;
+  const std::scoped_lock lock(plannedMutex);
+  planned.emplace(layer);
+}
+
+void warnOfUnknownLayers() noexcept {
+  try {
+    const std::scoped_lock lock(plannedMutex);
+    if (planned.empty()) return;
+    if (const auto text = unknownLayers(switches(), planned); !text.empty()) muster::detail::warnOnce(text);
+  } catch (...) {  // only a warning is lost
+  }
 }
 
 }  // namespace muster::cuda

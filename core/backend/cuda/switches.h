@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -28,7 +29,15 @@ struct Switches {
 /// @throws InvalidArgument naming a variable with a value that it does not take.
 Switches readSwitches(const std::function<const char*(const char* name)>& value);
 
+/// A warning if MUSTER_CUDA_CONV2D names layers that none of those planned has; "" if there is none to give.
+std::string unknownLayers(const Switches& switches, const std::set<std::string, std::less<>>& planned);
+
 /// Of this process, read when they are first asked for.
 const Switches& switches();
+
+/// Remembers the name of a layer whose convolution is planned; "" is none. Thread-safe.
+void notePlanned(std::string_view layer);
+/// Gives that warning for the layers planned so far, once. Thread-safe; never throws.
+void warnOfUnknownLayers() noexcept;
 
 }  // namespace muster::cuda

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "muster/core/base/detail/log_scope.h"
+#include "muster/core/base/log.h"
+
 namespace muster::detail {
 
 ProgramCache::Entry& ProgramCache::get(const NetworkPlan& plan, std::int64_t batch, bool training,
@@ -13,6 +16,7 @@ ProgramCache::Entry& ProgramCache::get(const NetworkPlan& plan, std::int64_t bat
     if (entries_.size() == kPrograms) {
       const auto oldest = std::ranges::min_element(entries_, {}, &Entry::use);
       for (auto& steps : oldest->runners) steps->finish();
+      if (!oldest->runners.empty()) noteRemoval(oldest->batch);
       oldest->runners.clear();  // before the program: erasing would move the program away first
       entries_.erase(oldest);
     }
@@ -23,6 +27,16 @@ ProgramCache::Entry& ProgramCache::get(const NetworkPlan& plan, std::int64_t bat
   }
   found->use = ++uses_;
   return *found;
+}
+
+/// One removal is a size that is not used any more; the second of the same size tells that they take turns.
+void ProgramCache::noteRemoval(std::int64_t batch) {
+  if (std::ranges::find(removed_, batch) == removed_.end())
+    removed_.push_back(batch);
+  else
+    warnOnce(fmt::format(
+        "network: batches of more than {} sizes take turns; steps of the others are prepared again each time",
+        kPrograms));
 }
 
 NetworkProgram* ProgramCache::heldSince(std::uint64_t use) const {

@@ -48,7 +48,10 @@ class ProgramCache {
   std::size_t bytes() const;
 
  private:
+  void noteRemoval(std::int64_t batch);
+
   std::vector<Entry> entries_;
+  std::vector<std::int64_t> removed_;  // batch sizes whose recorded steps were removed, each once
   std::uint64_t uses_ = 0;
 };
 

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "muster/core/base/detail/log_scope.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/device/detail/side_stream.h"
 
 namespace muster::detail {
 namespace {
-std::atomic<std::int64_t> launchedOfProcess{0}, unrecordedOfProcess{0};
+std::atomic<std::int64_t> launchedOfProcess{0}, unrecordedOfProcess{0}, firstOfProcess{0};
 }  // namespace
 
 StepRunner::StepRunner(const Batch& like, std::size_t outputs, bool recordable, Enqueue enqueue,
@@ -45,7 +46,10 @@ void StepRunner::run(std::uint64_t number, StepWork work) {
     runCallByCall(place, work);
     // Not after a step in order: the side stream's handles would meet their first work in a recording.
     if (!inOrder) ranOnce_[static_cast<std::size_t>(work)] = true;
-    if (!first) count(&StepCounts::unrecorded, unrecordedOfProcess);
+    if (first)
+      count(&StepCounts::first, firstOfProcess);
+    else
+      count(&StepCounts::unrecorded, unrecordedOfProcess);
   } else {
     graph->launch();
     count(&StepCounts::launched, launchedOfProcess);
@@ -61,7 +65,7 @@ void StepRunner::count(std::int64_t StepCounts::*kind, std::atomic<std::int64_t>
 }
 
 StepCounts StepRunner::countsOfProcess() {
-  return {.launched = launchedOfProcess, .unrecorded = unrecordedOfProcess};
+  return {.launched = launchedOfProcess, .unrecorded = unrecordedOfProcess, .first = firstOfProcess};
 }
 
 void StepRunner::runCallByCall(Place& place, StepWork work) {
@@ -85,8 +89,8 @@ void StepRunner::waitAfterFailure() noexcept {
 /// @return whether the step could be recorded; if not, all later steps are run call by call.
 bool StepRunner::record(Place& place, StepWork work) {
   const auto refuse = [this](const Error& error) {
-    logWarning("network: steps cannot be recorded on {} and are run call by call: {}",
-               context_.device().toString(), error.what());
+    warnOnce(fmt::format("network: steps cannot be recorded on {} and are run call by call: {}",
+                         context_.device().toString(), error.what()));
     recordable_ = false;
     return false;
   };

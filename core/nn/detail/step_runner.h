@@ -17,7 +17,16 @@ enum class StepWork { Gradient, Update };  // Update includes the gradient
 /// How many steps ran in which way.
 struct StepCounts {
   std::int64_t launched = 0;    ///< as graphs
-  std::int64_t unrecorded = 0;  ///< call by call, without the first of each kind of work
+  std::int64_t unrecorded = 0;  ///< call by call, where a graph should have been launched
+  std::int64_t first = 0;       ///< call by call, the first of a runner's kind of work
+
+  std::int64_t all() const { return launched + unrecorded + first; }
+  /// Whether graphs do what they are for: none was missing, and at least nine steps in ten were launched.
+  /// Runners that are made anew again and again miss none, and launch none.
+  bool recorded() const { return unrecorded == 0 && launched > 0 && 10 * launched >= 9 * all(); }
+  friend StepCounts operator-(const StepCounts& a, const StepCounts& b) {
+    return {a.launched - b.launched, a.unrecorded - b.unrecorded, a.first - b.first};
+  }
 };
 
 /// Runs the steps of one program with batches of one form. Two staging slots take turns: while one step runs,

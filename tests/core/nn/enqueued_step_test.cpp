@@ -342,11 +342,18 @@ TEST_CASE("programs and forms of batches are kept in small numbers; tickets outl
     Batch::ensure(batches.back().masks, fmt::format("weights{}", i), {4}).data<float>()[0] = 1;
     std::ranges::fill(batches.back().masks[0].value.span<float>(), static_cast<float>(1 + i));
   }
-  for (int round = 0; round < 3; ++round)
+  const test::LogLines lines;
+  const std::string told =
+      "warning: network: batches of more than 8 sizes take turns; steps of the others are prepared again "
+      "each "
+      "time";
+  for (int round = 0; round < 3; ++round) {
     for (const auto& batch : batches) {
       tickets.push_back(model.step(batch));
       expected.push_back(reference.step(batch).wait().score);
     }
+    CHECK(std::ranges::count(lines.all(), told) == (round == 0 ? 0 : 1));  // a size was removed twice
+  }
   for (std::size_t i = 0; i < tickets.size(); ++i) CHECK(tickets[i].wait().score == expected[i]);
   CHECK(sameState(model, reference));
 }

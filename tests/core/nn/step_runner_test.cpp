@@ -132,6 +132,28 @@ TEST_CASE("steps that cannot be recorded are always run call by call, and counte
   CHECK(StepRunner::countsOfProcess().unrecorded - before.unrecorded == 3);
 }
 
+TEST_CASE("runners that are made anew each time launch nothing, which their counts tell") {
+  StepCounts before = StepRunner::countsOfProcess();
+  for (int i = 0; i < 4; ++i) {
+    Steps steps;
+    steps.run(1, 1);
+    CHECK(steps.runner.counts().first == 1);
+  }
+  const StepCounts anew = StepRunner::countsOfProcess() - before;
+  CHECK(anew.first == 4);
+  CHECK(anew.all() == 4);
+  CHECK(anew.unrecorded == 0);
+  CHECK_FALSE(anew.recorded());
+  before = StepRunner::countsOfProcess();
+  Steps steps;
+  for (std::uint64_t i = 1; i <= 10; ++i) {
+    CHECK_FALSE((StepRunner::countsOfProcess() - before).recorded());
+    steps.run(i, 1);
+  }
+  CHECK((StepRunner::countsOfProcess() - before).recorded());  // nine of ten
+  CHECK_FALSE(StepCounts{.launched = 99, .unrecorded = 1}.recorded());
+}
+
 TEST_CASE("a recording that becomes illegal in its middle is given up: the same steps, call by call") {
   const test::LogLines lines;
   int attempts = 0;

@@ -53,9 +53,9 @@ def beside_pytorch(network):
     return command
 
 
-def pytorch_kernels(job, seconds):
-    return ["sh", "-c", f"exec {job.python_command()} \"$0\" \"$@\"", job.build.bench / "torch_training.py", "--device", "cuda:0",
-            "--profile"]
+def pytorch_kernels(*options):
+    return lambda job, seconds: ["sh", "-c", f"exec {job.python_command()} \"$0\" \"$@\"", job.build.bench / "torch_training.py",
+                                 "--device", "cuda:0", "--profile", *options]
 
 
 def kernel_table(text):
@@ -99,7 +99,10 @@ def about(job, seconds):
 MEASURED = {
     "machine": (Measurement("machine", 10, 90, about),),
     "contention": (Measurement("contention", 60, 180, bench("device_launches")),),
-    "convolutions": (Measurement("convolutions", 60, 240, rounds(bench("device_convolutions"))),),
+    "convolutions": (
+        Measurement("convolutions", 60, 240, rounds(bench("device_convolutions"))),
+        Measurement("convolutions, bf16", 60, 240, rounds(bench("device_convolutions")), environment=SWITCHES["bf16"]),
+    ),
     "arms": (
         Measurement("1 worker", 30, 120, arm(1)),
         Measurement("8 workers", 40, 120, arm(8)),
@@ -111,7 +114,9 @@ MEASURED = {
         Measurement("convnet", 420, 3600, beside_pytorch("convnet")),
         Measurement("resnet18", 420, 3600, beside_pytorch("resnet18")),
         Measurement("kernels_of_muster", 60, 200, bench("gpu_end_to_end", "--trace", "--trace-workers", 1)),
-        Measurement("kernels_of_pytorch", 90, 200, pytorch_kernels),
+        Measurement("kernels_of_pytorch", 90, 200, pytorch_kernels()),
+        Measurement("kernels_of_muster, resnet18", 60, 200, bench("gpu_end_to_end", "--trace", "--network", "resnet18")),
+        Measurement("kernels_of_pytorch, resnet18", 90, 200, pytorch_kernels("--network", "resnet18", "--batch", 256)),
     ),
     "traces": (
         Measurement("traces", 120, 400, bench("gpu_end_to_end", "--trace")),

@@ -13,7 +13,7 @@ timed on one). Each can be called by itself, by name or number. Where a command 
 enough, called about eight times: each call goes on where the last one stopped, also in the middle of a part.
    1 machine        10 s     the machine, its libraries and their versions
    2 contention      1 min   1, 2, 4 and 8 threads that launch graphs of 30 small kernels: straight, forked, with copies
-   3 convolutions    1 min   by implementation and layout
+   3 convolutions    2 min   by implementation and layout, in TF32 and in bfloat16
    4 arms            2 min   1 and 8 workers with the implementation of each layer, nodes of the graph, steps that were
                              launched, every warning; then one worker with each of the switches below
    5 tests           5 min   all cases for a GPU (--filter core/ops: 3, core/nn: 1, parallel: 1)
@@ -25,7 +25,7 @@ enough, called about eight times: each call goes on where the last one stopped, 
 
 Any program of muster takes these switches from its environment, for one call, to attribute time:
   MUSTER_CUDA_SIDE_STREAM=0              gradients of weights are computed in order with the others
-  MUSTER_CUDA_GRAPHS=0                   steps are not recorded, but run call by call, and nothing fails because of that
+  MUSTER_CUDA_GRAPHS=0                   steps are not recorded, but run call by call, which is no failure then
   MUSTER_CUDA_CONV2D=conv1=direct,...    the implementation by layer, or of all: auto, row-major, channels-last, padded, direct
   MUSTER_CUDA_MATH=fp32                  how products are formed where the program does not say: fp32, tf32 or bf16
 

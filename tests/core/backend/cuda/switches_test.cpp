@@ -53,6 +53,15 @@ TEST_CASE("convolutions are chosen by layer, or all the others at once") {
   CHECK(all.choiceFor("") == Conv2dChoice::RowMajor);
 }
 
+TEST_CASE("names of layers that no convolution has are told") {
+  const test::LogLines lines;
+  const Switches some = read({{"MUSTER_CUDA_CONV2D", "all=padded,conv1=direct,covn2=padded,conv9=padded"}});
+  CHECK(unknownLayers(some, {}).empty());
+  CHECK(unknownLayers(some, {"conv1", "conv2"}) ==
+        "MUSTER_CUDA_CONV2D: no convolution so far is that of a layer conv9, covn2; there are conv1, conv2");
+  CHECK(unknownLayers(some, {"conv1", "conv9", "covn2"}).empty());
+}
+
 TEST_CASE("a value that a variable does not take is refused by name") {
   const auto told = [](const char* name, const char* value) {
     return test::thrown<InvalidArgument>([&] { read({{name, value}}); });
