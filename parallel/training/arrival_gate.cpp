@@ -11,12 +11,6 @@ void ArrivalGate::beginEpoch(std::span<const Arrival> next) {
   over_ = false;
 }
 
-void ArrivalGate::end(int worker) {
-  const Lock lock(mutex_);
-  states_[static_cast<std::size_t>(worker)] = State::Ended;
-  look();
-}
-
 void ArrivalGate::abort() {
   const Lock lock(mutex_);
   abortNow();

@@ -53,8 +53,14 @@ class ArrivalGate {
     leave();
     return true;
   }
-  /// The worker will not arrive again in the epoch.
-  void end(int worker);
+  /// The worker will not arrive again in the epoch. @param bring  `void bring()`, as `enter`.
+  template <typename Bring>
+  void end(int worker, Bring bring) {
+    const Lock lock(mutex_);
+    bring();
+    states_[static_cast<std::size_t>(worker)] = State::Ended;
+    look();
+  }
   /// Wakes all who wait; from now on `pass` returns false.
   void abort();
 

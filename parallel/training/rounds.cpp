@@ -87,8 +87,8 @@ void Rounds::contribute(const Participant& who, double weight) {
 bool Rounds::gather(const Participant& who, const Contribution& contribution) {
   const auto arrived = Clock::now();  // before the activity: who sees it knows that the wait is timed
   who.activity.set(Activity::Kind::WaitingForWorkers);
-  contributions_[at(who)] = contribution;
-  if (gate_) gate_->end(who.worker);
+  const auto bring = [&] { contributions_[at(who)] = contribution; };
+  gate_ ? gate_->end(who.worker, bring) : bring();  // others may be landing, and look at all
   who.exchange.arrive(who.worker, who.context);
   const bool together = gathered_.arrive([&] {
     agree(who.exchange);

@@ -71,7 +71,7 @@ TEST_CASE("a worker that has landed waits until a later landing lets it go on") 
 TEST_CASE("when a worker that should arrive has ended, no worker waits for it") {
   Course course({{kAway, kBack}, {kBack, kAway}, {kBack, kAway}});
   std::jthread other([&] { CHECK(course.pass(0)); });
-  course.gate.end(1);
+  course.gate.end(1, [] {});
   other.join();
   CHECK(course.done == 0);
   CHECK(course.log == "in0 out0 ");
