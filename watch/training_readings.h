@@ -29,17 +29,16 @@ struct ReadingOptions {
 
 /// Turns what listeners are told into numbers with names, for whatever shows them:
 ///
-/// | name | the number |
-/// |---|---|
-/// | `score/worker 0` | of a worker's steps |
-/// | `score/merged`, `score/epoch` | of all workers: since the last reading; of a finished epoch |
-/// | `merge/divergence` | distance of the replicas from their mean before a merge, if the strategy measures
-/// it | | `merge/milliseconds`, `merge/bytes`, `merge/NAME` | of a merge; NAME: what its strategy tells | |
-/// `training/learning rate` | of a Network's updater, at the iteration that comes next | | `training/samples
-/// per second` | by the wall clock | | `time/all/computing`, `.../waiting for data`, `.../waiting for
-/// workers`, `.../merging` | shares in [0, 1] of the time since the last reading; also `time/worker 0/...` |
-/// | `memory/resident bytes` | of this process |
-/// | `test/accuracy`, `test/loss` | of an EvaluationListener |
+///     score/worker 0                 of a worker's steps
+///     score/merged, score/epoch      of all workers: since the last reading; of a finished epoch
+///     merge/divergence               distance of the replicas from their mean before a merge, if measured
+///     merge/milliseconds, merge/bytes, merge/NAME    of a merge; NAME: what its strategy tells
+///     training/learning rate         of a Network's updater, at the next iteration
+///     training/samples per second    by the wall clock
+///     time/all/computing             share in [0, 1] of the time since the last reading; also "waiting for
+///                                    data", "waiting for workers", "merging", and time/worker 0/...
+///     memory/resident bytes          of this process
+///     test/accuracy, test/loss       of an EvaluationListener
 ///
 /// Used by one thread at a time.
 class TrainingReadings {

@@ -84,7 +84,7 @@ void requireChecksums(const Safetensors& file, const std::filesystem::path& path
   for (const auto& [name, values] : file.tensors) {
     const auto* const expected = all ? all->if_contains(name) : nullptr;
     if (expected == nullptr || !expected->is_string() || expected->get_string() != checksumOf(values))
-      throw FileError(path, fmt::format("tensor \"{}\" is damaged: its checksum is another", name));
+      throw FileError(path, fmt::format("tensor \"{}\" is damaged: its checksum does not match", name));
   }
 }
 

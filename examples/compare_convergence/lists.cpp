@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "examples/support/training_options.h"
 #include "muster/core/optim/updater.h"
 
 namespace convergence {
@@ -46,8 +47,7 @@ std::vector<UpdaterChoice> parseUpdaters(std::string_view option, std::string_vi
   for (const auto& word : parseWords(option, text)) {
     const auto colon = word.find(':');
     UpdaterChoice choice{.name = word.substr(0, colon)};
-    const bool adaptive = choice.name == "adam" || choice.name == "adamw" || choice.name == "rmsprop";
-    choice.learningRate = adaptive ? 0.001 : 0.01;
+    choice.learningRate = example::defaultLearningRate(choice.name);
     if (colon != std::string::npos) {
       const std::string rate = word.substr(colon + 1);
       char* end = nullptr;

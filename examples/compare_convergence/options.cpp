@@ -98,12 +98,14 @@ void describeGrid(CommandLine& line, GridLists& lists) {
        numbers(1, kMost));
   list("batch", "64", "examples of one worker in an iteration, B", lists.batches, numbers(1, 65536));
   list("updater", "nesterovs:0.01",
-       "NAME or NAME:RATE of sgd, nesterovs, adam, adamw, rmsprop and adagrad; the learning rate is 0.01, or "
-       "0.001 with adam, adamw and rmsprop",
+       "NAME or NAME:RATE of sgd, nesterovs, adam, adamw, rmsprop, adagrad and lion; the learning rate is "
+       "0.01, or "
+       "0.001 with adam, adamw and rmsprop, 0.0001 with lion",
        lists.updaters, parseUpdaters);
-  list("lr-scaling", "none",
-       "none, linear or sqrt: what the learning rate is multiplied by for W workers, and for one at W B",
-       lists.scalings, choices(Scaling::None, Scaling::Linear, Scaling::SquareRoot));
+  list(
+      "lr-scaling", "none",
+      "none, linear or sqrt: factor of the learning rate for W workers, and for one worker on batches of W B",
+      lists.scalings, choices(Scaling::None, Scaling::Linear, Scaling::SquareRoot));
   list("post-local", "0",
        "iterations that average every time before the frequency holds (post-local SGD); 0: none",
        lists.synchronousUntil, numbers(0, kMost));
@@ -153,7 +155,7 @@ void describeOutput(CommandLine& line, Options& o, double& targetPercent) {
         o.link = parseLink(text);
         o.linkText = text;
       });
-  line.add("out", o.out, "DIR", "where the results go, and are gone on from",
+  line.add("out", o.out, "DIR", "directory of the results; an interrupted run continues from it",
            [](const char*, const std::filesystem::path& out) {
              require(!out.empty(), "--out needs the name of a directory");
            });

@@ -22,9 +22,9 @@ void describeTraining(CommandLine& line, Options& o, std::optional<double>& lear
            "average the updater's state (momentum) with the parameters");
   line.add("batch", o.batch, "N", "examples a batch", between(1, 65536));
   line.add("epochs", o.epochs, "N", "passes over the data, those of a resumed file included", atLeast(1));
-  line.add("updater", o.updater, "NAME", "sgd, nesterovs, adam, adamw, rmsprop or adagrad");
-  line.add("lr", learningRate, "X", "learning rate (default 0.01; 0.001 with adam, adamw and rmsprop)",
-           positive);
+  line.add("updater", o.updater, "NAME", "sgd, nesterovs, adam, adamw, rmsprop, adagrad or lion");
+  line.add("lr", learningRate, "X",
+           "learning rate (default 0.01; 0.001 with adam, adamw and rmsprop, 0.0001 with lion)", positive);
   line.add("momentum", o.momentum, "X", "of nesterovs", belowOne);
   line.add("l2", o.l2, "X", "L2 regularisation of the weights", notNegative);
   line.add("seed", o.seed, "N", "of the first weights and of the order of the examples", atLeast(0));
@@ -58,7 +58,8 @@ void describeFiles(CommandLine& line, Options& o) {
 /// Options that would have no effect are refused rather than ignored.
 void checkCombinations(const Options& o, const CommandLine& line) {
   if (!o.strategy.empty())
-    line.refuse({"average-updaters"}, "is no use with --strategy: updaterState=keep in --strategy-options");
+    line.refuse({"average-updaters"},
+                "cannot be combined with --strategy: updaterState=keep in --strategy-options");
   require(o.averageUpdaters || o.mode != muster::TrainingMode::SynchronousGradients,
           "--average-updaters false: with --mode synchronous the updaters' states are equal anyway");
   if (o.updater != "nesterovs")
@@ -79,8 +80,7 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   o.data.describe(line);
   describeFiles(line, o);
   if (!line.read(argc, argv)) return std::nullopt;
-  const bool adaptive = o.updater == "adam" || o.updater == "adamw" || o.updater == "rmsprop";
-  o.learningRate = learningRate.value_or(adaptive ? 0.001 : 0.01);
+  o.learningRate = learningRate.value_or(defaultLearningRate(o.updater));
   o.take(line);
   o.watch.check(line);
   checkCombinations(o, line);

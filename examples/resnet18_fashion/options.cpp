@@ -39,9 +39,9 @@ Init parseInit(const std::string& text) {
 /// Options that would have no effect are refused rather than ignored.
 void checkCombinations(const Options& o, const CommandLine& line) {
   between(o.load.empty() ? 1 : 0, 1'000'000)("epochs", o.epochs);
-  if (!o.load.empty()) line.refuse({"init", "width"}, "is no use with --load, which brings its network");
+  if (!o.load.empty()) line.refuse({"init", "width"}, "cannot be combined with --load, which brings its network");
   require(!o.augment || o.placement != muster::PlacementWish::Device,
-          "--placement device is no use with --augment, which moves and mirrors the images on the CPU");
+          "--placement device cannot be combined with --augment, which moves and mirrors the images on the CPU");
   o.data.check();
 }
 

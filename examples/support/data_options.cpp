@@ -30,7 +30,7 @@ void DataChoice::describe(CommandLine& line) {
 
 void DataChoice::check() const {
   muster::require(directory.empty() || (name != "generated" && name != "mixtures"),
-                  "--data-dir is no use with --data {}, which reads no files", name);
+                  "--data-dir cannot be combined with --data {}, which reads no files", name);
 }
 
 }  // namespace example

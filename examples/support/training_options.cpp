@@ -1,13 +1,26 @@
 #include "examples/support/training_options.h"
 
 #include <array>
+#include <charconv>
 
+#include "muster/parallel/exchange/launched_processes.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace example {
 
 using muster::PlacementWish;
 using muster::TrainingMode;
+
+namespace {
+
+int launchedNodeCount() {
+  const std::string_view text = muster::launchedProcesses();
+  int count = 1;
+  std::from_chars(text.data(), text.data() + text.size(), count);
+  return count;
+}
+
+}  // namespace
 
 void WorkerOptions::describe(CommandLine& line, bool modes) {
   line.add("workers", workers, "N", "threads, each with a replica of the network", between(1, 1024));
@@ -34,15 +47,15 @@ void WorkerOptions::describe(CommandLine& line, bool modes) {
 void WorkerOptions::take(const CommandLine& line) {
   if (!strategy.empty()) {
     line.refuse({"mode", "averaging-frequency"},
-                "is no use with --strategy, which says when and how workers are merged: every=N in "
+                "cannot be combined with --strategy, which says when and how workers are merged: every=N in "
                 "--strategy-options");
-    muster::strategyNamed(strategy, strategyOptions, workers * nodes.nodes());
+    // Over nodes, too, which are not connected yet.
+    muster::strategyNamed(strategy, strategyOptions, workers * launchedNodeCount());
   } else {
     line.refuse({"strategy-options"}, "needs --strategy");
   }
   if (mode != TrainingMode::Averaging) {
-    line.refuse({"averaging-frequency"},
-                "is of --mode averaging; in the other modes workers meet every iteration");
+    line.refuse({"averaging-frequency"}, "needs --mode averaging; the other modes merge every iteration");
     averagingFrequency = 1;
   }
   device = deviceOption.choose();
@@ -54,7 +67,7 @@ muster::ParallelWrapper::Builder WorkerOptions::builder(muster::Model& model) co
   if (strategy.empty())
     builder.trainingMode(mode).averagingFrequency(averagingFrequency);
   else
-    builder.strategy(muster::strategyNamed(strategy, strategyOptions, workers));
+    builder.strategy(muster::strategyNamed(strategy, strategyOptions, workers * nodes.nodes()));
   if (nodes.nodes() > 1) builder.nodes(nodes);
   return builder;
 }
@@ -69,6 +82,11 @@ std::vector<muster::HyperParameter> WorkerOptions::hyperParameters() const {
     all.emplace_back("averaging frequency", static_cast<double>(averagingFrequency));
   }
   return all;
+}
+
+double defaultLearningRate(std::string_view updater) {
+  if (updater == "lion") return 0.0001;
+  return updater == "adam" || updater == "adamw" || updater == "rmsprop" ? 0.001 : 0.01;
 }
 
 void describePlacement(CommandLine& line, PlacementWish& wish) {

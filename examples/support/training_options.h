@@ -40,6 +40,9 @@ struct WorkerOptions {
   std::vector<muster::HyperParameter> hyperParameters() const;
 };
 
+/// That of an updater which is given by name alone.
+double defaultLearningRate(std::string_view updater);
+
 /// Adds `--placement`.
 void describePlacement(CommandLine& line, muster::PlacementWish& wish);
 

@@ -147,14 +147,7 @@ void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weight
   requireOneEach("mean: tensors", tensors.size(), participants());
   requireOneEach("mean: weights", weights.size(), participants());
   requireOneEach("mean: targets", into.size(), participants());
-  require(keep >= 0 && keep < 1, "mean: keep must lie in [0, 1), got {}", keep);
-  double total = 0;
-  for (const double weight : weights) {
-    require(std::isfinite(weight) && weight >= 0, "mean: weights must be finite and not negative, got {}",
-            weight);
-    total += weight;
-  }
-  require(total > 0, "mean: the weights sum to {}, so there is no mean", total);
+  requireMean(weights, keep);
   named(exchange_, into.front(), [&] {
     for (const Slice slice : fragment.slices)
       exchange_.mean(participant_, tensors, weights, keep, slice, into, context_);

@@ -23,7 +23,7 @@ struct VirtualNetwork::Hub {
   struct Node {
     double now = 0;         // the latest arrival that it has seen
     double senderFree = 0;  // when its last message has left
-    std::int64_t bytes = 0, messages = 0;
+    std::int64_t bytes = 0;
     std::int64_t silentAfter = std::numeric_limits<std::int64_t>::max();
     bool silent = false;
   };
@@ -46,7 +46,6 @@ struct VirtualNetwork::Hub {
       sender.senderFree = std::max(sender.now, sender.senderFree) +
                           static_cast<double>(parcel.bytes.size()) / link.bytesPerSecond;
       sender.bytes += static_cast<std::int64_t>(parcel.bytes.size());
-      ++sender.messages;
       parcel.arrives = sender.senderFree + link.latency;
     }
     parcels[{from, message.node, message.channel}].push_back(std::move(parcel));
@@ -146,11 +145,6 @@ void VirtualNetwork::cut(int one, int other) {
 std::int64_t VirtualNetwork::bytesSent(int node) const {
   const std::scoped_lock lock(hub_->mutex);
   return hub_->of(node).bytes;
-}
-
-std::int64_t VirtualNetwork::messagesSent(int node) const {
-  const std::scoped_lock lock(hub_->mutex);
-  return hub_->of(node).messages;
 }
 
 double VirtualNetwork::seconds() const {

@@ -29,10 +29,8 @@ class VirtualNetwork {
   /// From now on nothing arrives that these two send each other.
   void cut(int one, int other);
 
-  /// What a node has sent, and in how many messages: all but the signs of life, which are sent by the clock
-  /// on the wall.
+  /// What a node has sent: all but the signs of life, which are sent by the clock on the wall.
   std::int64_t bytesSent(int node) const;
-  std::int64_t messagesSent(int node) const;
   /// When the last message arrived. Each node sends one message after the other, and sends none before it has
   /// received what came earlier. Computing takes no time.
   double seconds() const;

@@ -19,7 +19,7 @@ struct Departure {
   double learningRate = 0;                ///< of the next step, by the schedule of the model's updater
 };
 
-/// How workers arrive that do not wait for each other: each trains some iterations, arrives, is merged, takes
+/// Arrivals of workers that do not wait for each other: each trains some iterations, arrives, is merged, takes
 /// the global parameters, and goes on.
 ///
 /// Time is virtual: a worker's iteration lasts 1 / speed. Batches go to the worker with the smallest (time,

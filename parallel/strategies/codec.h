@@ -72,11 +72,11 @@ class CodedReplicas {
  public:
   explicit CodedReplicas(const Codec& codec) : codec_(codec) {}
 
-  /// Whether replicas are sent as they are.
   /// For Strategy::whyNotOverNodes.
   static std::string whyNotOverNodes(const Codec& codec) {
     return codec.index() == 0 ? "" : "codecs do not make what nodes send shorter yet, so they are refused";
   }
+  /// Whether replicas are sent as they are.
   bool whole() const { return codec_.index() == 0; }
   /// Adds the blocks that it needs.
   void declare(std::vector<StrategyBlock>& blocks) const;

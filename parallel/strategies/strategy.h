@@ -15,6 +15,8 @@
 
 namespace muster {
 
+struct NamedStrategy;
+
 /// A set of fragments, which a strategy numbers from 0 to at most 63.
 struct FragmentSet {
   std::uint64_t bits = 0;
@@ -167,8 +169,6 @@ class Strategy {
   /// which outlive the strategy. Asked before the next round is planned.
   virtual std::span<const MergeValue> values() const { return {}; }
 };
-
-struct NamedStrategy;
 
 /// What the builder takes: a plain struct of options.
 ///

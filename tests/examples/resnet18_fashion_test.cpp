@@ -221,14 +221,14 @@ TEST_CASE("help explains every option, and what cannot be is refused with 2") {
        "--init must be xavier, he or normalX with a positive X, as in normal0.01, got normal"},
       {{"--init", "normal-1"},
        "--init must be xavier, he or normalX with a positive X, as in normal0.01, got normal-1"},
-      {{"--init", "he", "--load", "x"}, "--init is no use with --load, which brings its network"},
+      {{"--init", "he", "--load", "x"}, "--init cannot be combined with --load, which brings its network"},
       {{"--mode", "shared", "--averaging-frequency", "2"},
        "--averaging-frequency is of --mode averaging; in the other modes workers meet every iteration"},
       {{"--train-examples", "0"}, "--train-examples must be at least 1, got 0"},
       {{"--width", "0"}, "--width must be between 1 and 1024, got 0"},
       {{"--placement", "gpu"}, "--placement must be auto, host or device, got gpu"},
       {{"--placement", "device", "--augment", "true"},
-       "--placement device is no use with --augment, which moves and mirrors the images on the CPU"},
+       "--placement device cannot be combined with --augment, which moves and mirrors the images on the CPU"},
       {{"--out", ""}, "--out needs the name of a file"}};
   for (const auto& [arguments, sentence] : refused) {
     const auto run = program.run(arguments);

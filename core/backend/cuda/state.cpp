@@ -127,8 +127,7 @@ State::State(Device device, std::optional<MathMode> mode, bool layers)
     : device_(device),
       capability_(10 * attribute(cudaDevAttrComputeCapabilityMajor, device.index()) +
                   attribute(cudaDevAttrComputeCapabilityMinor, device.index())),
-      tensorFloat32_(capability_ >= 10 * kFirstWithTensorFloat32),
-      mathMode_(resolve(device, tensorFloat32_, mode)),
+      mathMode_(resolve(device, capability_ >= 10 * kFirstWithTensorFloat32, mode)),
       main_(device, layers),
       copy_(makeStream()),
       deviceResult_(kResultBytes, device),

@@ -47,7 +47,6 @@ class State final : public detail::BackendState {
 
   Device device() const { return device_; }
   /// Whether the GPU can round factors to TensorFloat32, in any mode.
-  bool hasTensorFloat32() const { return tensorFloat32_; }
   /// The GPU's compute capability, 90 for 9.0.
   int capability() const { return capability_; }
   /// Number of contexts with layers in the process: their threads wait for steps.
@@ -89,7 +88,6 @@ class State final : public detail::BackendState {
 
   Device device_;
   int capability_;
-  bool tensorFloat32_;
   MathMode mathMode_;
   ComputeStream main_;
   std::optional<ComputeStream> side_;  // after prepareSideStream()
