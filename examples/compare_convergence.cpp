@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "examples/compare_convergence/arm_run.h"
+#include "examples/compare_convergence/compare.h"
 #include "examples/compare_convergence/grid.h"
 #include "examples/compare_convergence/grid_progress.h"
 #include "examples/compare_convergence/joined_batch.h"
@@ -22,7 +23,6 @@
 #include "examples/support/command_line.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/number_text.h"
-#include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/datasets/directory_lock.h"
 
@@ -192,9 +192,7 @@ int run(const Options& options) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return example::runProgram("compare_convergence", [&] {
-    const auto options = readOptions(argc, argv);
-    return options ? run(*options) : 0;
-  });
+int convergence::compare(int argc, const char* const* argv) {
+  const auto options = readOptions(argc, argv);
+  return options ? run(*options) : 0;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "examples/muster/run_file.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_fields.h"
 
@@ -19,35 +20,57 @@ std::int64_t peakMemoryBytes() {
   return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
-void putStrategy(JsonWriter& json, const Options& options, AnyStrategy strategy) {
-  if (options.strategy.empty()) {
-    json.put("mode", nameOf(options.mode));
-    json.put("averagingFrequency", options.averagingFrequency);
-    json.put("averageUpdaters", options.averageUpdaters);
-  }
-  json.put("strategy", options.strategy.empty() ? nameOf(options.mode) : options.strategy);
-  json.group("strategyOptions", [&](JsonWriter& inside) { strategy.fields(inside); });
+/// The strategy by its name, and its options as `--strategy-options` has them.
+void setStrategy(const Options& options, program::RunTraining& training) {
+  training.strategyOptions = options.strategyOptions;
+  training.strategy = options.strategy.empty() ? std::string(nameOf(options.mode)) : options.strategy;
+  if (!options.strategy.empty()) return;
+  if (options.mode == TrainingMode::Averaging)
+    training.strategyOptions = fmt::format("every={}", options.averagingFrequency);
+  if (!options.averageUpdaters)
+    training.strategyOptions += training.strategyOptions.empty() ? "updaterState=keep" : ",updaterState=keep";
 }
 
-void putConfiguration(JsonWriter& json, const Options& options, const DataSets& data,
-                      const ParallelWrapper& wrapper, const MultiLayerConfiguration& network) {
-  json.put("data", data.name);
-  json.put("dataFrom", data.origin);
-  json.put("trainingExamples", *data.train->examples());
-  json.put("testExamples", *data.test->examples());
-  json.put("workers", options.workers);
-  putStrategy(json, options, wrapper.options().strategy);
-  json.put("batch", options.batch);
-  json.put("epochs", options.epochs);
-  json.put("threadsPerWorker", options.threadsPerWorker);
-  json.put("pinThreads", options.pinThreads);
-  json.put("prefetch", options.prefetch);
-  json.put("placement", data.placement == MemoryPlacement::Device ? "device" : "host");
-  json.put("seed", options.seed);
-  json.put("plan", wrapper.plan());
-  json.put("model", options.model.string());
-  json.put("resumedFrom", options.resume.string());
-  json.putJson("network", network.toJson());
+void setListeners(const Options& options, program::RunListeners& listeners) {
+  listeners.progress = !options.quiet;
+  listeners.testEvery = options.testEvery;
+  listeners.tensorBoard = options.watch.tensorBoard.string();
+  if (options.checkpointDirectory.empty()) return;
+  listeners.checkpoints = program::RunCheckpoints{.directory = options.checkpointDirectory.string(),
+                                                  .everyEpochs = options.checkpointEvery,
+                                                  .everyIterations = options.checkpointIterations,
+                                                  .everyMinutes = options.checkpointMinutes,
+                                                  .keepLast = options.keep};
+}
+
+/// The same training as a run file; one that was resumed, from its beginning.
+program::RunFile runOf(const Options& options, const DataSets& data, const ParallelWrapper& wrapper,
+                       const MultiLayerConfiguration& network) {
+  std::string devices;
+  for (const auto& device : wrapper.options().devices)
+    devices.append(devices.empty() ? "" : ",").append(device.toString());
+  program::RunFile run{
+      .data = {.type = data.name,
+               .directory = options.data.directory.string(),
+               .trainExamples = options.data.trainLimit().value_or(0),
+               .testExamples = options.data.testLimit().value_or(0),
+               .batch = options.batch,
+               .seed = options.seed},
+      .network = network.toJson(),
+      .training = {.workers = options.workers,
+                   .epochs = options.epochs,
+                   .prefetch = options.prefetch,
+                   .threadsPerWorker = options.threadsPerWorker,
+                   .pinThreads = options.pinThreads,
+                   .devices = devices,
+                   .placement = data.placement == MemoryPlacement::Device ? PlacementWish::Device
+                                                                          : PlacementWish::Host,
+                   .nodes = options.nodes.nodes() > 1 ? "mpi" : "none",
+                   .model = options.model.string()},
+      .listeners = {}};
+  setStrategy(options, run.training);
+  setListeners(options, run.listeners);
+  return run;
 }
 
 void putWorker(JsonWriter& json, const PerformanceReport& report, const WorkerTimes& worker) {
@@ -102,8 +125,13 @@ void writeResults(const Results& results, const Options& options, const DataSets
                   const ParallelWrapper& wrapper, const MultiLayerConfiguration& network) {
   JsonWriter json;
   json.put("program", "mnist_convnet");
-  json.group("configuration",
-             [&](JsonWriter& inside) { putConfiguration(inside, options, data, wrapper, network); });
+  const auto run = runOf(options, data, wrapper, network);
+  json.group("configuration", [&](JsonWriter& inside) { run.write(inside); });
+  json.put("dataFrom", data.origin);
+  json.put("trainingExamples", *data.train->examples());
+  json.put("testExamples", *data.test->examples());
+  json.put("plan", wrapper.plan());
+  json.put("resumedFrom", options.resume.string());
   json.put("interrupted", results.interrupted);
   json.put("epochsFinished", results.epochsFinished);
   json.put("testAccuracy", results.test.accuracy());

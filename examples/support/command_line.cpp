@@ -53,6 +53,12 @@ void CommandLine::addParsed(const char* name, const std::string& preset, const c
   takes_[name] = std::move(take);
 }
 
+void CommandLine::list(const char* name, std::vector<std::string>& target, const char* value,
+                       const char* help) {
+  groups_.back().add_options()(
+      name, po::value<std::vector<std::string>>(&target)->value_name(value)->composing(), help);
+}
+
 void CommandLine::flag(const char* name, bool& target, const char* help) {
   groups_.back().add_options()(name, po::bool_switch(&target), help);
 }

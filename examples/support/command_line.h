@@ -77,6 +77,8 @@ class CommandLine {
   /// An option whose text `take` reads. @param preset  the default; "": none.
   void addParsed(const char* name, const std::string& preset, const char* value, const std::string& help,
                  std::function<void(const std::string&)> take);
+  /// An option that may be given several times; its texts go to `target` in order.
+  void list(const char* name, std::vector<std::string>& target, const char* value, const char* help);
   /// An option without a value.
   void flag(const char* name, bool& target, const char* help);
 

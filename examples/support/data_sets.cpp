@@ -12,6 +12,7 @@
 #include "muster/datasets/cache.h"
 #include "muster/datasets/cifar10.h"
 #include "muster/datasets/generated_digits.h"
+#include "muster/datasets/kmnist.h"
 #include "muster/datasets/mnist.h"
 #include "muster/datasets/mnist_format.h"
 
@@ -51,6 +52,12 @@ DataSets mnist(const Request& request, const DataOptions& from = {}) {
 DataSets fashion(const Request& request) {
   auto data = published<FashionMnistDataSetIterator>("fashion", "Fashion-MNIST", request, {});
   data.classNames = FashionMnistDataSetIterator::kClassNames;
+  return data;
+}
+
+DataSets kmnist(const Request& request) {
+  auto data = published<KmnistDataSetIterator>("kmnist", "Kuzushiji-MNIST", request, {});
+  data.classNames = KmnistDataSetIterator::kClassNames;
   return data;
 }
 
@@ -152,6 +159,7 @@ DataSets loadData(const DataChoice& choice, std::int64_t batch, std::int64_t see
   if (choice.name == "mixtures") return mixtures(request);
   if (choice.name == "fashion") return fashion(request);
   if (choice.name == "cifar10") return cifar10(request);
+  if (choice.name == "kmnist") return kmnist(request);
   if (choice.name == "mnist" || !choice.directory.empty()) return mnist(request);
   return mnistOrGenerated(request);
 }

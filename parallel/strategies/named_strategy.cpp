@@ -79,9 +79,16 @@ class PairReader final : public Fields {
     index = static_cast<std::size_t>(found - names.begin());
   }
   void object(std::string_view name, std::string& type, const std::function<void(Fields&)>& inside) override {
-    if (const auto* text = find(name)) type = *text;
+    const auto* const text = find(name);
+    if (text) type = *text;
     PairReader reader(pairs_, fmt::format("{}{}.", path_, name));
-    inside(reader);
+    try {
+      inside(reader);
+    } catch (const InvalidArgument& error) {
+      const std::string_view what = error.what();
+      if (!text || !what.starts_with("there is no type")) throw;
+      throw InvalidArgument(fmt::format("{}{}: {}", path_, name, what));  // whose type
+    }
   }
 
  private:

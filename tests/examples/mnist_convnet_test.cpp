@@ -76,9 +76,10 @@ TEST_CASE("it trains, says what it does, saves the model and writes the results"
 
   const auto results = json::parse(readFile(convnet.directory / "run.json")).as_object();
   const auto& configuration = results.at("configuration").as_object();
-  CHECK(configuration.at("data") == "generated");
-  CHECK(configuration.at("workers") == 2);
-  CHECK(configuration.at("averagingFrequency") == 3);
+  CHECK(configuration.at("format") == "muster-run/1");
+  CHECK(configuration.at("data").at("type") == "generated");
+  CHECK(configuration.at("training").at("workers") == 2);
+  CHECK(configuration.at("training").at("strategy").at("every") == 3);
   CHECK(configuration.at("network").at("layers").as_array().size() == 6);
   checkTraining(results);
 
@@ -140,8 +141,8 @@ TEST_CASE("the model has the same bits wherever the images are") {
   const auto results = [&](const std::string& placement) {
     return json::parse(readFile(convnet.directory / (placement + ".json"))).as_object();
   };
-  CHECK(results("auto").at("configuration").at("placement") == "host");
-  CHECK(results("device").at("configuration").at("placement") == "device");
+  CHECK(results("auto").at("configuration").at("training").at("placement") == "host");
+  CHECK(results("device").at("configuration").at("training").at("placement") == "device");
   CHECK(results("auto").at("testAccuracy") == results("device").at("testAccuracy"));
   for (const char* file : {"confusion.txt", "misclassified.png"})
     CHECK(readFile(convnet.directory.path() / "auto-report" / file) ==
@@ -159,7 +160,8 @@ TEST_CASE("the other modes train, too, and say what they do") {
     CAPTURE(run.err);
     CHECK(run.exit == 0);
     CHECK(contains(run.out, plan));
-    CHECK(json::parse(readFile(convnet.directory / "run.json")).at("configuration").at("mode") == mode);
+    const auto configuration = json::parse(readFile(convnet.directory / "run.json")).at("configuration");
+    CHECK(configuration.at("training").at("strategy").at("name") == mode);
   }
 }
 
@@ -171,13 +173,12 @@ TEST_CASE("a strategy is chosen by name, with options of its own") {
   CHECK(run.exit == 0);
   CHECK(contains(run.out,
                  "outer averaging every 2 iterations (rate 0.5, Nesterov momentum 0.9): 4 batches a round"));
-  const auto configuration =
-      json::parse(readFile(convnet.directory / "run.json")).at("configuration").as_object();
-  CHECK(configuration.at("strategy") == "diloco");
-  CHECK(configuration.at("strategyOptions").at("every") == 2);
-  CHECK(configuration.at("strategyOptions").at("momentum") == 0.9);
-  CHECK(configuration.at("strategyOptions").at("updaterState") == "keep");
-  CHECK_FALSE(configuration.contains("mode"));
+  const auto results = json::parse(readFile(convnet.directory / "run.json"));
+  const auto& strategy = results.at("configuration").at("training").at("strategy").as_object();
+  CHECK(strategy.at("name") == "diloco");
+  CHECK(strategy.at("every") == 2);
+  CHECK(strategy.at("momentum") == 0.9);
+  CHECK(strategy.at("updaterState") == "keep");
 }
 
 TEST_CASE("--strategy help is a table of all strategies") {

@@ -91,7 +91,7 @@ TEST_CASE("what is unknown is refused with the nearest that is known") {
       refusal("averaging", "updaterState=kept") ==
       "strategy averaging: there is no updaterState \"kept\"; the nearest is keep, of average, keep, reset");
   CHECK(refusal("averaging", "period=qrs") ==
-        "strategy averaging: there is no type \"qrs\"; there are fixed, qsr, adacomm");
+        "strategy averaging: period: there is no type \"qrs\"; there are fixed, qsr, adacomm");
   CHECK(refusal("averaging", "period.alpha=1")
             .starts_with("strategy averaging: there is no option \"period.alpha\"; the nearest is period"));
 }

@@ -1,0 +1,9 @@
+#pragma once
+
+namespace convergence {
+
+/// The whole program, for its own `main` and for `muster compare`. @return the exit status.
+/// @throws as example::runProgram tells.
+int compare(int argc, const char* const* argv);
+
+}  // namespace convergence

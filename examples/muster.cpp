@@ -1,0 +1,78 @@
+// The program that is installed: trains, tests and describes networks by run files. `muster --help` lists its
+// commands, `muster train --help` the options of one.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "examples/muster/commands.h"
+#include "examples/support/program.h"
+#include "muster/core/base/error.h"
+#include "muster/core/base/nearest_word.h"
+#include "muster/core/device/choose_device.h"
+
+namespace {
+
+using program::Command;
+using program::commands;
+
+void printHelp() {
+  fmt::print(
+      "Trains one neural network with several workers at once, averaging their parameters.\n\n"
+      "  muster COMMAND [FILE] [options]\n\n");
+  for (const auto& command : commands())
+    fmt::print("  {:<10} {:<18} {}\n", command.name, command.file, command.does);
+  fmt::print(
+      "\nmuster COMMAND --help explains a command; muster --version says what this program was built with.\n"
+      "A run file holds a whole training: the data, the network as a model file has it, workers and "
+      "averaging\n"
+      "rule, and what watches. Begin with the file that muster example prints:\n\n"
+      "  muster example > run.json && muster plan run.json && muster train run.json\n");
+}
+
+void printVersion() {
+  const auto why = muster::whyNoCuda();
+#ifdef MUSTER_PROGRAM_HAS_MPI
+  constexpr std::string_view mpi = "yes";
+#else
+  constexpr std::string_view mpi = "no, this program was built without MPI";
+#endif
+  fmt::print("muster {}\nGPUs: {}\nseveral nodes: {}\n", MUSTER_VERSION,
+             why.empty() ? "yes" : "no, as " + why, mpi);
+}
+
+const Command& commandNamed(const std::string& name) {
+  const auto found = std::ranges::find(commands(), name, &Command::name);
+  if (found != commands().end()) return *found;
+  std::vector<std::string> names;
+  for (const auto& command : commands()) names.emplace_back(command.name);
+  throw muster::InvalidArgument(fmt::format("there is no command \"{}\"; the nearest is {}; --help lists all",
+                                            name, muster::nearestWord(name, names)));
+}
+
+int run(int argc, char** argv) {
+  const std::string first = argc > 1 ? argv[1] : "--help";
+  if (first == "--help" || first == "-h" || first == "help") {
+    printHelp();
+    return argc > 1 ? 0 : 2;
+  }
+  if (first == "--version") {
+    printVersion();
+    return 0;
+  }
+  const Command& command = commandNamed(first);
+  program::Call call{.program = "muster " + first};
+  int at = 2;
+  if (at < argc && !std::string_view(argv[at]).starts_with("-") && !command.file.empty())
+    call.file = argv[at++];
+  call.options.assign(argv + at, argv + argc);
+  return command.run(call);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return example::runProgram("muster", [&] { return run(argc, argv); });
+}

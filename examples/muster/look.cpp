@@ -1,0 +1,235 @@
+// The commands that do not train.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "examples/muster/commands.h"
+#include "examples/muster/options.h"
+#include "examples/muster/schema.h"
+#include "examples/muster/session.h"
+#include "muster/core/base/byte_text.h"
+#include "muster/core/base/error.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/io/atomic_file.h"
+#include "muster/core/io/detail/network_json.h"
+#include "muster/parallel/strategies/named_strategy.h"
+
+namespace program {
+namespace {
+
+using namespace muster;
+
+struct Options {
+  std::vector<std::string> sets;
+  std::filesystem::path model, out;
+  std::string on = "test";
+};
+
+/// A run's data and its trained network.
+struct Trained {
+  RunFile run;
+  LoadedData data;
+  std::unique_ptr<Network> network;
+
+  Trained(const Call& call, const Options& options)
+      : run(RunFile::read(fileOf(call, "run.json"), options.sets)),
+        data(loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1)),
+        network(makeNetwork(run, data)) {
+    loadState(*network, options.model.empty() ? std::filesystem::path(run.training.model) : options.model);
+  }
+
+  DataSetIterator& on(const std::string& which) const {
+    DataSetIterator* const chosen = which == "test"         ? data.test.get()
+                                    : which == "validation" ? data.validation.get()
+                                                            : data.train.get();
+    require(chosen != nullptr, "--on {}: the run file has no such data", which);
+    return *chosen;
+  }
+};
+
+void describeTrained(example::CommandLine& line, Options& options) {
+  line.group("Options");
+  describeSets(line, options.sets);
+  line.add("model", options.model, "FILE", "the trained network; without it that of training.model");
+  line.add("on", options.on, "DATA", "test, validation or train", [](const char*, const std::string& given) {
+    require(given == "test" || given == "validation" || given == "train",
+            "--on must be test, validation or train, got {}", given);
+  });
+}
+
+/// A field of a CSV file, in quotes where it needs them.
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == text.npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted.append("\"");
+}
+
+/// A row for each example: its number, its label, the predicted class or values.
+std::string predictionsOf(const Trained& trained, DataSetIterator& data) {
+  const bool classes = !trained.run.data.regression;
+  std::string text = classes ? "example,label,prediction,probability\n" : "example,label,prediction\n";
+  const auto nameOf = [&](std::int64_t c) {
+    const auto& names = trained.data.classes;
+    return c < static_cast<std::int64_t>(names.size()) ? names[static_cast<std::size_t>(c)]
+                                                       : fmt::format("{}", c);
+  };
+  Batch batch, read;
+  Tensor outputs;
+  std::int64_t example = 0;
+  data.reset(0);
+  while (data.next(read)) {
+    read.gatherInto(batch);
+    static_cast<Model&>(*trained.network).output(batch, outputs);
+    const Tensor& labels = batch.labels.front().value;
+    require(outputs.shape().rank() == 2, "predict: outputs {} are no rows of numbers", outputs.toString());
+    const std::int64_t width = outputs.shape()[1];
+    for (std::int64_t i = 0; i < batch.examples(); ++i, ++example) {
+      const auto row =
+          outputs.span<float>().subspan(static_cast<std::size_t>(i * width), static_cast<std::size_t>(width));
+      if (!classes) {
+        text += fmt::format("{},{},{}\n", example, labels.span<float>()[static_cast<std::size_t>(i)], row[0]);
+        continue;
+      }
+      const auto best = std::ranges::max_element(row);
+      const auto label = labels.dtype() == DType::Int64
+                             ? field(nameOf(labels.data<std::int64_t>()[i]))
+                             : std::string();  // one-hot and other rows have no name
+      text += fmt::format("{},{},{},{}\n", example, label, field(nameOf(best - row.begin())), *best);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+int evaluate(const Call& call) {
+  Options options;
+  example::CommandLine line(
+      "Tests a trained network on the data of a run file.\n\n"
+      "  muster evaluate run.json\n"
+      "  muster evaluate run.json --model run/checkpoint-best.safetensors --on validation\n");
+  describeTrained(line, options);
+  if (!readOptions(line, call)) return 0;
+  const Trained trained(call, options);
+  DataSetIterator& data = trained.on(options.on);
+  if (trained.run.data.regression) {
+    double sum = 0;
+    std::int64_t examples = 0;
+    Batch batch;
+    data.reset(0);
+    while (data.next(batch)) {
+      sum += static_cast<Model&>(*trained.network).score(batch) * static_cast<double>(batch.examples());
+      examples += batch.examples();
+    }
+    fmt::print("loss {:.6g} on {} examples\n", sum / static_cast<double>(examples), examples);
+    return 0;
+  }
+  fmt::print("{}", trained.network->evaluate(data).summary());
+  return 0;
+}
+
+int predict(const Call& call) {
+  Options options;
+  example::CommandLine line(
+      "Writes a trained network's predictions for the data of a run file, as CSV: for each example its "
+      "label,\n"
+      "the most probable class and its probability, or for a regression the predicted number.\n\n"
+      "  muster predict run.json --out predictions.csv\n");
+  describeTrained(line, options);
+  line.add("out", options.out, "FILE", "where to write; without it to standard output");
+  if (!readOptions(line, call)) return 0;
+  const Trained trained(call, options);
+  const auto text = predictionsOf(trained, trained.on(options.on));
+  if (options.out.empty())
+    fmt::print("{}", text);
+  else
+    writeFileAtomically(options.out, text);
+  return 0;
+}
+
+int summary(const Call& call) {
+  Options options;
+  bool json = false;
+  example::CommandLine line(
+      "Prints the layers, shapes and parameters of a network, of a run file or of a model file.\n\n"
+      "  muster summary run.json\n"
+      "  muster summary model.safetensors --json     the network as a run file has it\n");
+  line.group("Options");
+  describeSets(line, options.sets);
+  line.flag("json", json, "print the network's configuration instead, for a run file");
+  if (!readOptions(line, call)) return 0;
+  const auto& file = fileOf(call, "run.json or model.safetensors");
+  std::unique_ptr<Network> network;
+  if (file.ends_with(".safetensors")) {
+    line.refuse({"set"}, "is of run files, and this is a model file");
+    network = Network::load(file);
+  } else {
+    network = detail::networkFromJson(RunFile::read(file, options.sets).network);
+  }
+  fmt::print("{}", json ? network->toJson() : network->summary());
+  return 0;
+}
+
+int plan(const Call& call) {
+  Options options;
+  example::CommandLine line(
+      "Says what muster train would do with a run file: data, network, workers, merging and memory. Trains\n"
+      "nothing, and writes no file.\n\n"
+      "  muster plan run.json --set training.workers=8\n");
+  line.group("Options");
+  describeSets(line, options.sets);
+  if (!readOptions(line, call)) return 0;
+  const RunFile run = RunFile::read(fileOf(call, "run.json"), options.sets);
+  const auto devices = devicesOf(run.training);
+  const auto resumed = fileToResume(run);
+  LoadedData data =
+      loadData(run.data, run.training.placement, devices.devices, static_cast<int>(run.training.workers));
+  const auto network = makeNetwork(run, data);
+  const auto wrapper = makeWrapper(run, devices, nodesOf(run.training), *network, {});
+  const std::int64_t examples = data.train->examples().value_or(0);
+  const std::int64_t batches = data.train->batchesPerEpoch().value_or(0);
+  fmt::print("data: {}, {} examples to train with ({} batches of {}), {} to validate and {} to test with\n",
+             data.title, examples, batches, run.data.batch,
+             data.validation ? data.validation->examples().value_or(0) : 0,
+             data.test ? data.test->examples().value_or(0) : 0);
+  fmt::print("\n{}\nplan: {}, {} epoch{}\n", network->summary(), wrapper.plan(), run.training.epochs,
+             run.training.epochs == 1 ? "" : "s");
+  if (!resumed.empty()) fmt::print("resumes: {}\n", resumed.string());
+  std::int64_t state = 0;
+  for (const auto* block : network->state()) state += static_cast<std::int64_t>(block->values.bytes());
+  for (std::size_t d = 0; d < devices.devices.size(); ++d) {
+    const auto all = static_cast<std::int64_t>(devices.devices.size());
+    const std::int64_t workers =
+        run.training.workers / all + (static_cast<std::int64_t>(d) < run.training.workers % all);
+    fmt::print(
+        "memory: {}: {} replica{} of {}, which hold parameters, gradients, statistics and the updater's "
+        "state; activations come on top\n",
+        devices.devices[d].toString(), workers, workers == 1 ? "" : "s",
+        byteText(static_cast<double>(state)));
+  }
+  return 0;
+}
+
+int strategies(const Call& call) {
+  std::int64_t workers = 2;
+  example::CommandLine line(
+      "Lists the strategies that training.strategy may name, with their options and defaults.\n");
+  line.group("Options");
+  line.add("workers", workers, "N", "some defaults depend on them", example::between(1, 1024));
+  if (!readOptions(line, call)) return 0;
+  fmt::print("{}", describeStrategies(static_cast<int>(workers)));
+  return 0;
+}
+
+int schema(const Call& call) {
+  example::CommandLine line(
+      "Prints the JSON Schema of run files, for editors that complete and check them.\n\n"
+      "  muster schema > run.schema.json\n");
+  line.group("Options");
+  if (!readOptions(line, call)) return 0;
+  fmt::print("{}", runFileSchema());
+  return 0;
+}
+
+}  // namespace program

@@ -1,0 +1,26 @@
+#include "examples/muster/options.h"
+
+#include "muster/core/base/error.h"
+
+namespace program {
+
+void describeSets(example::CommandLine& line, std::vector<std::string>& sets) {
+  line.list("set", sets, "KEY=VALUE",
+            "a field in place of the file's, as in training.workers=4, network.updater.momentum=0.8 or "
+            "network.layers[0].outChannels=8; options of a strategy have the names of --strategy-options: "
+            "training.strategy.rate=0.7. May be given several times");
+}
+
+bool readOptions(example::CommandLine& line, const Call& call) {
+  std::vector<const char*> arguments{call.program.c_str()};
+  for (const auto& option : call.options) arguments.push_back(option.c_str());
+  return line.read(static_cast<int>(arguments.size()), arguments.data());
+}
+
+const std::string& fileOf(const Call& call, std::string_view what) {
+  muster::require(!call.file.empty(), "{}: the first argument is a file, {}; --help says more", call.program,
+                  what);
+  return call.file;
+}
+
+}  // namespace program

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "examples/muster/commands.h"
+#include "examples/support/command_line.h"
+
+namespace program {
+
+/// Adds `--set`.
+void describeSets(example::CommandLine& line, std::vector<std::string>& sets);
+
+/// Reads the options of a call. @return false if help was asked for and has been printed.
+bool readOptions(example::CommandLine& line, const Call& call);
+
+/// The file of a call. @param what  as in "run.json". @throws InvalidArgument if it has none.
+const std::string& fileOf(const Call& call, std::string_view what);
+
+}  // namespace program

@@ -1,0 +1,118 @@
+#include "examples/muster/run_checks.h"
+
+#include <cmath>
+
+#include "muster/core/base/error.h"
+#include "muster/core/device/device.h"
+#include "muster/core/io/detail/network_json.h"
+
+namespace program {
+namespace {
+
+using muster::InvalidArgument;
+using muster::require;
+
+void requireBetween(std::string_view path, std::int64_t value, std::int64_t least, std::int64_t most) {
+  require(value >= least && value <= most, "{} must be between {} and {}, got {}", path, least, most, value);
+}
+
+void requireNotNegative(std::string_view path, double value) {
+  require(std::isfinite(value) && value >= 0, "{} must be finite and not negative, got {}", path, value);
+}
+
+void checkData(const RunData& d) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  requireBetween("data.batch", d.batch, 1, 65536);
+  requireBetween("data.seed", d.seed, 0, kMost);
+  requireBetween("data.trainExamples", d.trainExamples, 0, kMost);
+  requireBetween("data.testExamples", d.testExamples, 0, kMost);
+  requireBetween("data.validationExamples", d.validationExamples, 0, kMost);
+  requireBetween("data.classes", d.classes, 2, 256);
+  require(d.separator.size() == 1, "data.separator must be one character, got \"{}\"", d.separator);
+  const auto needs = [&](std::string_view field, const std::string& value) {
+    require(!value.empty(), "data.{}: is missing, and data of type {} need it", field, d.type);
+  };
+  if (d.type == "idx") {
+    needs("trainImages", d.trainImages);
+    needs("trainLabels", d.trainLabels);
+    require(d.testImages.empty() == d.testLabels.empty(),
+            "data.testImages and data.testLabels go together, and one is missing");
+  }
+  if (d.type == "csv" || d.type == "images" || d.type == "safetensors") needs("train", d.train);
+  for (std::size_t c = 0; c < d.classWeights.size(); ++c)
+    requireNotNegative(fmt::format("data.classWeights[{}]", c), d.classWeights[c]);
+  require(d.classWeights.size() != 1, "data.classWeights: at least two classes have weights, got 1");
+}
+
+void checkTraining(const RunTraining& t) {
+  requireBetween("training.workers", t.workers, 1, 1024);
+  requireBetween("training.epochs", t.epochs, 1, 1 << 30);
+  requireBetween("training.prefetch", t.prefetch, 0, 1 << 20);
+  requireBetween("training.threadsPerWorker", t.threadsPerWorker, 1, 1024);
+  requireBetween("training.groups", t.groups, 1, 1024);
+  require(t.nodes == "none" || t.nodes == "mpi", "training.nodes must be none or mpi, got {}", t.nodes);
+  require(!t.model.empty(), "training.model: the trained model needs the name of a file");
+  require(t.resume.empty() || t.initialModel.empty(),
+          "training.initialModel and training.resume: a training begins with one of them");
+  if (t.devices != "auto") try {
+      muster::Device::parseList(t.devices);
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(fmt::format("training.devices: {}", error.what()));
+    }
+}
+
+void checkMonitor(std::string_view path, const RunMonitor& m) {
+  require(m.mode == "min" || m.mode == "max",
+          "{}.mode must be told, min or max: whether a smaller or a larger {} is better; got \"{}\"", path,
+          muster::nameOf(m.monitor), m.mode);
+  require(m.monitor != muster::Monitor::Own,
+          "{}.monitor: own is for programs; there are accuracy, loss, trainingScore", path);
+  const bool larger = m.monitor == muster::Monitor::Accuracy;
+  require(larger == (m.mode == "max"), "{}.mode {} contradicts {}.monitor {}, of which a {} one is better",
+          path, m.mode, path, muster::nameOf(m.monitor), larger ? "larger" : "smaller");
+}
+
+void checkListeners(const RunListeners& l) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  requireBetween("listeners.scoreEvery", l.scoreEvery, 0, kMost);
+  requireBetween("listeners.testEvery", l.testEvery, 0, kMost);
+  if (const auto& c = l.checkpoints) {
+    require(!c->directory.empty(), "listeners.checkpoints.directory: is missing");
+    requireBetween("listeners.checkpoints.everyEpochs", c->everyEpochs, 0, kMost);
+    requireBetween("listeners.checkpoints.everyIterations", c->everyIterations, 0, kMost);
+    requireNotNegative("listeners.checkpoints.everyMinutes", c->everyMinutes);
+    requireBetween("listeners.checkpoints.keepLast", c->keepLast, 0, kMost);
+    requireBetween("listeners.checkpoints.keepEveryEpochs", c->keepEveryEpochs, 0, kMost);
+    if (c->best) checkMonitor("listeners.checkpoints.best", *c->best);
+  }
+  if (const auto& e = l.earlyStopping) {
+    checkMonitor("listeners.earlyStopping", e->monitored);
+    requireBetween("listeners.earlyStopping.everyEpochs", e->everyEpochs, 1, kMost);
+    requireBetween("listeners.earlyStopping.patience", e->patience, 0, kMost);
+    requireNotNegative("listeners.earlyStopping.minImprovement", e->minImprovement);
+    requireNotNegative("listeners.earlyStopping.maxMinutes", e->maxMinutes);
+    require(e->patience > 0 || e->maxMinutes > 0,
+            "listeners.earlyStopping.patience and maxMinutes are both 0, so it would never stop");
+  }
+}
+
+/// Of the network's configuration, as of its own file.
+void checkNetwork(const std::string& network) {
+  try {
+    muster::detail::networkFromJson(network);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("network: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+void checkRun(const RunFile& run) {
+  checkData(run.data);
+  checkNetwork(run.network);
+  checkTraining(run.training);
+  checkListeners(run.listeners);
+  run.makeStrategy(1);
+}
+
+}  // namespace program

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "examples/muster/run_file.h"
+
+namespace program {
+
+/// @throws InvalidArgument naming the field of a run file that is missing, out of range, or contradicts
+///         another.
+void checkRun(const RunFile& run);
+
+}  // namespace program

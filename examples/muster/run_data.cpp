@@ -1,0 +1,182 @@
+#include "examples/muster/run_data.h"
+
+#include <optional>
+#include <utility>
+
+#include "examples/support/data_sets.h"
+#include "muster/core/base/error.h"
+#include "muster/core/data/class_weights.h"
+#include "muster/core/data/in_memory.h"
+#include "muster/core/io/safetensors.h"
+#include "muster/datasets/csv.h"
+#include "muster/datasets/image_folder.h"
+#include "muster/datasets/image_placement.h"
+#include "muster/datasets/image_set_iterator.h"
+
+namespace program {
+namespace {
+
+using namespace muster;
+
+std::optional<std::uint64_t> shuffleSeed(const RunData& d) {
+  return d.shuffle ? std::optional(static_cast<std::uint64_t>(d.seed)) : std::nullopt;
+}
+
+/// How many examples are left to train with.
+std::int64_t trainingPart(const RunData& d, std::int64_t examples) {
+  require(d.validationExamples < examples,
+          "data.validationExamples is {}, and there are {} examples to train and to validate with",
+          d.validationExamples, examples);
+  return examples - d.validationExamples;
+}
+
+std::int64_t limitOf(std::int64_t wanted, std::int64_t there) {
+  return wanted > 0 ? std::min(wanted, there) : there;
+}
+
+/// Images [begin, end) of a set.
+std::shared_ptr<const ImageSet> partOf(const ImageSet& set, std::int64_t begin, std::int64_t end) {
+  const auto bytes = static_cast<std::int64_t>(set.pixels().size()) / set.size();
+  const auto pixels = set.pixels().subspan(static_cast<std::size_t>(begin * bytes),
+                                           static_cast<std::size_t>((end - begin) * bytes));
+  std::vector<std::uint8_t> labels;
+  for (std::int64_t i = begin; i < end; ++i) labels.push_back(static_cast<std::uint8_t>(set.label(i)));
+  return std::make_shared<ImageSet>(std::vector<std::uint8_t>(pixels.begin(), pixels.end()), set.imageShape(),
+                                    std::move(labels), set.classes(), set.origin());
+}
+
+struct Images {
+  std::shared_ptr<const ImageSet> train, test;  // test may be null
+};
+
+void deal(const RunData& d, const Images& images, PlacementWish placement, std::span<const Device> devices,
+          int workers, LoadedData& into) {
+  const std::int64_t all = limitOf(d.trainExamples, images.train->size());
+  const std::int64_t part = trainingPart(d, all);
+  auto train = std::make_unique<ImageSetIterator>(images.train, d.batch, shuffleSeed(d), part);
+  std::vector<ImageSetIterator*> iterators{train.get()};
+  into.train = std::move(train);
+  const auto add = [&](std::shared_ptr<const ImageSet> set, std::int64_t limit,
+                       std::unique_ptr<DataSetIterator>& to) {
+    auto iterator = std::make_unique<ImageSetIterator>(std::move(set), d.batch, std::nullopt, limit);
+    iterators.push_back(iterator.get());
+    to = std::move(iterator);
+  };
+  if (part < all) add(partOf(*images.train, part, all), ImageSetIterator::kAll, into.validation);
+  if (images.test) add(images.test, limitOf(d.testExamples, images.test->size()), into.test);
+  into.placed = muster::placeImages(iterators, placement, devices, workers).why;
+}
+
+Images ownSet(const RunData& d, LoadedData& into) {
+  example::DataChoice choice{.name = d.type, .directory = d.directory};
+  if (d.trainExamples > 0) choice.trainExamples = d.trainExamples;
+  if (d.testExamples > 0) choice.testExamples = d.testExamples;
+  auto sets = example::loadData(choice, d.batch, d.seed);
+  into.title = sets.title;
+  into.origin = sets.origin;
+  into.classes.assign(sets.classNames.begin(), sets.classNames.end());
+  return {sets.train->set(), sets.test->set()};
+}
+
+Images folders(const RunData& d, LoadedData& into) {
+  const auto colour = d.grey ? PngColour::Grey : PngColour::Rgb;
+  auto train = readImageFolder(d.train, colour);
+  Images images{train.images, {}};
+  if (!d.test.empty()) {
+    images.test = readImageFolder(d.test, colour, train.classes).images;
+    if (images.test->imageShape() != images.train->imageShape())
+      throw FileError(
+          d.test, fmt::format("has pictures {}, and those of {} are {}", images.test->imageShape().toString(),
+                              d.train, images.train->imageShape().toString()));
+  }
+  into.classes = std::move(train.classes);
+  return images;
+}
+
+Images idxFiles(const RunData& d) {
+  const auto read = [&](const std::string& images, const std::string& labels) {
+    return readIdxImageSet(images, labels, static_cast<int>(d.classes));
+  };
+  return {read(d.trainImages, d.trainLabels),
+          d.testImages.empty() ? nullptr : read(d.testImages, d.testLabels)};
+}
+
+struct Table {
+  Tensor features, labels;
+};
+
+void deal(const RunData& d, const Table& train, const std::optional<Table>& test, LoadedData& into) {
+  const auto make = [&](const Table& table, std::int64_t begin, std::int64_t end,
+                        std::optional<std::uint64_t> seed) {
+    return std::make_unique<InMemoryDataSetIterator>(table.features.rows(begin, end),
+                                                     table.labels.rows(begin, end), d.batch, seed);
+  };
+  require(train.features.shape().rank() > 0, "data.train: features need examples, got {}",
+          train.features.toString());
+  const std::int64_t all = train.features.shape()[0], part = trainingPart(d, all);
+  require(train.labels.shape().rank() > 0 && train.labels.shape()[0] == all,
+          "data.train: features {} and labels {} differ in their examples", train.features.toString(),
+          train.labels.toString());
+  into.train = make(train, 0, part, shuffleSeed(d));
+  if (part < all) into.validation = make(train, part, all, std::nullopt);
+  if (!test) return;
+  require(test->features.shape().dropFirst() == train.features.shape().dropFirst(),
+          "data.test: its features are {}, and those to train with {}", test->features.toString(),
+          train.features.toString());
+  into.test = make(*test, 0, test->features.shape()[0], std::nullopt);
+}
+
+void dealCsv(const RunData& d, LoadedData& into) {
+  CsvOptions options{
+      .header = d.header, .label = d.label, .separator = d.separator.front(), .regression = d.regression};
+  auto train = readCsv(d.train, options);
+  options.classes = train.classes;
+  std::optional<Table> test;
+  if (!d.test.empty()) {
+    auto read = readCsv(d.test, options);
+    if (d.header && read.columns != train.columns)
+      throw FileError(d.test, "has other columns than " + d.train);
+    test = Table{read.features, read.labels};
+  }
+  into.classes = train.classes;
+  deal(d, {train.features, train.labels}, test, into);
+}
+
+Table readTensors(const std::string& path) {
+  const Safetensors file = readSafetensors(path);
+  const auto find = [&](std::string_view name) {
+    const Tensor* tensor = file.find(name);
+    if (!tensor) throw FileError(path, fmt::format("has no tensor called {}", name));
+    return *tensor;
+  };
+  return {find("features"), find("labels")};
+}
+
+}  // namespace
+
+LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const Device> devices, int workers) {
+  LoadedData loaded;
+  loaded.title = d.type;
+  loaded.origin = d.train.empty() ? d.trainImages : d.train;
+  if (d.type == "csv" || d.type == "safetensors") {
+    require(placement != PlacementWish::Device,
+            "training.placement: device is for images, not for data of type {}", d.type);
+    if (d.type == "csv") {
+      dealCsv(d, loaded);
+    } else {
+      deal(d, readTensors(d.train), d.test.empty() ? std::nullopt : std::optional(readTensors(d.test)),
+           loaded);
+    }
+  } else {
+    const Images images = d.type == "idx"      ? idxFiles(d)
+                          : d.type == "images" ? folders(d, loaded)
+                                               : ownSet(d, loaded);
+    deal(d, images, placement, devices, workers, loaded);
+  }
+  if (!d.classWeights.empty())
+    loaded.weighted = std::make_unique<ClassWeights>(
+        *loaded.train, std::vector<float>(d.classWeights.begin(), d.classWeights.end()));
+  return loaded;
+}
+
+}  // namespace program

@@ -1,0 +1,169 @@
+#include "examples/muster/run_file.h"
+
+#include <boost/json.hpp>
+
+#include "examples/muster/run_checks.h"
+#include "examples/muster/run_fields.h"
+#include "examples/muster/run_sets.h"
+#include "muster/core/base/error.h"
+#include "muster/core/io/detail/json_value.h"
+#include "muster/datasets/file_bytes.h"
+#include "muster/parallel/strategies/named_strategy.h"
+
+namespace program {
+namespace {
+
+using muster::InvalidArgument;
+using muster::require;
+namespace json = boost::json;
+
+/// An option's value as `--strategy-options` writes it.
+std::string optionText(const std::string& name, const json::value& value) {
+  if (value.is_string()) return std::string(value.get_string());
+  if (value.is_bool()) return value.get_bool() ? "true" : "false";
+  if (value.is_int64()) return fmt::format("{}", value.get_int64());
+  if (value.is_uint64()) return fmt::format("{}", value.get_uint64());
+  if (value.is_double()) return fmt::format("{}", value.get_double());
+  if (const auto* array = value.if_array()) {
+    std::string all;
+    for (const auto& one : *array) all.append(all.empty() ? "" : ",").append(optionText(name, one));
+    return all;
+  }
+  throw InvalidArgument(fmt::format("{}{}: expected a number, a word, true or false, found {}", kStrategyPath,
+                                    name, muster::detail::describeJson(value)));
+}
+
+/// Takes `training.strategy` from a run file.
+void readStrategy(const json::object& run, RunTraining& training) {
+  const json::value* const inside = run.if_contains("training");
+  const json::value* const strategy =
+      inside && inside->is_object() ? inside->get_object().if_contains("strategy") : nullptr;
+  if (strategy == nullptr) return;
+  require(strategy->is_object(),
+          "training.strategy: expected an object as in {{\"name\": \"diloco\"}}, found {}",
+          muster::detail::describeJson(*strategy));
+  for (const auto& [key, value] : strategy->get_object()) {
+    const auto option = optionText(std::string(key), value);
+    if (key == "name")
+      training.strategy = option;
+    else
+      training.strategyOptions +=
+          fmt::format("{}{}={}", training.strategyOptions.empty() ? "" : ",", std::string_view(key), option);
+  }
+}
+
+/// Every plain value with its path.
+void flatten(const json::value& value, const std::string& path,
+             std::vector<std::pair<std::string, std::string>>& into) {
+  if (const auto* object = value.if_object())
+    for (const auto& [key, inside] : *object)
+      flatten(inside, path.empty() ? std::string(key) : fmt::format("{}.{}", path, std::string_view(key)),
+              into);
+  else if (const auto* array = value.if_array(); array && !array->empty() && array->front().is_object())
+    for (std::size_t i = 0; i < array->size(); ++i)
+      flatten((*array)[i], fmt::format("{}[{}]", path, i), into);
+  else
+    into.emplace_back(path, muster::detail::printJsonLine(value));
+}
+
+}  // namespace
+
+void visitStrategy(muster::JsonReader& reader, RunTraining&) {
+  reader.json("strategy");  // which `readStrategy` takes
+}
+
+void visitStrategy(muster::JsonWriter& writer, RunTraining& training) {
+  writer.group("strategy", [&](muster::JsonWriter& in) {
+    in.put("name", std::string_view(training.strategy));
+    const auto strategy = muster::strategyNamed(training.strategy, training.strategyOptions,
+                                                static_cast<int>(training.workers));
+    for (const auto& option : muster::optionsOf(strategy)) {
+      const auto value = valueOf(option.preset);
+      if (option.kind == "whole number" && value.is_int64())
+        in.put(option.name, value.get_int64());
+      else if (option.kind.ends_with("number") && value.is_number())
+        in.put(option.name, value.to_number<double>());
+      else if (value.is_bool())
+        in.put(option.name, value.get_bool());
+      else
+        in.put(option.name, std::string_view(option.preset));
+    }
+  });
+}
+
+RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets) {
+  json::value value = muster::detail::parseJson(text);
+  require(value.is_object(), "expected a JSON object, found {}", muster::detail::describeJson(value));
+  if (auto* const result = value.get_object().if_contains("configuration");
+      result != nullptr && result->is_object() && !value.get_object().contains("format"))
+    value = json::value(*result);
+  for (const auto& set : sets) applySet(value.get_object(), set);
+
+  muster::JsonReader reader(muster::detail::printJson(value));
+  for (const auto* const name : {"format", "data", "network"}) reader.requireField(name);
+  std::string format;
+  reader.field("format", format);
+  require(format == kFormat, "format: this program reads \"{}\", found \"{}\"", kFormat, format);
+  RunFile run;
+  reader.group("data", [&](muster::JsonReader& in) { visitData(in, run.data); });
+  run.network = *reader.json("network");
+  reader.group("training", [&](muster::JsonReader& in) { visitTraining(in, run.training); });
+  reader.group("listeners", [&](muster::JsonReader& in) { visitListeners(in, run.listeners); });
+  reader.finish();
+  readStrategy(value.get_object(), run.training);
+  checkRun(run);
+  return run;
+}
+
+RunFile RunFile::read(const std::string& path, std::span<const std::string> sets) {
+  const auto bytes = muster::readFile(path);
+  try {
+    return parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, sets);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+void RunFile::write(muster::JsonWriter& writer) const {
+  RunFile copy = *this;  // a visit takes its fields by mutable reference
+  writer.put("format", kFormat);
+  writer.group("data", [&](muster::JsonWriter& in) { visitData(in, copy.data); });
+  writer.putJson("network", network);
+  writer.group("training", [&](muster::JsonWriter& in) { visitTraining(in, copy.training); });
+  writer.group("listeners", [&](muster::JsonWriter& in) { visitListeners(in, copy.listeners); });
+}
+
+std::string RunFile::toJson() const {
+  muster::JsonWriter writer;
+  write(writer);
+  return writer.text();
+}
+
+muster::AnyStrategy RunFile::makeStrategy(int nodes) const {
+  const int workers = static_cast<int>(training.workers) * nodes;
+  try {
+    muster::strategyNamed(training.strategy, "", workers);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("training.strategy.name: {}", error.what()));
+  }
+  try {
+    return muster::strategyNamed(training.strategy, training.strategyOptions, workers);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("training.strategy: {}", error.what()));
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& run) {
+  std::vector<std::pair<std::string, std::string>> all;
+  flatten(muster::detail::parseJson(run.toJson()), "", all);
+  std::erase_if(all, [](const auto& field) {
+    const auto& [path, value] = field;
+    if (path.starts_with("data.directory") || path.starts_with("listeners.")) return true;
+    if (!path.starts_with("training.")) return path == "format";
+    return !isOneOf(path, {"training.workers", "training.threadsPerWorker", "training.groups"}) &&
+           !path.starts_with(kStrategyPath);
+  });
+  return all;
+}
+
+}  // namespace program

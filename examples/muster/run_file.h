@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/core/io/json_fields.h"
+#include "muster/core/listeners/monitored.h"
+#include "muster/datasets/image_placement.h"
+#include "muster/parallel/strategies/any_strategy.h"
+
+namespace program {
+
+/// A run, as `run.json` describes it: examples/muster/README.md has all fields. Paths are relative to the
+/// working directory; "" is none.
+struct RunData {
+  std::string type = {};  ///< one of kDataTypes
+  // mnist, fashion, kmnist, cifar10
+  std::string directory = {};  ///< of the files; "": MUSTER_DATA_DIR, the cache, the download
+  // these and generated; 0: all
+  std::int64_t trainExamples = 0, testExamples = 0;
+  // idx
+  std::string trainImages = {}, trainLabels = {}, testImages = {}, testLabels = {};
+  std::int64_t classes = 10;
+  // csv, safetensors and images; a directory for images
+  std::string train = {}, test = {};
+  // csv
+  bool header = true;
+  std::string label = {};
+  std::string separator = ",";
+  bool regression = false;
+  // images
+  bool grey = false;
+  // all
+  std::int64_t validationExamples = 0;  ///< the last of those to train with, for listeners
+  std::int64_t batch = 128;
+  std::int64_t seed = 123;  ///< of the order of the training examples
+  bool shuffle = true;
+  std::vector<double> classWeights = {};
+};
+
+inline constexpr std::string_view kDataTypes[] = {"mnist", "fashion", "kmnist", "cifar10",    "generated",
+                                                  "idx",   "csv",     "images", "safetensors"};
+
+struct RunTraining {
+  std::int64_t workers = 1;
+  std::string strategy = "averaging";  ///< by its name
+  std::string strategyOptions = {};    ///< as in "rate=0.7,every=100"
+  std::int64_t epochs = 1;             ///< in all, those of a resumed file included
+  std::int64_t prefetch = 16;
+  std::int64_t threadsPerWorker = 1;
+  bool pinThreads = true;
+  bool reportScore = false;
+  std::string devices = "auto";  ///< auto, or as --device: "cpu", "cuda:0,cuda:1"
+  muster::PlacementWish placement = muster::PlacementWish::Auto;
+  std::int64_t groups = 1;
+  std::string nodes = "none";     ///< or "mpi"
+  std::string initialModel = {};  ///< a model file of the same layers to begin with
+  std::string resume = {};        ///< a checkpoint, or a directory of them
+  std::string model = "model.safetensors";
+};
+
+/// Where to monitor what: of early stopping and of the best checkpoint.
+struct RunMonitor {
+  muster::Monitor monitor = muster::Monitor::Loss;
+  std::string mode = {};  ///< min or max, to be told
+};
+
+struct RunCheckpoints {
+  std::string directory = {};
+  std::int64_t everyEpochs = 1, everyIterations = 0;
+  double everyMinutes = 0;
+  std::int64_t keepLast = 0, keepEveryEpochs = 0;
+  std::optional<RunMonitor> best = {};
+};
+
+struct RunEarlyStopping {
+  RunMonitor monitored = {};
+  std::int64_t everyEpochs = 1, patience = 5;
+  double minImprovement = 0, maxMinutes = 0;
+  bool restoreBest = true;
+  std::string bestFile = {};
+};
+
+struct RunListeners {
+  bool progress = true;
+  std::int64_t scoreEvery = 0;   ///< iterations; 0: no lines
+  std::int64_t testEvery = 0;    ///< epochs
+  std::string tensorBoard = {};  ///< a directory for this run's event file
+  std::optional<RunCheckpoints> checkpoints = {};
+  std::optional<RunEarlyStopping> earlyStopping = {};
+};
+
+struct RunFile {
+  static constexpr std::string_view kFormat = "muster-run/1";
+
+  RunData data;
+  std::string network;  ///< as JSON: that of a model file
+  RunTraining training;
+  RunListeners listeners;
+
+  /// @param sets  as in "training.strategy.rate=0.7": these fields in place of the text's; the value is JSON,
+  ///              or else a word.
+  /// @throws InvalidArgument naming the field that is unknown (with the nearest known one), missing, of the
+  ///         wrong type or out of range. A text with a `configuration` is read for that: a result.
+  static RunFile parse(std::string_view json, std::span<const std::string> sets = {});
+  /// As above, from a file. @throws FileError if it cannot be read.
+  static RunFile read(const std::string& path, std::span<const std::string> sets = {});
+
+  /// Writes it as the fields of an object, the strategy with all its options.
+  void write(muster::JsonWriter& json) const;
+  std::string toJson() const;
+
+  /// Of all nodes together. @throws InvalidArgument.
+  muster::AnyStrategy makeStrategy(int nodes) const;
+};
+
+/// The parts of run files that decide a training's bits, by path, as in {"training.workers", "4"}.
+std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& run);
+
+}  // namespace program

@@ -1,0 +1,90 @@
+#include "examples/muster/run_sets.h"
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <charconv>
+#include <string_view>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/io/detail/json_value.h"
+
+namespace program {
+
+namespace json = boost::json;
+using muster::InvalidArgument;
+using muster::require;
+
+namespace {
+
+/// One step of a path: a field, then places in arrays, as in "layers[2]".
+struct Step {
+  std::string name;
+  std::vector<std::size_t> places;
+};
+
+Step stepOf(std::string_view text, std::string_view path) {
+  Step step;
+  const auto bracket = std::min(text.find('['), text.size());
+  step.name = text.substr(0, bracket);
+  text.remove_prefix(bracket);
+  while (!text.empty()) {
+    std::size_t place = 0;
+    const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), place);
+    const bool closed =
+        error == std::errc() && end != text.data() + text.size() && *end == ']' && text[0] == '[';
+    require(closed, "--set {}: expected a path as in network.layers[2].outChannels", path);
+    text.remove_prefix(static_cast<std::size_t>(end + 1 - text.data()));
+    step.places.push_back(place);
+  }
+  require(!step.name.empty(), "--set {}: expected a path as in network.layers[2].outChannels", path);
+  return step;
+}
+
+/// The options of a strategy have dots in their names.
+std::vector<Step> stepsOf(std::string_view path) {
+  const std::string_view whole = path;
+  std::vector<Step> steps;
+  while (!path.empty()) {
+    const bool option = whole.starts_with(kStrategyPath) && steps.size() == 2;
+    const auto dot = option ? path.size() : std::min(path.find('.'), path.size());
+    steps.push_back(option ? Step{std::string(path), {}} : stepOf(path.substr(0, dot), whole));
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return steps;
+}
+
+}  // namespace
+
+json::value valueOf(const std::string& text) {
+  try {
+    return muster::detail::parseJson(text);
+  } catch (const InvalidArgument&) {
+    return json::value(text);
+  }
+}
+
+void applySet(json::object& run, const std::string& set) {
+  const auto equals = set.find('=');
+  require(equals != set.npos && equals > 0, "--set {}: expected KEY=VALUE, as in training.workers=4", set);
+  const auto path = set.substr(0, equals);
+  json::object* in = &run;
+  const auto steps = stepsOf(path);
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    json::value* at = &(*in)[steps[s].name];
+    for (const auto place : steps[s].places) {
+      require(at->is_array() && place < at->get_array().size(), "--set {}: {} has no element {}", path,
+              steps[s].name, place);
+      at = &at->get_array()[place];
+    }
+    if (s + 1 == steps.size()) {
+      *at = valueOf(set.substr(equals + 1));
+      return;
+    }
+    if (at->is_null()) at->emplace_object();
+    require(at->is_object(), "--set {}: {} is no object", path, steps[s].name);
+    in = &at->get_object();
+  }
+}
+
+}  // namespace program

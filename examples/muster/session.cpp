@@ -1,0 +1,119 @@
+#include "examples/muster/session.h"
+
+#include <fmt/ranges.h>
+
+#include <map>
+
+#include "examples/support/nodes.h"
+#include "muster/core/base/error.h"
+#include "muster/core/io/checkpoint_files.h"
+#include "muster/core/io/detail/network_json.h"
+
+namespace program {
+namespace {
+
+using namespace muster;
+
+const std::string kRunNote = "muster.run";
+
+/// As in "training.workers 2 (now 4)", for each field that differs.
+std::vector<std::string> differences(const RunFile& saved, const RunFile& now) {
+  std::map<std::string, std::pair<std::string, std::string>> values;
+  for (const auto& [path, value] : decisiveFields(saved)) values[path].first = value;
+  for (const auto& [path, value] : decisiveFields(now)) values[path].second = value;
+  std::vector<std::string> all;
+  for (const auto& [path, both] : values)
+    if (both.first != both.second)
+      all.push_back(fmt::format("{} {} (now {})", path, both.first.empty() ? "unset" : both.first,
+                                both.second.empty() ? "unset" : both.second));
+  return all;
+}
+
+RunFile runIn(const std::filesystem::path& path) {
+  const ModelNotes notes = readModelNotes(path);
+  const auto run = notes.find(kRunNote);
+  if (run == notes.end()) throw FileError(path, "cannot be resumed: it was not saved by muster train");
+  return RunFile::parse(run->second);
+}
+
+}  // namespace
+
+example::DeviceChoice devicesOf(const RunTraining& training) {
+  if (training.devices == "auto") return example::chooseUnasked();
+  return {.devices = Device::parseList(training.devices)};
+}
+
+Nodes nodesOf(const RunTraining& training) {
+  if (training.nodes == "none") return {};
+#ifdef MUSTER_PROGRAM_HAS_MPI
+  return example::launchedNodes();
+#else
+  throw InvalidArgument(
+      "training.nodes: this muster was built without MPI; install Open MPI (libopenmpi-dev) and build again");
+#endif
+}
+
+std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
+  auto network = detail::networkFromJson(run.network);
+  Batch first;
+  data.training().reset(0);
+  require(data.training().next(first), "data: there are no examples to train with");
+  network->prepare(first);
+  try {         // shapes that do not fit are found before the training
+    Batch one;  // example
+    first.gatherInto(one);
+    for (auto* tensors : {&one.features, &one.labels, &one.masks})
+      for (auto& tensor : *tensors) tensor.value = tensor.value.rows(0, 1);
+    static_cast<Model&>(*network).score(one);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("network and data do not fit: {}", error.what()));
+  }
+  if (run.training.initialModel.empty()) return network;
+  loadState(*network, run.training.initialModel);
+  network->setCounters(0, 0);
+  network->trainingState().clear();
+  network->strategyState().clear();
+  return network;
+}
+
+ParallelWrapper makeWrapper(const RunFile& run, const example::DeviceChoice& devices, const Nodes& nodes,
+                            Network& network, const Listeners& listeners) {
+  const auto& t = run.training;
+  ParallelWrapper::Builder builder(network);
+  builder.workers(static_cast<int>(t.workers))
+      .strategy(run.makeStrategy(nodes.nodes()))
+      .prefetchBuffer(t.prefetch)
+      .threadsPerWorker(static_cast<int>(t.threadsPerWorker))
+      .pinThreads(t.pinThreads)
+      .reportScoreAfterAveraging(t.reportScore)
+      .devices(devices.devices)
+      .groups(static_cast<int>(t.groups))
+      .listeners(listeners);
+  if (t.nodes != "none") builder.nodes(nodes);
+  try {
+    return builder.build();
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("training.{}", error.what()));
+  }
+}
+
+ModelNotes notesOf(const RunFile& run) {
+  return {{kRunNote, run.toJson()}};
+}
+
+std::filesystem::path fileToResume(const RunFile& run) {
+  const std::filesystem::path path = run.training.resume;
+  if (path.empty()) return {};
+  const bool directory =
+      std::filesystem::is_directory(path) ||
+      (run.listeners.checkpoints && path == std::filesystem::path(run.listeners.checkpoints->directory));
+  const auto file = directory ? newestCheckpoint(path).value_or("") : path;
+  if (file.empty()) return {};
+  const auto differing = differences(runIn(file), run);
+  if (!differing.empty())
+    throw FileError(file, fmt::format("cannot be resumed by this run: it was trained with {}",
+                                      fmt::join(differing, ", ")));
+  return file;
+}
+
+}  // namespace program

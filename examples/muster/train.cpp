@@ -1,0 +1,290 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "examples/muster/commands.h"
+#include "examples/muster/options.h"
+#include "examples/muster/session.h"
+#include "examples/support/keep_network.h"
+#include "examples/support/paths.h"
+#include "examples/support/watching.h"
+#include "muster/core/base/interrupt.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/io/atomic_file.h"
+#include "muster/core/io/json_fields.h"
+#include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/listeners/collect_scores_listener.h"
+#include "muster/core/listeners/early_stopping.h"
+#include "muster/core/listeners/evaluation_listener.h"
+#include "muster/core/listeners/performance_listener.h"
+#include "muster/core/listeners/progress_listener.h"
+#include "muster/core/listeners/score_listener.h"
+
+namespace program {
+namespace {
+
+using namespace muster;
+
+constexpr std::string_view kIntroduction =
+    R"(Trains the network of a run file on its data, with several workers at once.
+
+  muster train run.json
+  muster train run.json --set training.workers=4 --set training.strategy.every=10
+  muster train result.json --json again.json     a result that --json wrote is a run file, too
+
+Ctrl-C finishes the step under way, merges, saves the model and exits with 130; a second one quits.
+)";
+
+struct Options {
+  std::vector<std::string> sets;
+  std::filesystem::path json;
+  bool quiet = false;
+};
+
+/// Keeps what a checkpoint needs beside the model.
+struct LastState final : Listener {
+  void onFitEnd(Trainer& trainer) override { state = trainer.trainingState(); }
+  TrainingState state;
+};
+
+std::chrono::nanoseconds minutes(double count) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double, std::ratio<60>>(count));
+}
+
+/// Monitors the validation data, or where there are none the test data.
+DataSetIterator& watched(LoadedData& data, std::string_view who) {
+  require(data.validation || data.test, "{} needs data to monitor: data.validationExamples, or a test set",
+          who);
+  return data.validation ? *data.validation : *data.test;
+}
+
+Monitored monitoredOf(const RunMonitor& m, LoadedData& data, std::string_view who) {
+  Monitored monitored{.monitor = m.monitor, .mode = valueNamed<MonitorMode>(who, m.mode)};
+  if (m.monitor != Monitor::TrainingScore) monitored.validation = &watched(data, who);
+  return monitored;
+}
+
+/// What watches the training; times are taken first, so that what the others do between epochs is not
+/// counted.
+struct Watchers {
+  std::shared_ptr<PerformanceListener> performance =
+      std::make_shared<PerformanceListener>(PerformanceOptions{.tableAtEnd = false});
+  std::shared_ptr<CollectScoresListener> scores = std::make_shared<CollectScoresListener>();
+  std::shared_ptr<LastState> last = std::make_shared<LastState>();
+  std::shared_ptr<EarlyStopping> stopping;
+  std::shared_ptr<EvaluationListener> tests;
+  Listeners all{performance, scores, last};
+};
+
+Watchers watch(const RunFile& run, LoadedData& data, bool quiet) {
+  const auto& l = run.listeners;
+  Watchers watchers;
+  const auto add = [&](auto listener) { watchers.all.push_back(std::move(listener)); };
+  if (l.progress && !quiet) add(std::make_shared<ProgressListener>());
+  if (l.scoreEvery > 0) add(std::make_shared<ScoreListener>(l.scoreEvery));
+  if (l.testEvery > 0) {
+    watchers.tests = std::make_shared<EvaluationListener>(watched(data, "listeners.testEvery"),
+                                                          EvaluationOptions{.everyEpochs = l.testEvery});
+    add(watchers.tests);
+  }
+  if (const auto& c = l.checkpoints) {
+    CheckpointOptions options{.directory = c->directory,
+                              .everyEpochs = c->everyEpochs,
+                              .everyIterations = c->everyIterations,
+                              .every = minutes(c->everyMinutes),
+                              .keepLast = c->keepLast,
+                              .keepEveryEpochs = c->keepEveryEpochs,
+                              .resumed = run.training.resume == c->directory,
+                              .notes = notesOf(run)};
+    if (c->best) options.best = monitoredOf(*c->best, data, "listeners.checkpoints.best");
+    add(std::make_shared<CheckpointListener>(std::move(options)));
+  }
+  if (const auto& e = l.earlyStopping) {
+    const auto monitored = monitoredOf(e->monitored, data, "listeners.earlyStopping");
+    watchers.stopping =
+        std::make_shared<EarlyStopping>(EarlyStoppingOptions{.validation = monitored.validation,
+                                                             .monitor = monitored.monitor,
+                                                             .mode = monitored.mode,
+                                                             .everyEpochs = e->everyEpochs,
+                                                             .patience = e->patience,
+                                                             .minImprovement = e->minImprovement,
+                                                             .maxTime = minutes(e->maxMinutes),
+                                                             .restoreBest = e->restoreBest,
+                                                             .bestFile = e->bestFile,
+                                                             .notes = notesOf(run)});
+    add(watchers.stopping);
+  }
+  return watchers;
+}
+
+/// Whether the labels are classes, so that there is an accuracy.
+bool classifies(const RunFile& run) {
+  return !run.data.regression;
+}
+
+/// @throws InvalidArgument if this program was built without TensorBoard.
+example::Watching watchingOf(const RunFile& run, const Watchers& watchers) {
+  try {
+    return example::Watching({.tensorBoard = run.listeners.tensorBoard}, watchers.tests);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("listeners.tensorBoard: {}", error.what()));
+  }
+}
+
+/// The options, by name, for what shows the training.
+std::vector<HyperParameter> hyperParameters(const RunFile& run) {
+  return {{"workers", static_cast<double>(run.training.workers)},
+          {"strategy", run.training.strategy},
+          {"strategy options", run.training.strategyOptions},
+          {"batch", static_cast<double>(run.data.batch)},
+          {"seed", static_cast<double>(run.data.seed)}};
+}
+
+/// What can be found out before the data are read.
+void checkPaths(const Options& options, const RunFile& run, const std::filesystem::path& resumed) {
+  const auto& d = run.data;
+  example::Paths paths;
+  for (const auto& [name, path] : {std::pair{"data.train", d.train},
+                                   {"data.test", d.test},
+                                   {"data.trainImages", d.trainImages},
+                                   {"data.trainLabels", d.trainLabels},
+                                   {"data.testImages", d.testImages},
+                                   {"data.testLabels", d.testLabels}})
+    if (!std::filesystem::is_directory(path)) paths.reads(name, path);
+  paths.reads("training.resume", resumed, /*replacedBy=*/"training.model");
+  paths.reads("training.initialModel", run.training.initialModel, /*replacedBy=*/"training.model");
+  paths.writes("training.model", run.training.model);
+  paths.writes("--json", options.json);
+  if (const auto& e = run.listeners.earlyStopping)
+    paths.writes("listeners.earlyStopping.bestFile", e->bestFile);
+  if (const auto& c = run.listeners.checkpoints)
+    paths.writesInto("listeners.checkpoints.directory", c->directory);
+  paths.writesInto("listeners.tensorBoard", run.listeners.tensorBoard);
+  paths.check();
+}
+
+struct Results {
+  std::optional<Evaluation> test;
+  std::int64_t epochs = 0;
+  bool interrupted = false;
+};
+
+void writeResults(const std::filesystem::path& path, const RunFile& run, const Results& results,
+                  const Watchers& watchers, const std::string& plan) {
+  JsonWriter json;
+  json.put("program", "muster");
+  json.group("configuration", [&](JsonWriter& in) { run.write(in); });
+  json.put("plan", std::string_view(plan));
+  json.put("interrupted", results.interrupted);
+  json.put("epochsFinished", results.epochs);
+  if (watchers.stopping) {
+    json.put("stopped", std::string_view(watchers.stopping->reason()));
+    if (const auto& best = watchers.stopping->best()) json.put("bestValue", best->value);
+  }
+  if (results.test) {
+    json.put("testAccuracy", results.test->accuracy());
+    json.put("testLoss", results.test->loss());
+    json.put("f1", results.test->f1());
+  }
+  std::vector<double> scores;
+  for (const auto& epoch : watchers.scores->epochs()) scores.push_back(epoch.score);
+  json.put("scoreByEpoch", std::span<const double>(scores));
+  const auto& report = watchers.performance->report();
+  json.put("seconds", report.seconds);
+  json.put("samplesPerSecond", report.samplesPerSecond());
+  writeFileAtomically(path, json.text());
+}
+
+int trainRun(const RunFile& run, Options options) {
+  const auto devices = devicesOf(run.training);
+  const Nodes nodes = nodesOf(run.training);
+  const bool first = nodes.node() == 0;  // the first node speaks and writes
+  options.quiet = options.quiet || !first;
+  const auto resumed = fileToResume(run);
+  if (first) checkPaths(options, run, resumed);
+  example::requireUsable(devices);
+  exitOnInterrupt();  // there is nothing to save yet
+
+  LoadedData data =
+      loadData(run.data, run.training.placement, devices.devices, static_cast<int>(run.training.workers));
+  const auto network = makeNetwork(run, data);
+  if (!resumed.empty()) loadState(*network, resumed);
+  const std::int64_t begun = network->iteration();
+  Watchers watchers = watch(run, data, options.quiet);
+  const auto watching = watchingOf(run, watchers);
+  watching.addTo(watchers.all);
+  auto wrapper = makeWrapper(run, devices, nodes, *network, watchers.all);
+  if (!options.quiet) {
+    for (const auto& notice : {devices.notice, data.placed})
+      if (!notice.empty()) fmt::print("{}\n", notice);
+    fmt::print("data: {}, {} examples to train with, from {}\n\n{}", data.title,
+               data.train->examples().value_or(0), data.origin, network->summary());
+    if (!resumed.empty())
+      fmt::print("resuming: {}, with {} epochs finished\n", resumed.string(), network->epoch());
+    fmt::print("plan: {}; {} examples a batch, up to epoch {}\n", wrapper.plan(), run.data.batch,
+               run.training.epochs);
+  }
+
+  watching.describe(wrapper.plan(), network->summary());
+  watching.options(hyperParameters(run), {"accuracy"});
+
+  const Interrupt interrupt;
+  bool saved = false;
+  example::trainAndSave(
+      [&] {
+        wrapper.fit(data.training(), std::max<std::int64_t>(run.training.epochs - network->epoch(), 0),
+                    interrupt.token());
+      },
+      [&](bool failed) {
+        if (!first) return;
+        if ((failed || interrupt.requested()) && network->iteration() == begun) {
+          fmt::print("interrupted before the first step: nothing was saved\n");
+          return;
+        }
+        example::requireFiniteOutputs(*network, data.test ? *data.test : *data.train);
+        if (classifies(run))
+          example::requireNoDivergence(watchers.scores->merges(),
+                                       network->outputShapes().back().second.elements());
+        // With the best state back, what the training had is no longer the model's.
+        const bool restored = watchers.stopping && run.listeners.earlyStopping->restoreBest;
+        if (!restored) network->trainingState() = watchers.last->state;
+        example::writeHereOrElsewhere(run.training.model, [&](const std::filesystem::path& path) {
+          saveModel(*network, path, notesOf(run));
+        });
+        saved = true;
+      },
+      "network.updater.learningRate as it is");
+  if (!first) return 0;
+  if (!saved) return kInterruptedExit;
+
+  Results results{.test = {}, .epochs = network->epoch(), .interrupted = interrupt.requested()};
+  if (data.test && classifies(run)) {
+    results.test = wrapper.evaluate(*data.test);
+    watching.result("accuracy", results.test->accuracy());
+    fmt::print("test: accuracy {:.4f}, F1 {:.4f} on {} examples\n", results.test->accuracy(),
+               results.test->f1(), results.test->examples());
+  }
+  fmt::print("saved: {}{}\n", run.training.model,
+             results.interrupted ? "; interrupted, and training.resume goes on from there" : "");
+  if (!options.json.empty()) writeResults(options.json, run, results, watchers, wrapper.plan());
+  return results.interrupted ? kInterruptedExit : 0;
+}
+
+}  // namespace
+
+int train(const Call& call) {
+  Options options;
+  example::CommandLine line(kIntroduction);
+  line.group("Options");
+  describeSets(line, options.sets);
+  line.add("json", options.json, "FILE", "write the run and its results");
+  line.flag("quiet", options.quiet, "print the result only");
+  if (!readOptions(line, call)) return 0;
+  const RunFile run = RunFile::read(fileOf(call, "run.json"), options.sets);
+  return example::runOn(devicesOf(run.training), [&] { return trainRun(run, options); });
+}
+
+}  // namespace program

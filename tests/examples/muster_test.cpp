@@ -1,0 +1,312 @@
+// The program muster, as a user runs it.
+#include <doctest/doctest.h>
+
+#include <boost/json.hpp>
+#include <fstream>
+
+#include "examples/support/data_sets.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/io/safetensors.h"
+#include "muster/core/nn/models/convnet.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/datasets/generated_digits.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/examples/sandbox.h"
+#include "tests/support/state_bits.h"
+
+namespace muster {
+namespace {
+
+using test::contains;
+namespace json = boost::json;
+
+/// The program, in a directory with `run.json`: 600 digits of its own, two workers, one epoch.
+class Muster : public test::Sandbox {
+ public:
+  Muster() : Sandbox(MUSTER_PROGRAM) { write("run.json", run({"example"}).out); }
+
+  void write(const std::string& name, const std::string& text) const {
+    test::writeFile(directory / name, text);
+  }
+  std::string read(const std::string& name) const { return test::readFile(directory / name); }
+
+  /// A command for run.json, small; `more` may set more.
+  test::Outcome small(const std::string& command, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments{command, "run.json"};
+    for (const char* const set :
+         {"data.trainExamples=600", "data.testExamples=200", "training.epochs=1", "training.pinThreads=false",
+          "training.devices=cpu", "listeners.progress=false"})
+      arguments.insert(arguments.end(), {"--set", set});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(arguments);
+  }
+
+  /// The state of a model file that it wrote.
+  std::vector<std::byte> bitsOf(const std::string& name) const {
+    const auto network = Network::load(directory / name);
+    return test::stateBits(*network);
+  }
+};
+
+/// A network for rows of two numbers, as a run file has it.
+std::string forRows(std::int64_t outputs, bool regression) {
+  Output output{.classes = outputs};
+  if (regression) {
+    output.loss = Loss::MeanSquaredError;
+    output.activation = Activation::Identity;
+  }
+  return MultiLayerConfiguration{.updater = Sgd{.learningRate = 0.1}, .layers = {output}}.toJson();
+}
+
+/// A run file for `rows.csv`.
+std::string csvRun(std::int64_t outputs, bool regression) {
+  return json::serialize(
+      json::object{{"format", "muster-run/1"},
+                   {"data", json::object{{"type", "csv"},
+                                         {"train", "rows.csv"},
+                                         {"test", "rows.csv"},
+                                         {"regression", regression},
+                                         {"batch", 4}}},
+                   {"network", json::parse(forRows(outputs, regression))},
+                   {"training", json::object{{"epochs", 40}, {"pinThreads", false}, {"devices", "cpu"}}},
+                   {"listeners", json::object{{"progress", false}}}});
+}
+
+}  // namespace
+
+TEST_CASE("a training by muster train has the bits of the same program in C++") {
+  const Muster muster;
+  const auto run = muster.small("train", {"--json", "result.json"});
+  CAPTURE(run.err);
+  REQUIRE(run.exit == 0);
+  CHECK(contains(run.out, "test: accuracy 0."));
+  CHECK(contains(run.out, "saved: model.safetensors\n"));
+
+  auto configuration = convnet();
+  configuration.seed = 123;
+  MultiLayerNetwork network(configuration);
+  network.init();
+  const GeneratedDigitsIterator digits(128, 600, example::kDrawingSeed, true);
+  ImageSetIterator train(digits.set(), 128, 123);
+  ParallelWrapper::Builder(network).workers(2).averagingFrequency(3).pinThreads(false).build().fit(train);
+  CHECK(muster.bitsOf("model.safetensors") == test::stateBits(network));
+
+  SUBCASE("and what --json wrote is a run file that gives them again") {
+    const auto again = muster.run({"train", "result.json", "--set", "training.model=again.safetensors"});
+    CAPTURE(again.err);
+    REQUIRE(again.exit == 0);
+    CHECK(muster.bitsOf("again.safetensors") == test::stateBits(network));
+  }
+}
+
+TEST_CASE("the configuration that mnist_convnet --json writes is a run file, with the same bits") {
+  const Muster muster;
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{},
+        {"--mode", "synchronous"},
+        {"--average-updaters", "false"},
+        {"--strategy", "diloco", "--strategy-options", "every=2,rate=0.5"}}) {
+    std::vector<std::string> arguments{"--data", "generated", "--examples", "600",     "--pin-threads",
+                                       "false",  "--device",  "cpu",        "--quiet", "--epochs",
+                                       "2",      "--json",    "result.json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto convnet = test::runProgram(MUSTER_MNIST_CONVNET, muster.launch(arguments));
+    CAPTURE(convnet.err);
+    REQUIRE(convnet.exit == 0);
+    const auto run =
+        muster.run({"train", "result.json", "--set", "training.model=again.safetensors", "--quiet"});
+    CAPTURE(run.err);
+    REQUIRE(run.exit == 0);
+    CHECK(muster.bitsOf("again.safetensors") == muster.bitsOf("mnist-convnet.safetensors"));
+  }
+}
+
+TEST_CASE("a run is resumed to the same bits, and by no other run") {
+  const Muster muster;
+  const std::vector<std::string> to2{"--set", "training.epochs=2"};
+  auto straight = to2;
+  straight.insert(straight.end(), {"--set", "training.model=straight.safetensors"});
+  REQUIRE(muster.small("train", straight).exit == 0);
+  const std::vector<std::string> checkpoints{"--set", "listeners.checkpoints.directory=c", "--set",
+                                             "training.resume=c"};
+  REQUIRE(muster.small("train", checkpoints).exit == 0);  // nothing to resume yet
+  auto resumed = checkpoints;
+  resumed.insert(resumed.end(), to2.begin(), to2.end());
+  const auto run = muster.small("train", resumed);
+  CAPTURE(run.err);
+  REQUIRE(run.exit == 0);
+  CHECK(contains(run.out, "resuming: c/checkpoint-epoch-0001.safetensors, with 1 epochs finished"));
+  CHECK(muster.bitsOf("model.safetensors") == muster.bitsOf("straight.safetensors"));
+  resumed.insert(resumed.end(), {"--set", "training.workers=3", "--set", "network.l2=0.5"});
+  const auto other = muster.small("train", resumed);
+  CHECK(other.exit == 1);
+  CHECK(contains(other.err, "cannot be resumed by this run: it was trained with network.l2 "));
+  CHECK(contains(other.err, "training.workers 2 (now 3)"));
+}
+
+TEST_CASE("early stopping, validation data, class weights and the best checkpoint by a run file") {
+  const Muster muster;
+  const auto run = muster.small("train", {"--set",  "training.epochs=4",
+                                          "--set",  "data.validationExamples=100",
+                                          "--set",  "data.classWeights=[1,1,2,1,1,1,1,1,1,1]",
+                                          "--set",  "network.accumulate=2",
+                                          "--set",  "listeners.earlyStopping.monitor=loss",
+                                          "--set",  "listeners.earlyStopping.mode=min",
+                                          "--set",  "listeners.earlyStopping.minImprovement=1000",
+                                          "--set",  "listeners.earlyStopping.patience=1",
+                                          "--set",  "listeners.earlyStopping.bestFile=best.safetensors",
+                                          "--set",  "listeners.checkpoints.directory=c",
+                                          "--set",  "listeners.checkpoints.best.monitor=loss",
+                                          "--set",  "listeners.checkpoints.best.mode=min",
+                                          "--json", "result.json"});
+  CAPTURE(run.err);
+  REQUIRE(run.exit == 0);
+  const auto result = json::parse(muster.read("result.json"));
+  CHECK(contains(std::string(result.at("stopped").as_string()),
+                 "the validation loss has not improved by more than 1000 for 1 epoch"));
+  CHECK(result.at("epochsFinished").as_int64() <= 2);
+  CHECK(muster.bitsOf("best.safetensors") == muster.bitsOf("model.safetensors"));
+  CHECK(muster.bitsOf("c/checkpoint-best.safetensors") == muster.bitsOf("best.safetensors"));
+  CHECK(result.at("configuration").at("network").at("accumulate") == 2);
+}
+
+TEST_CASE("plan says what would run, and writes nothing") {
+  const Muster muster;
+  const auto run = muster.small("plan", {"--set", "training.workers=3"});
+  CAPTURE(run.err);
+  CHECK(run.exit == 0);
+  CHECK(
+      contains(run.out, "600 examples to train with (5 batches of 128), 0 to validate and 200 to test with"));
+  CHECK(contains(run.out, "plan: 3 workers on cpu"));
+  CHECK(contains(run.out, "averaging every 3 iterations"));
+  CHECK(contains(run.out, "memory: cpu: 3 replicas of 5."));
+  CHECK(muster.directory.names() == std::set<std::string>{"run.json"});
+}
+
+TEST_CASE("evaluate, predict and summary of what was trained") {
+  const Muster muster;
+  REQUIRE(muster.small("train", {"--json", "result.json"}).exit == 0);
+  const auto evaluated = muster.small("evaluate");
+  CHECK(evaluated.exit == 0);
+  CHECK(contains(evaluated.out, "200"));
+  const auto predicted = muster.small("predict", {"--out", "p.csv"});
+  CHECK(predicted.exit == 0);
+  const auto rows = muster.read("p.csv");
+  CHECK(rows.starts_with("example,label,prediction,probability\n0,"));
+  CHECK(std::ranges::count(rows, '\n') == 201);
+  // The rows whose label is the prediction are the accuracy.
+  std::istringstream lines(rows);
+  std::string line;
+  int right = 0;
+  while (std::getline(lines, line)) {
+    const auto first = line.find(','), second = line.find(',', first + 1), third = line.find(',', second + 1);
+    right += line.substr(first + 1, second - first - 1) == line.substr(second + 1, third - second - 1);
+  }
+  CHECK(right == std::lround(200 * json::parse(muster.read("result.json")).at("testAccuracy").as_double()));
+  CHECK(contains(muster.run({"summary", "model.safetensors"}).out, "431080"));
+  CHECK(muster.run({"summary", "model.safetensors"}).out == muster.small("summary").out);
+  const auto network = json::parse(muster.run({"summary", "model.safetensors", "--json"}).out);
+  CHECK(network == json::parse(muster.read("result.json")).at("configuration").at("network"));
+}
+
+TEST_CASE("CSV files: classes by name, numbers to predict, and what is wrong with a row") {
+  const Muster muster;
+  std::string rows = "size,speed,kind\n";
+  for (int i = 0; i < 20; ++i) rows += i % 2 == 0 ? "1,-1,cat\n" : "-1,1,\"dog, big\"\n";
+  muster.write("rows.csv", rows);
+  muster.write("csv.json", csvRun(2, false));
+  const auto run = muster.run({"train", "csv.json"});
+  CAPTURE(run.err);
+  REQUIRE(run.exit == 0);
+  CHECK(contains(run.out, "test: accuracy 1.0000"));
+  const auto predicted = muster.run({"predict", "csv.json"}).out;
+  CHECK(contains(predicted, "\n0,cat,cat,0.9"));
+  CHECK(contains(predicted, "\n1,\"dog, big\",\"dog, big\",0.9"));
+  muster.write("rows.csv", rows + "1,2\n");
+  const auto ragged = muster.run({"train", "csv.json"});
+  CHECK(ragged.exit == 1);
+  CHECK(ragged.err == "muster: rows.csv: line 22: 2 fields, where the first line has 3\n");
+  muster.write("rows.csv", "a,b,y\n1,0,3\n0,1,-1\n1,1,2\n0,0,0\n");
+  muster.write("numbers.json", csvRun(1, true));
+  const auto numbers = muster.run({"train", "numbers.json", "--set", "training.epochs=400"});
+  CAPTURE(numbers.err);
+  CHECK(numbers.exit == 0);
+  CHECK(contains(muster.run({"evaluate", "numbers.json"}).out, "on 4 examples"));
+  CHECK(muster.run({"train", "numbers.json", "--set", "network.layers[0].classes=3"}).exit == 2);
+}
+
+TEST_CASE("IDX files and safetensors are read") {
+  const Muster muster;
+  Safetensors rows;
+  Tensor labels = Tensor::empty({8}, DType::Int64);
+  for (std::int64_t i = 0; i < 8; ++i) labels.data<std::int64_t>()[i] = i % 2;
+  rows.add("features", Tensor::zeros({8, 3}));
+  rows.add("labels", labels);
+  writeSafetensors(muster.directory / "rows.safetensors", rows);
+  auto file = json::parse(csvRun(2, false)).as_object();
+  file["data"] = json::object{{"type", "safetensors"}, {"train", "rows.safetensors"}, {"batch", 3}};
+  muster.write("tensors.json", json::serialize(file));
+  const auto run = muster.run({"train", "tensors.json"});
+  CAPTURE(run.err);
+  CHECK(run.exit == 0);
+  CHECK(contains(run.out, "8 examples to train with, from rows.safetensors"));
+
+  const std::string images(
+      "\0\0\x08\x03\0\0\0\x04\0\0\0\x01\0\0\0\x02"
+      "abcdefgh",
+      24);
+  muster.write("images.idx", images);
+  muster.write("labels.idx", std::string("\0\0\x08\x01\0\0\0\x04\0\1\2\1", 12));
+  file["data"] = json::object{
+      {"type", "idx"}, {"trainImages", "images.idx"}, {"trainLabels", "labels.idx"}, {"classes", 3}};
+  muster.write("idx.json", json::serialize(file));
+  const auto idx = muster.run({"plan", "idx.json", "--set", "network.layers[0].classes=3"});
+  CAPTURE(idx.err);
+  CHECK(idx.exit == 0);
+  CHECK(contains(idx.out, "4 examples to train with"));
+}
+
+TEST_CASE("what is wrong is said in one line, with the status of a wrong option") {
+  const Muster muster;
+  const auto problem = [&](const std::vector<std::string>& arguments) {
+    const auto run = muster.run(arguments);
+    CHECK(run.exit == 2);
+    CHECK(std::ranges::count(run.err, '\n') == 1);
+    return run.err;
+  };
+  CHECK(problem({"trian", "run.json"}) ==
+        "muster: there is no command \"trian\"; the nearest is train; --help lists all\n");
+  CHECK(problem({"train"}) ==
+        "muster: muster train: the first argument is a file, run.json; --help says more\n");
+  CHECK(
+      problem({"train", "run.json", "--set", "training.wrokers=2"})
+          .starts_with("muster: run.json: training.wrokers: there is no such field; the nearest is workers"));
+  CHECK(contains(problem({"train", "run.json", "other.json"}), "unexpected argument"));
+  CHECK(contains(
+      problem({"train", "run.json", "--set", "data.classWeights=[1,1]", "--set", "data.trainExamples=100"}),
+      "class weights: there are weights for classes 0 to 1"));
+  CHECK(problem({"train", "run.json", "--set", "network.layers[0].kernel=[99,99]"}) != "");
+  CHECK(contains(problem({"train", "run.json", "--set", "data.validationExamples=6000"}),
+                 "data.validationExamples is 6000, and there are 6000 examples"));
+  if (!contains(muster.run({"--version"}).out, "several nodes: yes"))
+    CHECK(contains(problem({"train", "run.json", "--set", "training.nodes=mpi"}), "was built without MPI"));
+  CHECK(muster.run({"train", "none.json"}).exit == 1);
+  CHECK(muster.run({}).exit == 2);
+}
+
+TEST_CASE("help of every command, and the schema") {
+  const Muster muster;
+  const auto help = muster.run({"--help"});
+  CHECK(help.exit == 0);
+  for (const char* command :
+       {"train", "plan", "evaluate", "predict", "summary", "compare", "strategies", "example", "schema"}) {
+    CAPTURE(command);
+    CHECK(contains(help.out, std::string("\n  ") + command + " "));
+    const auto run = muster.run({command, "--help"});
+    CHECK(run.exit == 0);
+    CHECK(contains(run.out, "--help"));
+  }
+  CHECK(json::parse(muster.run({"schema"}).out).at("properties").at("training").is_object());
+}
+
+}  // namespace muster

@@ -1,0 +1,218 @@
+// Run files: read, written, changed by --set, and every field of them wrong in turn.
+#include "examples/muster/run_file.h"
+
+#include <doctest/doctest.h>
+
+#include <boost/json.hpp>
+
+#include "examples/muster/run_fields.h"
+#include "examples/muster/schema.h"
+#include "muster/core/base/error.h"
+#include "muster/core/nn/models/convnet.h"
+#include "tests/support/thrown.h"
+
+namespace {
+
+using namespace muster;
+using namespace program;
+namespace json = boost::json;
+
+/// A run file with every field that its kind of data has.
+RunFile whole(std::string_view type) {
+  auto network = convnet();
+  network.accumulate = 2;
+  RunFile run;
+  run.data = {.type = std::string(type),
+              .trainImages = "i",
+              .trainLabels = "l",
+              .testImages = "i2",
+              .testLabels = "l2",
+              .train = "t",
+              .test = "t2",
+              .classWeights = {1, 2}};
+  run.network = network.toJson();
+  run.training.strategyOptions = "every=3";
+  run.listeners.checkpoints = RunCheckpoints{
+      .directory = "c", .keepLast = 2, .best = RunMonitor{.monitor = Monitor::Loss, .mode = "min"}};
+  run.listeners.earlyStopping = RunEarlyStopping{.monitored = {.monitor = Monitor::Accuracy, .mode = "max"}};
+  return run;
+}
+
+json::value asJson(const RunFile& run) {
+  return json::parse(run.toJson());
+}
+
+std::string problem(const json::value& run, const std::vector<std::string>& sets = {}) {
+  return test::thrown<InvalidArgument>([&] { RunFile::parse(json::serialize(run), sets); });
+}
+
+/// Calls `visit(path, field, value, in)` for each member of each object, the outermost first.
+void eachField(json::value& value, const std::string& path, const auto& visit) {
+  if (auto* array = value.if_array())
+    for (std::size_t i = 0; i < array->size(); ++i)
+      eachField((*array)[i], path + "[" + std::to_string(i) + "]", visit);
+  auto* object = value.if_object();
+  if (!object) return;
+  std::vector<std::string> keys;
+  for (const auto& member : *object) keys.emplace_back(member.key());
+  for (const auto& key : keys) {
+    const std::string inside = path.empty() ? key : path + "." + key;
+    visit(inside, key, *object);
+    eachField(object->at(key), inside, visit);
+  }
+}
+
+/// A value of no type that the field could have.
+json::value wrong(const json::value& right) {
+  if (right.is_string()) return 17;
+  if (right.is_bool() || right.is_number()) return "x";
+  return 5;
+}
+
+}  // namespace
+
+TEST_CASE("every field of a run file, wrong in turn, gives one line that names it") {
+  int fields = 0;
+  for (const auto type : kDataTypes) {
+    auto run = asJson(whole(type));
+    REQUIRE(problem(run) == "");
+    eachField(run, "", [&](const std::string& path, const std::string& key, json::object& in) {
+      CAPTURE(path);
+      ++fields;
+      const json::value right = in.at(key);
+      in[key] = wrong(right);
+      const auto text = problem(run);
+      in[key] = right;
+      CAPTURE(text);
+      CHECK(text != "");
+      CHECK(text.find('\n') == std::string::npos);
+      CHECK(text.find(key) != std::string::npos);
+      const bool own = !path.starts_with("network.") && !path.starts_with("training.strategy.");
+      if (own) CHECK(text.starts_with(path));
+      if (path.starts_with("network.")) CHECK(text.starts_with("network: " + path.substr(8)));
+    });
+    CHECK(problem(run) == "");
+  }
+  CHECK(fields > 9 * 100);
+}
+
+TEST_CASE("a field that there is not is refused with the nearest that there is") {
+  auto run = asJson(whole("csv"));
+  eachField(run, "", [&](const std::string& path, const std::string& key, json::object& in) {
+    if (path == "training.strategy.name") return;  // all other fields there are options
+    CAPTURE(path);
+    const json::value value = in.at(key);
+    in[key + "x"] = value;
+    const auto text = problem(run);
+    in.erase(key + "x");
+    CAPTURE(text);
+    CHECK(text.find(key + "x") != std::string::npos);
+    CHECK(text.find("nearest is " + key) != std::string::npos);
+  });
+}
+
+TEST_CASE("values out of range are refused by their path") {
+  const auto run = asJson(whole("csv"));
+  const std::pair<const char*, const char*> cases[] = {
+      {"format=muster-run/2", "format: this program reads \"muster-run/1\", found \"muster-run/2\""},
+      {"data.type=mnits", "data.type: there is no \"mnits\"; there are mnist"},
+      {"data.batch=0", "data.batch must be between 1 and 65536, got 0"},
+      {"data.separator=ab", "data.separator must be one character, got \"ab\""},
+      {"data.train=\"\"", "data.train: is missing, and data of type csv need it"},
+      {"data.classWeights=[1]", "data.classWeights: at least two classes have weights, got 1"},
+      {"data.classWeights=[1,-1]", "data.classWeights[1] must be finite and not negative, got -1"},
+      {"network.layers[0].outChannels=0", "network: "},
+      {"network.layers=[]", "network: "},
+      {"training.workers=0", "training.workers must be between 1 and 1024, got 0"},
+      {"training.epochs=0", "training.epochs must be between 1 and"},
+      {"training.nodes=many", "training.nodes must be none or mpi, got many"},
+      {"training.devices=gpu", "training.devices: "},
+      {"training.model=\"\"", "training.model: "},
+      {"training.strategy.name=diloko",
+       "training.strategy.name: there is no strategy \"diloko\"; the nearest is diloco"},
+      {"training.strategy.rate=0.7", "training.strategy: strategy averaging: there is no option \"rate\""},
+      {"training.strategy.every=0", "training.strategy: "},
+      {"training.strategy=averaging", "training.strategy: expected an object"},
+      {"listeners.earlyStopping.mode=most", "listeners.earlyStopping.mode must be told, min or max"},
+      {"listeners.earlyStopping.mode=min", "listeners.earlyStopping.mode min contradicts"},
+      {"listeners.earlyStopping.patience=0", "listeners.earlyStopping.patience and maxMinutes are both 0"},
+      {"listeners.checkpoints.best.monitor=own", "listeners.checkpoints.best.monitor: own is for programs"},
+      {"listeners.checkpoints.directory=\"\"", "listeners.checkpoints.directory: is missing"},
+  };
+  for (const auto& [set, begin] : cases) {
+    const auto text = problem(run, {set});
+    CAPTURE(set);
+    CAPTURE(text);
+    CHECK(text.starts_with(begin));
+  }
+}
+
+TEST_CASE("--set changes any field, makes what is missing, and says what is no path") {
+  const auto text = whole("csv").toJson();
+  const auto with = [&](std::vector<std::string> sets) { return RunFile::parse(text, sets); };
+  CHECK(with({"training.workers=4"}).training.workers == 4);
+  CHECK(with({"data.label=kind"}).data.label == "kind");
+  CHECK(with({"data.label=\"3\""}).data.label == "3");
+  CHECK(with({"data.classWeights=[2, 3.5]"}).data.classWeights == std::vector<double>{2, 3.5});
+  const auto diloco = with({"training.strategy={\"name\": \"diloco\"}", "training.strategy.rate=0.5",
+                            "training.strategy.every=7"});
+  CHECK(diloco.training.strategy == "diloco");
+  CHECK(diloco.training.strategyOptions == "rate=0.5,every=7");
+  CHECK(
+      with({"training.strategy.period=qsr", "training.strategy.period.alpha=0.25"}).makeStrategy(1).make() !=
+      nullptr);
+  CHECK(with({"network.layers[0].outChannels=7"}).network.find("\"outChannels\": 7") != std::string::npos);
+  auto bare = json::object{{"format", "muster-run/1"},
+                           {"data", json::object{{"type", "generated"}}},
+                           {"network", json::parse(convnet().toJson())}};
+  const std::vector<std::string> stop{"listeners.earlyStopping.monitor=accuracy",
+                                      "listeners.earlyStopping.mode=max"};
+  const auto stopped = RunFile::parse(json::serialize(bare), stop);
+  REQUIRE(stopped.listeners.earlyStopping);
+  CHECK(stopped.listeners.earlyStopping->patience == 5);
+  CHECK(stopped.training.workers == 1);
+
+  CHECK(problem(bare, {"workers"}) == "--set workers: expected KEY=VALUE, as in training.workers=4");
+  CHECK(problem(bare, {"network.layers[99].bias=1"}) ==
+        "--set network.layers[99].bias: layers has no element 99");
+  CHECK(problem(bare, {"data.type.name=1"}) == "--set data.type.name: type is no object");
+  CHECK(problem(bare, {"network.layers[x].bias=1"}).find("expected a path as in") != std::string::npos);
+}
+
+TEST_CASE("what is written is read again, and a result is read for its configuration") {
+  for (const auto type : kDataTypes) {
+    const auto run = whole(type);
+    const auto again = RunFile::parse(run.toJson());
+    CHECK(again.toJson() == run.toJson());
+    json::object result{{"program", "x"}, {"configuration", asJson(run)}};
+    CHECK(RunFile::parse(json::serialize(result)).toJson() == run.toJson());
+  }
+  for (const auto& strategy : {"diloco", "gossip", "shared", "easgd", "asynchronous", "hierarchical"}) {
+    CAPTURE(strategy);
+    auto run = whole("mnist");
+    run.training.workers = 4;
+    run.training.strategy = strategy;
+    run.training.strategyOptions = "";
+    CHECK(RunFile::parse(run.toJson()).toJson() == run.toJson());
+  }
+}
+
+TEST_CASE("the schema has every field") {
+  const auto schema = json::parse(runFileSchema());
+  for (const auto type : kDataTypes) {
+    auto run = asJson(whole(type));
+    eachField(run, "", [&](const std::string& path, const std::string&, json::object&) {
+      if (path.starts_with("network.") || path.starts_with("training.strategy.")) return;
+      CAPTURE(path);
+      const json::value* at = &schema;
+      std::string_view rest = path;
+      while (at && !rest.empty()) {
+        const auto dot = std::min(rest.find('.'), rest.size());
+        const auto* properties = at->as_object().if_contains("properties");
+        at = properties ? properties->as_object().if_contains(rest.substr(0, dot)) : nullptr;
+        rest.remove_prefix(std::min(dot + 1, rest.size()));
+      }
+      CHECK(at != nullptr);
+    });
+  }
+}
