@@ -23,7 +23,7 @@ foreach(component ${muster_base} nodes onnx page tensorboard torch)
 endforeach()
 
 # Backend headers are not installed.
-install(DIRECTORY core datasets parallel watch DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster"
+install(DIRECTORY core datasets parallel DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster"
   COMPONENT dev FILES_MATCHING PATTERN "*.h" PATTERN "backend" EXCLUDE PATTERN "cmake" EXCLUDE)
 install(FILES "${PROJECT_BINARY_DIR}/include/muster/layers.h" "${PROJECT_BINARY_DIR}/include/muster/strategies.h"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster" COMPONENT dev)

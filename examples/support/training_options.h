@@ -11,7 +11,7 @@
 #include "examples/support/watching.h"
 #include "muster/datasets/image_placement.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "muster/watch/hyper_parameter.h"
+#include "muster/core/listeners/watch/hyper_parameter.h"
 
 namespace example {
 

@@ -9,7 +9,7 @@
 #include "examples/support/command_line.h"
 #include "examples/support/paths.h"
 #include "muster/core/listeners/evaluation_listener.h"
-#include "muster/watch/hyper_parameter.h"
+#include "muster/core/listeners/watch/hyper_parameter.h"
 
 namespace example {
 

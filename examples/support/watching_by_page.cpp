@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "examples/support/watching.h"
-#include "muster/watch/page/page_listener.h"
+#include "muster/core/listeners/watch/page/page_listener.h"
 
 namespace example {
 namespace {

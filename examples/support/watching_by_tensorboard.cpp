@@ -1,5 +1,5 @@
 #include "examples/support/watching.h"
-#include "muster/watch/tensorboard/tensorboard_listener.h"
+#include "muster/core/listeners/watch/tensorboard/tensorboard_listener.h"
 
 namespace example {
 namespace {

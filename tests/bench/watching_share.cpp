@@ -25,10 +25,10 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
 #ifdef MUSTER_WITH_TENSORBOARD
-#include "muster/watch/tensorboard/tensorboard_listener.h"
+#include "muster/core/listeners/watch/tensorboard/tensorboard_listener.h"
 #endif
 #ifdef MUSTER_WITH_PAGE
-#include "muster/watch/page/page_listener.h"
+#include "muster/core/listeners/watch/page/page_listener.h"
 #endif
 
 using namespace muster;

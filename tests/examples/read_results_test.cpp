@@ -9,7 +9,7 @@
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
 #ifdef MUSTER_WITH_TENSORBOARD
-#include "muster/watch/tensorboard/tensorboard_listener.h"
+#include "muster/core/listeners/watch/tensorboard/tensorboard_listener.h"
 #endif
 
 // examples/read_results.py reads the files that muster writes now.

@@ -1,0 +1,190 @@
+#include "muster/core/listeners/watch/page/page_listener.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+#include "muster/core/nn/network.h"
+#include "muster/core/listeners/watch/layer_histograms.h"
+#include "muster/core/listeners/watch/page/page_json.h"
+#include "muster/core/listeners/watch/training_readings.h"
+
+namespace muster {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kMostWorkers = 16;
+constexpr auto kHistogramsEvery = std::chrono::seconds(1);
+constexpr std::int64_t kSmallModel = 4096;  // parameters: looked at from the first round on
+constexpr int kHistogramsShare = 500;       // the next comes after so many times what the last one has taken
+
+std::string hostName() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "HOST";
+}
+
+bool isSmall(Model& model) {
+  for (const auto& block : model.blocks())
+    if (block.values.defined() && block.values.elements() > kSmallModel) return false;
+  return true;
+}
+
+std::string valueText(const HyperParameter& parameter) {
+  if (const auto* number = std::get_if<double>(&parameter.value)) return fmt::format("{}", *number);
+  if (const auto* truth = std::get_if<bool>(&parameter.value)) return *truth ? "true" : "false";
+  return std::get<std::string>(parameter.value);
+}
+
+}  // namespace
+
+/// What the two listeners share: a worker's call may come at any time.
+struct PageListener::State {
+  explicit State(const PageOptions& options)
+      : readings({.evaluation = options.evaluation},
+                 [this](std::string_view name, std::int64_t step, double value) {
+                   inbox->point(name, step, value);
+                 }),
+        server(options.port, inbox, options.limits) {}
+
+  /// Whether the next histograms are due, by what the last ones have cost.
+  bool histogramsDue(Clock::time_point now) const {
+    return now >=
+           lastHistograms + std::max<Clock::duration>(kHistogramsEvery, kHistogramsShare * histogramsTook);
+  }
+  void lookAtLayers(Model& model, std::int64_t step, Clock::time_point began) {
+    const auto seen = layers.after(model);
+    if (seen.empty()) return;
+    for (const auto& layer : seen) {
+      inbox->point("norm/" + layer.name, step, layer.parameters.norm());
+      inbox->point("ratio/" + layer.name, step, layer.ratio());
+    }
+    inbox->histograms({step, {seen.begin(), seen.end()}});
+    const auto now = Clock::now();
+    histogramsTook += now - began;
+    lastHistograms = now;
+  }
+
+  std::shared_ptr<PageInbox> inbox = std::make_shared<PageInbox>();
+  std::mutex mutex;  // guards all but the inbox and the server
+  TrainingReadings readings;
+  LayerHistograms layers;
+  PageProgress progress;
+  Clock::time_point lastHistograms{}, lastProgress{};
+  Clock::duration histogramsTook{0};
+  PageServer server;
+};
+
+/// The listener of worker scope.
+class PageListener::Workers final : public Listener {
+ public:
+  explicit Workers(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  ListenerScope scope() const override { return ListenerScope::Worker; }
+  void onIteration(const IterationEvent& event) override {
+    if (event.worker >= kMostWorkers) return;
+    const std::lock_guard lock(state_->mutex);
+    state_->readings.iteration(event);
+  }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+PageListener::PageListener(PageOptions options) : state_(std::make_shared<State>(options)) {
+  writeLine(options.sink, fmt::format("page: {}", address()));
+  writeLine(options.sink,
+            fmt::format("      from another machine: ssh -L {0}:127.0.0.1:{0} {1}, then the same "
+                        "address there",
+                        port(), hostName()));
+}
+
+PageListener::~PageListener() = default;
+
+std::shared_ptr<Listener> PageListener::workers() {
+  return std::make_shared<Workers>(state_);
+}
+
+void PageListener::text(std::string_view name, std::string_view text) {
+  state_->inbox->text(name, text);
+}
+
+void PageListener::point(std::string_view name, std::int64_t iteration, double value) {
+  state_->inbox->point(name, iteration, value);
+}
+
+void PageListener::hyperParameters(const std::vector<HyperParameter>& parameters) {
+  std::string lines;
+  for (const auto& parameter : parameters)
+    lines += fmt::format("{}: {}\n", parameter.name, valueText(parameter));
+  state_->inbox->text("options", lines);
+}
+
+std::string PageListener::address() const {
+  return state_->server.address();
+}
+
+int PageListener::port() const {
+  return state_->server.access().port;
+}
+
+void PageListener::onFitStart(const FitEvent& event) {
+  const std::lock_guard lock(state_->mutex);
+  auto& progress = state_->progress;
+  progress = {.running = true,
+              .workers = event.trainer.workers(),
+              .epoch = event.firstEpoch,
+              .lastEpoch = event.firstEpoch + event.epochs,
+              .batchesPerEpoch = event.batchesPerEpoch,
+              .began = std::chrono::system_clock::now()};
+  state_->inbox->progress(progress);
+  state_->readings.fitStart(event);
+  Model& model = event.trainer.model();
+  if (const auto* const network = dynamic_cast<const Network*>(&model))
+    state_->inbox->network(network->toJson());
+  if (isSmall(model)) state_->layers.before(model);
+  state_->lastHistograms = Clock::now();
+}
+
+void PageListener::onEpochStart(const EpochEvent&) {
+  const std::lock_guard lock(state_->mutex);
+  state_->readings.epochStart();
+}
+
+void PageListener::onMerge(const MergeEvent& event) {
+  const std::lock_guard lock(state_->mutex);
+  state_->readings.merge(event);
+  const auto now = Clock::now();
+  auto& progress = state_->progress;
+  progress.iteration = event.iteration;
+  progress.batches = event.batchesInEpoch;
+  if (now - state_->lastProgress > std::chrono::milliseconds(100)) {
+    state_->inbox->progress(progress);
+    state_->lastProgress = now;
+  }
+  if (state_->layers.begun()) {
+    state_->lookAtLayers(event.trainer.model(), event.iteration, now);
+  } else if (state_->histogramsDue(now)) {
+    state_->layers.before(event.trainer.model());
+    state_->histogramsTook = Clock::now() - now;
+  }
+}
+
+void PageListener::onEpochEnd(const EpochEvent& event) {
+  const std::lock_guard lock(state_->mutex);
+  state_->readings.epochEnd(event);
+  state_->progress.epoch = event.epoch + 1;
+  state_->progress.iteration = event.iteration;
+  state_->progress.batches = 0;
+  state_->inbox->progress(state_->progress);
+}
+
+void PageListener::onFitEnd(Trainer&) {
+  const std::lock_guard lock(state_->mutex);
+  state_->progress.running = false;
+  state_->inbox->progress(state_->progress);
+}
+
+}  // namespace muster

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/core/listeners/evaluation_listener.h"
+#include "muster/core/listeners/line_sink.h"
+#include "muster/core/nn/listener.h"
+#include "muster/core/listeners/watch/hyper_parameter.h"
+#include "muster/core/listeners/watch/page/page_server.h"
+
+namespace muster {
+
+struct PageOptions {
+  int port = 0;  ///< on 127.0.0.1; 0: any that is free
+  /// Its results are shown. It comes earlier in the list of listeners.
+  std::shared_ptr<const EvaluationListener> evaluation = {};
+  LineSink sink = {};  ///< receives the lines with the address
+  PageLimits limits = {};
+};
+
+/// Serves a page that shows a training while it runs, for a browser on this machine:
+///
+///     auto page = std::make_shared<PageListener>();
+///     auto wrapper = ParallelWrapper::Builder(model).workers(2).listeners({page, page->workers()}).build();
+///     page->text("plan", wrapper.plan());
+///
+/// It prints its address, with a token, when it is made, and a line for `ssh` that reaches it from elsewhere.
+/// The page is there as long as the listener.
+///
+/// Watching changes no bit of the training, and a client cannot make it wait: the listener leaves numbers in
+/// a box that has room for a fixed number. Histograms are taken from the merged copy, at most once a second
+/// and so seldom that they cost less than 1/500 of the time.
+///
+/// Thread-safe. Link with muster::page, which needs Boost.Beast and dygraphs where muster is built.
+class PageListener final : public Listener {
+ public:
+  /// @throws InvalidArgument for a port that is in use, out of range or not allowed.
+  explicit PageListener(PageOptions options = {});
+  ~PageListener() override;
+
+  /// For the list of listeners, too, where scores of each worker are wanted, of the first 16. On a GPU a
+  /// step's score is then waited for before the next step.
+  std::shared_ptr<Listener> workers();
+
+  void text(std::string_view name, std::string_view text);
+  void point(std::string_view name, std::int64_t iteration, double value);
+  /// The run's options, in a table.
+  void hyperParameters(const std::vector<HyperParameter>& parameters);
+
+  /// For a browser, with the token.
+  std::string address() const;
+  int port() const;
+
+  void onFitStart(const FitEvent& event) override;
+  void onEpochStart(const EpochEvent& event) override;
+  void onMerge(const MergeEvent& event) override;
+  void onEpochEnd(const EpochEvent& event) override;
+  void onFitEnd(Trainer& trainer) override;
+
+ private:
+  struct State;
+  class Workers;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace muster

@@ -1,0 +1,308 @@
+#include "muster/core/listeners/watch/page/page_server.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <list>
+#include <sstream>
+#include <thread>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/core/base/start_thread.h"
+#include "muster/core/listeners/watch/page/page_assets.h"
+#include "muster/core/listeners/watch/page/page_store.h"
+
+namespace muster {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+
+/// For every answer: the page loads what this server has and nothing else, and no other page may load it.
+void addSecurity(http::response<http::string_body>& answer) {
+  answer.set(
+      "Content-Security-Policy",
+      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+      "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+  answer.set("Referrer-Policy", "no-referrer");
+  answer.set("X-Content-Type-Options", "nosniff");
+  answer.set("Cross-Origin-Resource-Policy", "same-origin");
+  answer.set("Cache-Control", "no-store");
+}
+
+http::response<http::string_body> plain(http::status status, std::string text) {
+  http::response<http::string_body> answer{status, 11, std::move(text)};
+  answer.set(http::field::content_type, "text/plain; charset=utf-8");
+  return answer;
+}
+
+/// All but "/events".
+http::response<http::string_body> answerTo(PageVerdict verdict, std::string_view path,
+                                           const PageAccess& access) {
+  switch (verdict) {
+    case PageVerdict::Misdirected:
+      return plain(http::status::misdirected_request, "this page is called 127.0.0.1 or localhost\n");
+    case PageVerdict::BadRequest:
+      return plain(http::status::bad_request, "this is no request for a page\n");
+    case PageVerdict::Forbidden:
+      return plain(http::status::forbidden,
+                   "open the address that the program has printed, with its token\n");
+    case PageVerdict::NotAllowed: {
+      auto answer = plain(http::status::method_not_allowed, "only GET\n");
+      answer.set(http::field::allow, "GET");
+      return answer;
+    }
+    case PageVerdict::SetCookie: {
+      auto answer = plain(http::status::see_other, "");
+      answer.set(http::field::location, "/");
+      answer.set(http::field::set_cookie,
+                 fmt::format("{}={}; HttpOnly; SameSite=Strict; Path=/", cookieName(access), access.token));
+      return answer;
+    }
+    case PageVerdict::Serve:
+      break;
+  }
+  for (const auto& asset : pageAssets())
+    if (asset.path == path) {
+      http::response<http::string_body> answer{http::status::ok, 11, std::string(asset.text)};
+      answer.set(http::field::content_type, std::string(asset.type));
+      return answer;
+    }
+  return plain(http::status::not_found, "there is no such page\n");
+}
+
+std::string_view view(beast::string_view text) {
+  return {text.data(), text.size()};
+}
+
+std::vector<std::string_view> valuesOf(const http::fields& fields, http::field name) {
+  std::vector<std::string_view> values;
+  const auto [begin, end] = fields.equal_range(name);
+  for (auto field = begin; field != end; ++field) values.push_back(view(field->value()));
+  return values;
+}
+
+}  // namespace
+
+/// A connection: one request, and one answer or a stream of events. Used on the server's thread.
+class PageConnection : public std::enable_shared_from_this<PageConnection> {
+ public:
+  PageConnection(tcp::socket socket, const PageAccess& access, const PageLimits& limits,
+                 const PageStore& store)
+      : stream_(std::move(socket)), access_(access), limits_(limits), store_(store) {
+    parser_.header_limit(8192);
+  }
+
+  void start() {
+    stream_.expires_after(limits_.reading);
+    http::async_read_header(
+        stream_, buffer_, parser_,
+        [self = shared_from_this()](beast::error_code error, std::size_t) { self->read(error); });
+  }
+  /// Sends what the client lacks, if it has taken what was sent before.
+  void tick() {
+    if (!events_ || writing_) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (const auto news = store_.news(seen_); !news.empty())
+      send("data: " + news + "\n\n");
+    else if (now - lastSent_ > limits_.silence)
+      send(":\n\n");
+  }
+  void close() {
+    closed_ = true;
+    beast::error_code ignored;
+    stream_.socket().close(ignored);
+  }
+  bool closed() const { return closed_; }
+
+ private:
+  void read(beast::error_code error) {
+    const bool malformed = error.category() == http::make_error_code(http::error::bad_method).category();
+    if (error && (!malformed || error == http::error::end_of_stream || error == http::error::partial_message))
+      return close();  // too slow, or gone
+    const auto& request = parser_.get();
+    auto verdict = PageVerdict::BadRequest;
+    if (!error)
+      verdict = decide({.method = view(request.method_string()),
+                        .target = view(request.target()),
+                        .hosts = valuesOf(request, http::field::host),
+                        .cookies = valuesOf(request, http::field::cookie)},
+                       access_);
+    if (verdict == PageVerdict::Serve && request.target() == "/events") return beginEvents();
+    answer_ = answerTo(verdict, error ? std::string_view() : view(request.target()), access_);
+    addSecurity(answer_);
+    answer_.keep_alive(false);
+    answer_.prepare_payload();
+    stream_.expires_after(limits_.writing);
+    http::async_write(stream_, answer_, [self = shared_from_this()](beast::error_code, std::size_t) {
+      beast::error_code ignored;
+      self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+      self->stream_.expires_after(std::chrono::seconds(1));
+      self->drain();
+    });
+  }
+
+  /// A socket that is closed with bytes to be read takes the answer with it. They are read and forgotten, for
+  /// a second at most.
+  void drain() {
+    stream_.async_read_some(asio::buffer(forgotten_),
+                            [self = shared_from_this()](beast::error_code error, std::size_t) {
+                              error ? self->close() : self->drain();
+                            });
+  }
+
+  void beginEvents() {
+    http::response<http::string_body> head{http::status::ok, 11};
+    head.set(http::field::content_type, "text/event-stream");
+    addSecurity(head);
+    head.keep_alive(false);
+    std::ostringstream text;
+    text << head.base();
+    events_ = true;
+    send(text.str());
+    waitForEnd();
+  }
+
+  /// A client of events sends nothing more: whatever comes ends it.
+  void waitForEnd() {
+    stream_.socket().async_wait(tcp::socket::wait_read,
+                                [self = shared_from_this()](beast::error_code) { self->close(); });
+  }
+
+  void send(std::string text) {
+    sending_ = std::move(text);
+    writing_ = true;
+    lastSent_ = std::chrono::steady_clock::now();
+    stream_.expires_after(limits_.writing);
+    asio::async_write(stream_, asio::buffer(sending_),
+                      [self = shared_from_this()](beast::error_code error, std::size_t) {
+                        self->writing_ = false;
+                        self->stream_.expires_never();
+                        if (error) self->close();  // too slow, or gone
+                      });
+  }
+
+  beast::tcp_stream stream_;
+  const PageAccess& access_;
+  const PageLimits& limits_;
+  const PageStore& store_;
+  beast::flat_buffer buffer_{16384};
+  std::array<char, 4096> forgotten_{};
+  http::request_parser<http::string_body> parser_;
+  http::response<http::string_body> answer_;
+  bool events_ = false, writing_ = false, closed_ = false;
+  std::string sending_;
+  std::chrono::steady_clock::time_point lastSent_;
+  PageStore::Seen seen_;
+};
+
+class PageServer::Impl {
+ public:
+  Impl(int port, std::shared_ptr<PageInbox> inbox, const PageLimits& limits)
+      : inbox_(std::move(inbox)), limits_(limits), acceptor_(context_), timer_(context_) {
+    open(port);
+    access_ = {.port = acceptor_.local_endpoint().port(), .token = newToken()};
+    accept();
+    tick();
+    thread_ = startThread("the page's server", [this] { run(); });
+  }
+  ~Impl() {
+    context_.stop();
+    thread_.join();
+    for (const auto& connection : connections_) connection->close();
+  }
+  const PageAccess& access() const { return access_; }
+
+ private:
+  void open(int port) {
+    require(port >= 0 && port <= 65535, "page: the port must be between 0 and 65535, got {}", port);
+    const tcp::endpoint endpoint(asio::ip::address_v4::loopback(), static_cast<unsigned short>(port));
+    beast::error_code error;
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    require(error != asio::error::address_in_use,
+            "page: port {} of this machine is in use; give another one, or 0 for any that is free", port);
+    require(!error, "page: port {} of this machine cannot be served: {}", port, error.message());
+  }
+
+  void accept() {
+    acceptor_.async_accept([this](beast::error_code error, tcp::socket socket) {
+      if (!error) welcome(std::move(socket));
+      // No file descriptor is free, for instance: the next try comes with the next tick.
+      if (error)
+        acceptLater_ = true;
+      else
+        accept();
+    });
+  }
+
+  void welcome(tcp::socket socket) {
+    std::erase_if(connections_, [](const auto& connection) { return connection->closed(); });
+    if (static_cast<int>(connections_.size()) >= limits_.connections) return;  // closes it
+    beast::error_code ignored;
+    if (limits_.sendBuffer > 0)
+      socket.set_option(asio::socket_base::send_buffer_size(limits_.sendBuffer), ignored);
+    connections_.push_back(std::make_shared<PageConnection>(std::move(socket), access_, limits_, store_));
+    connections_.back()->start();
+  }
+
+  void tick() {
+    inbox_->take(content_);
+    store_.add(content_);
+    std::erase_if(connections_, [](const auto& connection) { return connection->closed(); });
+    for (const auto& connection : connections_) connection->tick();
+    if (std::exchange(acceptLater_, false)) accept();
+    timer_.expires_after(limits_.tick);
+    timer_.async_wait([this](beast::error_code error) {
+      if (!error) tick();
+    });
+  }
+
+  /// Whatever fails here ends the page, never the training.
+  void run() {
+    try {
+      context_.run();
+    } catch (...) {
+      logWarning("page: {}; the training goes on without it", describe(std::current_exception()));
+    }
+  }
+
+  std::shared_ptr<PageInbox> inbox_;
+  const PageLimits limits_;
+  PageAccess access_;
+  PageStore store_;
+  PageInbox::Content content_;
+  asio::io_context context_{1};
+  tcp::acceptor acceptor_;
+  asio::steady_timer timer_;
+  bool acceptLater_ = false;
+  std::list<std::shared_ptr<PageConnection>> connections_;
+  std::jthread thread_;
+};
+
+PageServer::PageServer(int port, std::shared_ptr<PageInbox> inbox, const PageLimits& limits)
+    : impl_(std::make_unique<Impl>(port, std::move(inbox), limits)) {}
+
+PageServer::~PageServer() = default;
+
+const PageAccess& PageServer::access() const {
+  return impl_->access();
+}
+
+std::string PageServer::address() const {
+  return fmt::format("http://127.0.0.1:{}/?token={}", access().port, access().token);
+}
+
+}  // namespace muster

@@ -1,0 +1,131 @@
+#include "muster/core/listeners/watch/page/page_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <span>
+
+#include "muster/core/listeners/watch/page/page_json.h"
+
+namespace muster {
+namespace {
+
+/// Appends the smallest and the largest of a group in their order, and the first that is not finite.
+void appendExtremes(std::vector<PageCurve::Point>& to, std::span<const PageCurve::Point> group) {
+  const PageCurve::Point *least = nullptr, *most = nullptr, *bad = nullptr;
+  for (const auto& point : group) {
+    if (!std::isfinite(point.value)) {
+      if (bad == nullptr) bad = &point;
+      continue;
+    }
+    if (least == nullptr || point.value < least->value) least = &point;
+    if (most == nullptr || point.value >= most->value) most = &point;
+  }
+  std::vector<const PageCurve::Point*> kept;
+  for (const auto* point : {least, most, bad})
+    if (point != nullptr && std::ranges::find(kept, point) == kept.end()) kept.push_back(point);
+  std::ranges::sort(kept);  // by their places in the group
+  for (const auto* point : kept) to.push_back(*point);
+}
+
+}  // namespace
+
+bool PageCurve::add(Point point) {
+  group_.push_back(point);
+  if (group_.size() < groupSize_) return false;
+  if (groupSize_ == 1)
+    points_.push_back(point);
+  else
+    appendExtremes(points_, group_);
+  group_.clear();
+  if (points_.size() < kMost) return false;
+  thin();
+  return true;
+}
+
+void PageCurve::thin() {
+  std::vector<Point> fewer;
+  for (std::size_t i = 0; i < points_.size(); i += 4)
+    appendExtremes(fewer, std::span(points_).subspan(i, std::min<std::size_t>(4, points_.size() - i)));
+  points_ = std::move(fewer);
+  groupSize_ = groupSize_ == 1 ? 4 : groupSize_ * 2;
+}
+
+void PageStore::add(const PageInbox::Content& content) {
+  ++version_;
+  for (const auto& name : content.newNames) {
+    names_.push_back(name);
+    curves_.emplace_back();
+  }
+  for (const auto& point : content.points)
+    if (curves_[static_cast<std::size_t>(point.series)].add({point.step, point.value})) ++generation_;
+  for (const auto& [name, text] : content.texts) {
+    texts_[name] = text;
+    textsVersion_ = version_;
+  }
+  if (content.histograms) {
+    histograms_ = content.histograms;
+    histogramsVersion_ = version_;
+  }
+  if (content.progress) {
+    progress_ = content.progress;
+    progressVersion_ = version_;
+  }
+  if (!content.network.empty()) {
+    network_ = content.network;
+    networkVersion_ = version_;
+  }
+  lost_ += content.lost;
+}
+
+std::string PageStore::news(Seen& seen) const {
+  const bool all = seen.generation != generation_;
+  if (all) seen = {.generation = generation_, .points = {}};
+  seen.points.resize(curves_.size());
+  std::string parts;
+  const char* separator = "";
+  for (std::size_t i = 0; i < curves_.size(); ++i) {
+    const auto& points = curves_[i].points();
+    if (seen.points[i] == points.size()) continue;
+    (parts += separator) += "{\"name\":";
+    page_json::append(parts, names_[i]);
+    parts += ",\"points\":[";
+    for (std::size_t p = seen.points[i]; p < points.size(); ++p) {
+      fmt::format_to(std::back_inserter(parts), "{}[{},", p == seen.points[i] ? "" : ",", points[p].step);
+      page_json::append(parts, points[p].value);
+      parts += ']';
+    }
+    parts += "]}";
+    separator = ",";
+    seen.points[i] = points.size();
+  }
+  const bool newPoints = !parts.empty();
+  std::string json = fmt::format("{{\"all\":{},\"lost\":{},\"series\":[{}]", all, lost_, parts);
+  bool any = all || newPoints;
+  const auto section = [&](const char* name, std::int64_t version, std::int64_t& seenVersion, auto append) {
+    if (version <= seenVersion) return;
+    seenVersion = version;
+    any = true;
+    fmt::format_to(std::back_inserter(json), ",\"{}\":", name);
+    append();
+  };
+  section("progress", progressVersion_, seen.progress, [&] { page_json::append(json, *progress_); });
+  section("histograms", histogramsVersion_, seen.histograms, [&] { page_json::append(json, *histograms_); });
+  section("network", networkVersion_, seen.network, [&] { page_json::appendJson(json, network_); });
+  section("texts", textsVersion_, seen.texts, [&] {
+    const char* between = "{";
+    for (const auto& [name, text] : texts_) {
+      json += between;
+      page_json::append(json, name);
+      json += ':';
+      page_json::append(json, text);
+      between = ",";
+    }
+    json += '}';
+  });
+  return any ? json + "}" : std::string();
+}
+
+}  // namespace muster

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/core/listeners/watch/page/page_inbox.h"
+
+namespace muster {
+
+/// A curve of at most kMost points: when it is full, each four points become the smallest and the largest of
+/// them, and so do points that come later, in larger and larger groups. So its extremes stay.
+class PageCurve {
+ public:
+  static constexpr std::size_t kMost = 2000;
+  struct Point {
+    std::int64_t step = 0;
+    double value = 0;
+  };
+
+  /// @return whether points that were there have changed.
+  bool add(Point point);
+  const std::vector<Point>& points() const { return points_; }
+
+ private:
+  void thin();
+  std::vector<Point> points_;
+  std::vector<Point> group_;   // the last points, while there are fewer than groupSize_
+  std::size_t groupSize_ = 1;  // points that become one, or two of more
+};
+
+/// All that a page shows, and what each reader of it has seen. One thread at a time.
+class PageStore {
+ public:
+  /// What a reader has seen.
+  struct Seen {
+    std::int64_t generation = -1;  ///< none
+    std::int64_t version = -1;
+    std::vector<std::size_t> points;                                        // [series]
+    std::int64_t texts = -1, histograms = -1, progress = -1, network = -1;  // versions
+  };
+
+  /// Adds what has come.
+  void add(const PageInbox::Content& content);
+  /// What `seen` lacks, as JSON; "" if nothing. Everything, with "all": true, if points were thinned since.
+  std::string news(Seen& seen) const;
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<PageCurve> curves_;
+  std::map<std::string, std::string> texts_;
+  std::optional<PageHistograms> histograms_;
+  std::optional<PageProgress> progress_;
+  std::string network_;
+  std::int64_t lost_ = 0;
+  std::int64_t generation_ = 0;  // grows when points that were there change
+  std::int64_t version_ = 0;     // grows with each addition
+  std::int64_t textsVersion_ = -1, histogramsVersion_ = -1, progressVersion_ = -1, networkVersion_ = -1;
+};
+
+}  // namespace muster

@@ -1,0 +1,145 @@
+#include "muster/core/listeners/watch/tensorboard/tensorboard_listener.h"
+
+#include <fmt/format.h>
+
+#include <mutex>
+
+#include "muster/core/base/error.h"
+#include "muster/core/listeners/every.h"
+#include "muster/core/listeners/watch/layer_histograms.h"
+#include "muster/core/listeners/watch/tensorboard/event_file.h"
+#include "muster/core/listeners/watch/tensorboard/event_messages.h"
+#include "muster/core/listeners/watch/training_readings.h"
+
+namespace muster {
+
+/// What the two listeners share: a worker's call may come at any time.
+struct TensorBoardListener::State {
+  State(const std::filesystem::path& directory, const TensorBoardOptions& options)
+      : histograms(options.histogramsEvery > 0),
+        histogramsDue(options.histogramsEvery),
+        file(directory),
+        readings(
+            {.everyIterations = options.everyIterations, .evaluation = options.evaluation},
+            [this](std::string_view name, std::int64_t step, double value) { scalar(name, step, value); }) {
+    file.append(events::version());
+  }
+
+  void scalar(std::string_view name, std::int64_t step, double value) {
+    iteration = step;
+    file.append(events::scalar(name, step, value));
+  }
+
+  void writeHistograms(Model& model, std::int64_t step) {
+    for (const auto& layer : layers.after(model)) {
+      file.append(events::histogram("parameters/" + layer.name, step, layer.parameters));
+      file.append(events::histogram("updates/" + layer.name, step, layer.update));
+      scalar("norm/" + layer.name, step, layer.parameters.norm());
+      scalar("update to parameter ratio/" + layer.name, step, layer.ratio());
+    }
+  }
+
+  const bool histograms;
+  std::mutex mutex;  // guards all that follows
+  Every histogramsDue;
+  EventFile file;
+  TrainingReadings readings;
+  LayerHistograms layers;
+  std::int64_t iteration = 0;  // of the last scalar
+  std::int64_t epochs = 0;     // that `fit` still has to train
+};
+
+/// The listener of worker scope.
+class TensorBoardListener::Workers final : public Listener {
+ public:
+  explicit Workers(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  ListenerScope scope() const override { return ListenerScope::Worker; }
+  void onIteration(const IterationEvent& event) override {
+    const std::lock_guard lock(state_->mutex);
+    state_->readings.iteration(event);
+  }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+TensorBoardListener::TensorBoardListener(const std::filesystem::path& directory, TensorBoardOptions options) {
+  require(options.everyIterations >= 1, "TensorBoard: everyIterations must be at least 1, got {}",
+          options.everyIterations);
+  require(options.histogramsEvery >= 0, "TensorBoard: histogramsEvery cannot be negative, got {}",
+          options.histogramsEvery);
+  state_ = std::make_shared<State>(directory, options);
+}
+
+TensorBoardListener::~TensorBoardListener() = default;
+
+std::shared_ptr<Listener> TensorBoardListener::workers() {
+  return std::make_shared<Workers>(state_);
+}
+
+void TensorBoardListener::text(std::string_view tag, std::string_view markdown) {
+  const std::lock_guard lock(state_->mutex);
+  state_->file.append(events::text(tag, markdown));
+}
+
+void TensorBoardListener::scalar(std::string_view tag, std::int64_t step, double value) {
+  const std::lock_guard lock(state_->mutex);
+  state_->scalar(tag, step, value);
+}
+
+void TensorBoardListener::hyperParameters(const std::vector<HyperParameter>& parameters,
+                                          const std::vector<std::string>& results, std::string_view group) {
+  std::vector<std::string> metrics = {"result/score"};
+  for (const auto& name : results) metrics.push_back("result/" + name);
+  const std::lock_guard lock(state_->mutex);
+  state_->file.append(events::experiment(parameters, metrics));
+  state_->file.append(events::runStart(parameters, group));
+}
+
+void TensorBoardListener::result(std::string_view name, double value) {
+  const std::lock_guard lock(state_->mutex);
+  state_->scalar(fmt::format("result/{}", name), state_->iteration, value);
+}
+
+const std::filesystem::path& TensorBoardListener::file() const {
+  return state_->file.path();
+}
+
+void TensorBoardListener::onFitStart(const FitEvent& event) {
+  const std::lock_guard lock(state_->mutex);
+  state_->epochs = event.epochs;
+  state_->readings.fitStart(event);
+  Model& model = event.trainer.model();
+  state_->histogramsDue.start(model.iteration());
+  if (state_->histograms) state_->layers.before(model);
+}
+
+void TensorBoardListener::onEpochStart(const EpochEvent&) {
+  const std::lock_guard lock(state_->mutex);
+  state_->readings.epochStart();
+}
+
+void TensorBoardListener::onMerge(const MergeEvent& event) {
+  const std::lock_guard lock(state_->mutex);
+  state_->readings.merge(event);
+  const bool due = state_->histogramsDue.passed(event.iteration);
+  if (!due && !state_->layers.begun()) return;
+  Model& model = event.trainer.model();
+  state_->writeHistograms(model, event.iteration);
+  // A round's update needs the parameters at its beginning: those of the next round are these.
+  if (due) state_->layers.before(model);
+}
+
+void TensorBoardListener::onEpochEnd(const EpochEvent& event) {
+  const std::lock_guard lock(state_->mutex);
+  --state_->epochs;
+  state_->readings.epochEnd(event);
+  state_->scalar("result/score", event.iteration, event.score);
+}
+
+void TensorBoardListener::onFitEnd(Trainer&) {
+  const std::lock_guard lock(state_->mutex);
+  state_->file.append(events::runEnd(state_->epochs == 0));
+}
+
+}  // namespace muster

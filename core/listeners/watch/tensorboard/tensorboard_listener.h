@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "muster/core/listeners/evaluation_listener.h"
+#include "muster/core/nn/listener.h"
+#include "muster/core/listeners/watch/hyper_parameter.h"
+
+namespace muster {
+
+struct TensorBoardOptions {
+  /// Scores are written at each multiple of this many iterations, as means since the last.
+  std::int64_t everyIterations = 1;
+  /// Histograms of parameters and updates, in iterations, at the next merge; 0: none. Each costs a copy of
+  /// the merged state and four passes over the parameters.
+  std::int64_t histogramsEvery = 100;
+  /// Its results are written as `test/accuracy` and `test/loss`. It comes earlier in the list of listeners.
+  std::shared_ptr<const EvaluationListener> evaluation = {};
+};
+
+/// Writes a training to an event file for TensorBoard, in a directory of its own for each run:
+///
+///     auto board = std::make_shared<TensorBoardListener>("runs/averaging-2/seed-1");
+///     auto wrapper = ParallelWrapper::Builder(model).workers(2).listeners({board,
+///     board->workers()}).build(); board->text("plan", wrapper.plan());
+///     board->hyperParameters({{"workers", 2.0}, {"strategy", "averaging"}}, {"accuracy"}, "averaging-2");
+///     wrapper.fit(iterator);
+///     board->result("accuracy", wrapper.evaluate(test).accuracy());
+///
+/// `tensorboard --logdir runs` shows scalars by worker and of the merged model (TrainingReadings lists their
+/// names), histograms of each layer's parameters and of what a round changed in them, texts, and a table of
+/// all runs with their options and results. W&B imports the same files.
+///
+/// Watching changes no bit of the training. If the disk is full, a warning is logged, and the training goes
+/// on without the file. Each record is written at once, so TensorBoard follows a training that runs.
+///
+/// Thread-safe. Link with muster::tensorboard, which needs libprotobuf.
+class TensorBoardListener final : public Listener {
+ public:
+  /// @throws InvalidArgument for a negative number or everyIterations 0; FileError if the file cannot be
+  /// made.
+  explicit TensorBoardListener(const std::filesystem::path& directory, TensorBoardOptions options = {});
+  ~TensorBoardListener() override;
+
+  /// For the list of listeners, too, where scores of each worker are wanted. On a GPU a step's score is then
+  /// waited for before the next step.
+  std::shared_ptr<Listener> workers();
+
+  /// @param markdown  UTF-8.
+  void text(std::string_view tag, std::string_view markdown);
+  void scalar(std::string_view tag, std::int64_t step, double value);
+  /// The run's options, once, for the table of all runs.
+  /// @param results  names that `result` will be called with; `score` is among them unasked.
+  /// @param group  runs of the same group are shown as one: seeds of an arm.
+  void hyperParameters(const std::vector<HyperParameter>& parameters,
+                       const std::vector<std::string>& results = {}, std::string_view group = {});
+  /// What the training has led to, written as the scalar `result/NAME`.
+  void result(std::string_view name, double value);
+
+  const std::filesystem::path& file() const;
+
+  void onFitStart(const FitEvent& event) override;
+  void onEpochStart(const EpochEvent& event) override;
+  void onMerge(const MergeEvent& event) override;
+  /// Writes the result `score` of the epoch.
+  void onEpochEnd(const EpochEvent& event) override;
+  void onFitEnd(Trainer& trainer) override;
+
+ private:
+  struct State;
+  class Workers;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace muster

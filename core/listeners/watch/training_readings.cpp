@@ -1,0 +1,146 @@
+#include "muster/core/listeners/watch/training_readings.h"
+
+#include <unistd.h>
+
+#include <fstream>
+
+#include "muster/core/base/error.h"
+#include "muster/core/listeners/performance_report.h"
+#include "muster/core/nn/network.h"
+
+namespace muster {
+namespace {
+
+/// Of this process; nothing where the system does not tell.
+std::optional<std::int64_t> residentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::int64_t size = 0, resident = 0;
+  if (!(statm >> size >> resident)) return std::nullopt;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
+
+void TrainingReadings::Mean::add(double score, std::int64_t count) {
+  sum += score * static_cast<double>(count);
+  examples += count;
+}
+
+double TrainingReadings::Mean::take(std::int64_t iteration) {
+  const double mean = sum / static_cast<double>(examples);
+  sum = 0;
+  examples = 0;
+  read = iteration;
+  return mean;
+}
+
+TrainingReadings::TrainingReadings(ReadingOptions options, Sink sink)
+    : options_(std::move(options)), sink_(std::move(sink)) {
+  require(options_.everyIterations >= 1, "readings of a training: everyIterations must be at least 1, got {}",
+          options_.everyIterations);
+  require(options_.everyTime.count() >= 0, "readings of a training: everyTime cannot be negative");
+}
+
+void TrainingReadings::fitStart(const FitEvent& event) {
+  model_ = &event.trainer.model();
+  mark_ = now();
+  trained_ = {};
+  timesRead_ = false;
+  timesBefore_.clear();
+  merged_ = {};
+  workers_.clear();
+}
+
+void TrainingReadings::epochStart() {
+  mark_ = now();
+}
+
+void TrainingReadings::countTime() {
+  const auto time = now();
+  trained_ += time - mark_;
+  mark_ = time;
+}
+
+bool TrainingReadings::due(const Mean& mean, std::int64_t iteration) const {
+  return mean.examples > 0 && iteration / options_.everyIterations > mean.read / options_.everyIterations;
+}
+
+void TrainingReadings::iteration(const IterationEvent& event) {
+  const auto worker = static_cast<std::size_t>(event.worker);
+  if (worker >= workers_.size()) workers_.resize(worker + 1);
+  while (workerNames_.size() <= worker)
+    workerNames_.push_back(fmt::format("score/worker {}", workerNames_.size()));
+  Mean& mean = workers_[worker];
+  const std::int64_t step = event.stamp.iteration + 1;
+  mean.add(event.score, event.examples);
+  if (due(mean, step)) sink_(workerNames_[worker], step, mean.take(step));
+}
+
+void TrainingReadings::merge(const MergeEvent& event) {
+  const std::int64_t step = event.iteration;
+  merged_.add(event.score, event.examples);
+  const bool scored = due(merged_, step);
+  if (scored) sink_("score/merged", step, merged_.take(step));
+  if (scored || event.examples == 0) {
+    sink_("merge/milliseconds", step, std::chrono::duration<double, std::milli>(event.mergeTime).count());
+    if (event.bytes > 0) sink_("merge/bytes", step, static_cast<double>(event.bytes));
+    if (event.divergence > 0) sink_("merge/divergence", step, event.divergence);
+    for (const auto& [name, value] : event.values) {
+      auto known = valueNames_.find(name);
+      if (known == valueNames_.end())
+        known = valueNames_.emplace(std::string(name), fmt::format("merge/{}", name)).first;
+      sink_(known->second, step, value);
+    }
+    if (dynamic_cast<const Network*>(model_) != nullptr)
+      sink_("training/learning rate", step,
+            model_->trainingOptions().updater.learningRate().at(step, event.epoch));
+  }
+  countTime();
+  if (trained_ >= options_.everyTime) readTimes(event.trainer, step);
+  readTests();
+}
+
+void TrainingReadings::epochEnd(const EpochEvent& event) {
+  sink_("score/epoch", event.iteration, event.score);
+  if (!timesRead_) readTimes(event.trainer, event.iteration);  // a short training has some, too
+  readTests();
+}
+
+void TrainingReadings::readTimes(Trainer& trainer, std::int64_t step) {
+  const auto report = performanceBetween(timesBefore_, trainer.workerTimes(), trained_);
+  if (report.examples() == 0) return;  // no round has ended since
+  sink_("training/samples per second", step, report.samplesPerSecond());
+  WorkerTimes all;
+  for (const auto& worker : report.workers) {
+    all.computing += worker.computing;
+    all.waitingForData += worker.waitingForData;
+    all.waitingForWorkers += worker.waitingForWorkers;
+    all.merging += worker.merging;
+    readShares(fmt::format("time/worker {}/", worker.worker), worker, step);
+  }
+  readShares("time/all/", all, step);
+  if (const auto bytes = residentBytes()) sink_("memory/resident bytes", step, static_cast<double>(*bytes));
+  timesBefore_ = trainer.workerTimes();
+  trained_ = {};
+  timesRead_ = true;
+}
+
+void TrainingReadings::readShares(const std::string& prefix, const WorkerTimes& times, std::int64_t step) {
+  const auto shares = PerformanceReport::shares(times);
+  sink_(prefix + "computing", step, shares.computing);
+  sink_(prefix + "waiting for data", step, shares.waitingForData);
+  sink_(prefix + "waiting for workers", step, shares.waitingForWorkers);
+  sink_(prefix + "merging", step, shares.merging);
+}
+
+void TrainingReadings::readTests() {
+  if (!options_.evaluation) return;
+  const auto& results = options_.evaluation->results();
+  for (; testsRead_ < results.size(); ++testsRead_) {
+    const auto& result = results[testsRead_];
+    sink_("test/accuracy", result.iteration, result.evaluation.accuracy());
+    sink_("test/loss", result.iteration, result.evaluation.loss());
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,88 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "muster/core/listeners/watch/histogram.h"
+#include "muster/core/listeners/watch/layer_histograms.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_model.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+std::int64_t inBins(const Histogram& h) {
+  return std::accumulate(h.bins.begin(), h.bins.end(), std::int64_t{0});
+}
+
+}  // namespace
+
+TEST_CASE("a histogram counts each number in the bin of its value") {
+  std::vector<float> values(100);
+  std::iota(values.begin(), values.end(), 0.0F);  // 0 to 99: bins of 99/50
+  const auto h = histogramOf(std::span<const float>(values));
+  CHECK(h.count == 100);
+  CHECK(h.min == 0);
+  CHECK(h.max == 99);
+  CHECK(h.sum == 4950);
+  CHECK(h.sumOfSquares == 328350);
+  CHECK(h.norm() == std::sqrt(328350.0));
+  CHECK(inBins(h) == 100);
+  CHECK(h.bins.front() == 2);
+  CHECK(h.bins.back() == 2);  // 98 and 99, the end of the last bin
+  CHECK(h.edge(0) == 0);
+  CHECK(h.edge(Histogram::kBins) == 99);
+}
+
+TEST_CASE("numbers that are not finite are in no bin and no sum") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> values{nan, 1, -inf, 3, inf};
+  const auto h = histogramOf(std::span<const float>(values));
+  CHECK(h.nonFinite == 3);
+  CHECK(h.count == 2);
+  CHECK(h.sum == 4);
+  CHECK(inBins(h) == 2);
+  const auto none = histogramOf(std::span<const float>());
+  CHECK(none.count == 0);
+  CHECK(none.norm() == 0);
+}
+
+TEST_CASE("equal numbers are all in the first bin, and the largest range has finite bins") {
+  const std::vector<double> equal(7, 2.5);
+  CHECK(histogramOf(std::span<const double>(equal)).bins.front() == 7);
+  const double most = std::numeric_limits<double>::max();
+  const std::vector<double> far{-most, 0, most};
+  CHECK(inBins(histogramOf(std::span<const double>(far))) == 3);
+}
+
+TEST_CASE("a histogram of changes") {
+  const std::vector<float> before{1, 2, 3}, after{2, 2, 1};
+  const auto h = histogramOf(std::span<const float>(after), std::span<const float>(before));
+  CHECK(h.min == -2);
+  CHECK(h.max == 1);
+  CHECK(h.sum == -1);
+  CHECK(thrown<InvalidArgument>([&] {
+          histogramOf(std::span<const float>(after), std::span<const float>(before).first(2));
+        }).find("2 numbers before and 3 after") != std::string::npos);
+}
+
+TEST_CASE("layers: what changed between two looks at a model") {
+  ToyModel model({.size = 3});
+  model.setParameters({3, 4, 0});
+  LayerHistograms layers;
+  CHECK(layers.after(model).empty());  // nothing was looked at before
+  layers.before(model);
+  CHECK(layers.begun());
+  model.setParameters({0, 4, 3});
+  const auto seen = layers.after(model);
+  REQUIRE(seen.size() == 1);
+  CHECK(seen[0].parameters.norm() == 5);
+  CHECK(seen[0].update.norm() == std::sqrt(18.0));
+  CHECK(seen[0].ratio() == std::sqrt(18.0) / 5);
+  CHECK(!layers.begun());
+}

@@ -1,0 +1,233 @@
+#include "muster/core/listeners/watch/page/page_listener.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <memory>
+#include <thread>
+
+#include <boost/json.hpp>
+
+#include "muster/core/listeners/watch/page/page_assets.h"
+#include "tests/support/log_lines.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
+#include "tests/core/listeners/watch/raw_client.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A page with ticks of a millisecond, so that tests need not wait.
+struct Page {
+  explicit Page(PageLimits limits = {}) {
+    limits.tick = 1ms;
+    listener = std::make_shared<PageListener>(
+        PageOptions{.sink = [this](std::string_view line) { lines.emplace_back(line); }, .limits = limits});
+  }
+  std::string host() const { return "127.0.0.1:" + std::to_string(listener->port()); }
+  std::string token() const {
+    const auto address = listener->address();
+    return address.substr(address.find('=') + 1);
+  }
+  std::string cookie() const { return "muster-" + std::to_string(listener->port()) + "=" + token(); }
+  std::string request(const std::string& target, const std::string& more = {},
+                      const std::string& method = "GET") const {
+    return method + " " + target + " HTTP/1.1\r\nHost: " + host() + "\r\n" + more + "\r\n";
+  }
+  std::string answer(const std::string& bytes) const {
+    const RawClient client(listener->port());
+    client.send(bytes);
+    return client.receiveAll();
+  }
+  std::string get(const std::string& target) const {
+    return answer(request(target, "Cookie: " + cookie() + "\r\n"));
+  }
+  /// A client that has asked for the events.
+  std::unique_ptr<RawClient> events(int receiveBuffer = 0) const {
+    auto client = std::make_unique<RawClient>(listener->port(), receiveBuffer);
+    client->send(request("/events", "Cookie: " + cookie() + "\r\n"));
+    return client;
+  }
+
+  std::vector<std::string> lines;
+  std::shared_ptr<PageListener> listener;
+};
+
+std::string statusOf(const std::string& answer) {
+  return answer.substr(0, answer.find("\r\n"));
+}
+
+std::string headerOf(const std::string& answer, const std::string& name) {
+  const auto begin = answer.find("\r\n" + name + ": ");
+  if (begin == std::string::npos || begin > answer.find("\r\n\r\n")) return "";
+  const auto value = begin + 4 + name.size();
+  return answer.substr(value, answer.find("\r\n", value) - value);
+}
+
+void checkSecurity(const std::string& answer) {
+  CHECK(headerOf(answer, "Content-Security-Policy") ==
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+  CHECK(headerOf(answer, "Referrer-Policy") == "no-referrer");
+  CHECK(headerOf(answer, "X-Content-Type-Options") == "nosniff");
+  CHECK(headerOf(answer, "Cross-Origin-Resource-Policy") == "same-origin");
+  CHECK(headerOf(answer, "Cache-Control") == "no-store");
+  CHECK(answer.find("Access-Control-") == std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("it prints an address with a token, and the line for ssh") {
+  const Page page;
+  REQUIRE(page.lines.size() == 2);
+  CHECK(page.lines[0] == "page: http://" + page.host() + "/?token=" + page.token());
+  CHECK(page.token().size() == 64);
+  CHECK(page.lines[1].find(fmt::format("ssh -L {0}:127.0.0.1:{0} ", page.listener->port())) !=
+        std::string::npos);
+}
+
+TEST_CASE("the address gives a cookie, and the cookie the page and its files") {
+  const Page page;
+  const auto first = page.answer(page.request("/?token=" + page.token()));
+  CHECK(statusOf(first) == "HTTP/1.1 303 See Other");
+  CHECK(headerOf(first, "Location") == "/");
+  CHECK(headerOf(first, "Set-Cookie") == page.cookie() + "; HttpOnly; SameSite=Strict; Path=/");
+  checkSecurity(first);
+  REQUIRE(pageAssets().size() == 4);
+  for (const auto& asset : pageAssets()) {
+    const auto answer = page.get(std::string(asset.path));
+    CHECK(statusOf(answer) == "HTTP/1.1 200 OK");
+    CHECK(headerOf(answer, "Content-Type") == asset.type);
+    CHECK(answer.substr(answer.find("\r\n\r\n") + 4) == asset.text);
+    checkSecurity(answer);
+  }
+  // The policy forbids what is written into the page itself.
+  const auto html = page.get("/");
+  CHECK(html.find("style=") == std::string::npos);
+  CHECK(html.find("<style") == std::string::npos);
+  CHECK(html.find("<script>") == std::string::npos);
+  CHECK(html.find(" on") == html.find(" on a focused"));
+}
+
+TEST_CASE("every refusal, over sockets") {
+  const Page page;
+  const std::string cookie = "Cookie: " + page.cookie() + "\r\n";
+  const auto refused = [&](const std::string& bytes, const std::string& status) {
+    const auto answer = page.answer(bytes);
+    CHECK_MESSAGE(statusOf(answer) == "HTTP/1.1 " + status, bytes.substr(0, 80));
+    CHECK(answer.find(page.token()) == std::string::npos);
+    checkSecurity(answer);
+    return answer;
+  };
+  const auto other = [&](const std::string& host) {
+    return "GET / HTTP/1.1\r\nHost: " + host + "\r\n" + cookie + "\r\n";
+  };
+  const auto port = std::to_string(page.listener->port());
+  for (const auto& host : {"evil.example:" + port, std::string("127.0.0.1"), std::string("localhost"),
+                           "127.0.0.1.evil.example:" + port, "localhost:" + port + "0", std::string()})
+    refused(other(host), "421 Misdirected Request");
+  refused("GET / HTTP/1.1\r\n" + cookie + "\r\n", "421 Misdirected Request");
+  refused("GET / HTTP/1.0\r\n\r\n", "421 Misdirected Request");
+  refused(page.request("/", cookie + "Host: " + page.host() + "\r\n"), "400 Bad Request");
+
+  for (const auto* method : {"POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH"}) {
+    const auto answer = page.answer(page.request("/", cookie, method));
+    CHECK(statusOf(answer) == "HTTP/1.1 405 Method Not Allowed");
+    CHECK(headerOf(answer, "Allow") == "GET");
+  }
+  refused(page.request("/", cookie + "Content-Length: 5\r\n", "POST") + "hello", "405 Method Not Allowed");
+  for (const auto* target :
+       {"/", "/page.js", "/events", "/none", "/?token=", "/?token=0", "/?token=x&token=y"})
+    refused(page.request(target), "403 Forbidden");
+  refused(page.request("/", "Cookie: muster-" + port + "=" + std::string(64, '0') + "\r\n"), "403 Forbidden");
+  refused(page.request("/", "Cookie: muster-1=" + page.token() + "\r\n"), "403 Forbidden");
+  for (const auto* target : {"/none", "/../etc/passwd", "/page.js/", "//", "/%2e%2e"})
+    refused(page.request(target, cookie), "404 Not Found");
+  refused(page.request("http://" + page.host() + "/", cookie), "400 Bad Request");
+  refused("what is this\r\n\r\n", "400 Bad Request");
+  refused(page.request("/", cookie + "X: " + std::string(20'000, 'x') + "\r\n"), "400 Bad Request");
+}
+
+TEST_CASE("events: all that was told, then what is new; JSON that any parser reads") {
+  Page page;
+  page.listener->text("plan", "<b>two</b> workers");
+  page.listener->point("mine/one", 3, 0.5);
+  const auto client = page.events();
+  auto text = client->receiveUntil("mine/one");
+  text += client->receiveUntil("\n\n");
+  CHECK(statusOf(text) == "HTTP/1.1 200 OK");
+  CHECK(headerOf(text, "Content-Type") == "text/event-stream");
+  checkSecurity(text);
+  page.listener->point("mine/one", 4, 0.25);
+  const auto more = client->receiveUntil("\n\n");
+  const auto news = boost::json::parse(more.substr(more.find('{'), more.rfind('}') + 1 - more.find('{')));
+  CHECK(news.at("all").as_bool() == false);
+  CHECK(boost::json::serialize(news.at("series")) == R"([{"name":"mine/one","points":[[4,2.5E-1]]}])");
+}
+
+TEST_CASE("a training, as the page is told of it") {
+  Page page;
+  ToyModel model({.size = 5});
+  ToyIterator data(randomBatches(3, 7, 4, 5, true), 5);
+  auto wrapper = toyWrapper(model, 2, 2)
+                     .measureDivergence(true)
+                     .listeners({page.listener, page.listener->workers()})
+                     .build();
+  wrapper.fit(data, 2);
+  const auto client = page.events();
+  const auto text = client->receiveUntil("\"running\":false");
+  for (const char* part :
+       {"score/merged", "score/worker 0", "score/worker 1", "merge/divergence", "score/epoch",
+        "training/samples per second", "time/all/computing", "time/worker 1/merging", "memory/resident bytes",
+        "norm/p", "ratio/p", "\"epoch\":2,\"lastEpoch\":2"})
+    CHECK_MESSAGE(text.find(part) != std::string::npos, part);
+}
+
+TEST_CASE("a client that takes nothing is dropped, and others go on") {
+  Page page({.writing = 3s, .connections = 2, .sendBuffer = 65536});
+  const auto slow = page.events(/*receiveBuffer=*/2048);
+  const auto quick = page.events();
+  page.listener->text("big", std::string(4'000'000, 'x'));
+  CHECK(quick->receiveUntil("xxx\"").size() > 4'000'000);
+  // There is room for another connection when the slow one has gone.
+  int tries = 0;
+  while (page.get("/page.js").empty() && ++tries < 200) std::this_thread::sleep_for(100ms);
+  CHECK(tries < 200);
+  CHECK(slow->receiveAll().size() < 4'000'000);  // what had been on the way, and then the end
+  page.listener->point("after", 1, 1);
+  CHECK(quick->receiveUntil("after").find("after") != std::string::npos);
+}
+
+TEST_CASE("a request that does not come is given up, and so are too many connections") {
+  const Page page({.reading = 100ms, .connections = 3});
+  const RawClient silent(page.listener->port());
+  silent.send("GET / HT");
+  CHECK(silent.receiveAll().empty());  // the end came
+  const auto one = page.events(), two = page.events(), three = page.events();
+  for (const auto* client : {one.get(), two.get(), three.get()})
+    CHECK(client->receiveUntil("\n\n").find("200 OK") != std::string::npos);
+  CHECK(RawClient(page.listener->port()).receiveAll().empty());
+}
+
+TEST_CASE("the listener ends while clients look") {
+  auto page = std::make_unique<Page>();
+  const auto client = page->events();
+  client->receiveUntil("all");
+  page.reset();
+  client->receiveAll();  // comes back
+}
+
+TEST_CASE("a port in use, or none at all") {
+  const Page page;
+  const auto problem = [](int port) {
+    return thrown<InvalidArgument>([&] { PageListener({.port = port}); });
+  };
+  CHECK(problem(page.listener->port()) ==
+        fmt::format("page: port {} of this machine is in use; give another one, or 0 for any that is free",
+                    page.listener->port()));
+  CHECK(problem(-1) == "page: the port must be between 0 and 65535, got -1");
+  CHECK(problem(65536) == "page: the port must be between 0 and 65535, got 65536");
+}

@@ -1,0 +1,123 @@
+#include "muster/core/listeners/watch/page/page_store.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "muster/core/listeners/watch/page/page_json.h"
+
+using namespace muster;
+
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+/// The inbox's content goes to the store.
+void deliver(PageInbox& inbox, PageStore& store) {
+  PageInbox::Content content;
+  inbox.take(content);
+  store.add(content);
+}
+
+}  // namespace
+
+TEST_CASE("a reader is sent what it has not seen") {
+  PageInbox inbox;
+  PageStore store;
+  PageStore::Seen early, late;
+  CHECK(store.news(early) == R"({"all":true,"lost":0,"series":[]})");
+  CHECK(store.news(early).empty());
+  inbox.point("score/merged", 1, 0.5);
+  inbox.point("score/merged", 2, 0.25);
+  deliver(inbox, store);
+  CHECK(store.news(early) ==
+        R"({"all":false,"lost":0,"series":[{"name":"score/merged","points":[[1,0.5],[2,0.25]]}]})");
+  inbox.point("score/merged", 3, 0.125);
+  inbox.text("plan", "two workers");
+  deliver(inbox, store);
+  CHECK(
+      store.news(early) ==
+      R"({"all":false,"lost":0,"series":[{"name":"score/merged","points":[[3,0.125]]}],"texts":{"plan":"two workers"}})");
+  CHECK(store.news(early).empty());
+  CHECK(store.news(late).find(R"("points":[[1,0.5],[2,0.25],[3,0.125]])") != std::string::npos);
+}
+
+TEST_CASE("numbers that are none are null, and text cannot leave its script") {
+  PageInbox inbox;
+  PageStore store;
+  inbox.point("a\"</script><script>alert(1)</script>\n\xff", 1, kNan);
+  inbox.point("b", 2, -std::numeric_limits<double>::infinity());
+  inbox.text("<!--", "\\ \x01 \x7f é");
+  inbox.network(R"({"name": "<script>"})");
+  deliver(inbox, store);
+  PageStore::Seen seen;
+  const auto news = store.news(seen);
+  CHECK(news.find('<') == std::string::npos);
+  CHECK(news.find('\n') == std::string::npos);  // a line end would end the event
+  CHECK(news.find(R"({"name":"b","points":[[2,null]]})") != std::string::npos);
+  CHECK(news.find(R"("points":[[1,null]])") != std::string::npos);
+  CHECK(news.find(R"("\u003c!--":"\\ \u0001 \u007f é")") != std::string::npos);
+  CHECK(news.find(R"("network":{"name": "\u003cscript>"})") != std::string::npos);
+}
+
+TEST_CASE("a long curve keeps its extremes and its order, and a reader is sent it anew") {
+  PageCurve curve;
+  bool changed = false;
+  for (int i = 0; i < 100'000; ++i) {
+    const double value = i == 31'415 ? 100 : i == 27'182 ? -100 : i == 50'001 ? kNan : std::sin(i * 0.01);
+    changed = curve.add({i, value}) || changed;
+    REQUIRE(curve.points().size() < PageCurve::kMost);
+  }
+  CHECK(changed);
+  CHECK(curve.points().size() > PageCurve::kMost / 4);
+  const auto has = [&](std::int64_t step, double value) {
+    return std::ranges::any_of(curve.points(),
+                               [&](const auto& p) { return p.step == step && p.value == value; });
+  };
+  CHECK(has(31'415, 100));
+  CHECK(has(27'182, -100));
+  CHECK(std::ranges::count_if(curve.points(), [](const auto& p) { return std::isnan(p.value); }) == 1);
+  CHECK(std::ranges::is_sorted(curve.points(), {}, &PageCurve::Point::step));
+
+  PageInbox inbox;
+  PageStore store;
+  PageStore::Seen seen;
+  store.news(seen);
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(PageCurve::kMost); ++i) inbox.point("a", i, 0.5);
+  deliver(inbox, store);
+  CHECK(store.news(seen).starts_with(R"({"all":true,)"));
+}
+
+TEST_CASE("without a server the inbox keeps a fixed number of points, and says how many were lost") {
+  PageInbox inbox;
+  for (std::size_t i = 0; i < PageInbox::kRoom + 7; ++i) inbox.point("a", static_cast<std::int64_t>(i), 1);
+  PageInbox::Content content;
+  inbox.take(content);
+  CHECK(content.points.size() == PageInbox::kRoom);
+  CHECK(content.lost == 7);
+  inbox.point("a", 1, 1);
+  inbox.take(content);
+  CHECK(content.points.size() == 1);
+  CHECK(content.lost == 0);
+  CHECK(content.newNames.empty());
+}
+
+TEST_CASE("progress and histograms, the newest only") {
+  PageInbox inbox;
+  PageStore store;
+  inbox.progress({.running = true, .workers = 2, .epoch = 1, .lastEpoch = 3, .iteration = 9});
+  inbox.progress(
+      {.running = true, .workers = 2, .epoch = 1, .lastEpoch = 3, .iteration = 10, .batchesPerEpoch = 7});
+  LayerHistogram layer{.name = "conv<1>", .parameters = {}, .update = {}};
+  inbox.histograms({.step = 4, .layers = {layer}});
+  deliver(inbox, store);
+  PageStore::Seen seen;
+  const auto news = store.news(seen);
+  CHECK(news.find(R"("progress":{"running":true,"workers":2,"epoch":1,"lastEpoch":3,"iteration":10,)"
+                  R"("batches":0,"batchesPerEpoch":7,)") != std::string::npos);
+  CHECK(news.find(R"("histograms":{"step":4,"layers":[{"name":"conv\u003c1>","parameters":{"min":0,)") !=
+        std::string::npos);
+  CHECK(store.news(seen).empty());
+}
