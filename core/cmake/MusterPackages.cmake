@@ -1,7 +1,7 @@
 # Debian packages by `cpack` in a build that was configured with
 #   -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_PREFIX=/usr
-# libmuster0.1 and libmuster-dev hold the base; each component that needs more has two packages of its own, so that nobody
-# gets libtorch or MPI who did not ask for it. They are for the release of Debian that they were built on.
+# libmuster0.1 and libmuster-dev hold the base; each component that needs more has two packages of its own, so that
+# libtorch and MPI are installed on request alone. They are for the release of Debian that they were built on.
 if(NOT BUILD_SHARED_LIBS OR NOT PROJECT_IS_TOP_LEVEL)
   return()
 endif()

@@ -13,7 +13,8 @@
 #include "muster/core/nn/model.h"
 #include "muster/core/nn/plan_remark.h"
 
-// This header includes nothing of libtorch, whose headers take long to compile; who has a module has them.
+// This header includes nothing of libtorch, whose headers take long to compile; a program with a module
+// includes them anyway.
 namespace at {
 class Tensor;
 }

@@ -9,7 +9,7 @@
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
 
-// A saved model is open to who has no muster: NumPy computes what it predicts from the file alone.
+// A saved model can be used without muster: NumPy computes what it predicts from the file alone.
 
 namespace muster {
 namespace {

@@ -103,7 +103,7 @@ TEST_CASE("keeps the last K, every M-th epoch's and the best, also after a resta
                                            "checkpoint-epoch-0008.safetensors"});
   CHECK(newestCheckpoint(directory.path())->filename() == "checkpoint-epoch-0008.safetensors");
 
-  network.save(listener.bestFile());  // by somebody else
+  network.save(listener.bestFile());  // by another program
   CHECK_THROWS_AS(CheckpointListener(options).onFitStart({.trainer = trainer}), FileError);
 }
 

@@ -14,7 +14,7 @@ struct PageLimits {
   std::chrono::milliseconds tick{250};       ///< between two looks at the inbox
   std::chrono::milliseconds reading{5000};   ///< for a request to arrive
   std::chrono::milliseconds writing{5000};   ///< for a client to take what is sent; then it is dropped
-  std::chrono::milliseconds silence{15000};  ///< after which a comment is sent, to find who has gone
+  std::chrono::milliseconds silence{15000};  ///< after which a comment is sent, to find clients that have gone
   int connections = 32;                      ///< at a time; more are closed at once
   int sendBuffer = 0;                        ///< bytes of a socket's buffer; 0: the system's
 };
