@@ -64,9 +64,9 @@ TrainingState positionState(Model& model, const DataSetIterator& data, const Epo
 std::optional<EpochPosition> positionIn(const TrainingState& state);
 
 /// Where a `fit` of this data begins by the model's training state.
-/// @return nothing if the model has none. Nothing, too, and a log line, if the model was changed since, or
-/// the
-///         state is of the middle of an epoch of another data set: the training state is cleared then.
+/// @return nothing if the model has none. Nothing, too, and a log line, if the model was changed since,
+///         or the state is of the middle of an epoch of another data set: the training state is cleared
+///         then.
 /// @throws InvalidArgument for a state that holds impossible numbers.
 std::optional<EpochPosition> resumePosition(Model& model, const DataSetIterator& data);
 

@@ -16,9 +16,9 @@ class HostExchange final : public Exchange {
   /// @param states  [worker] the blocks of each replica that are reduced or merged, alike in number, names
   ///                and sizes.
   /// @param updaterState  what a merge does with the updater's blocks.
-  /// @param groups  worker w is in group w mod this: a mean adds up each group by itself, in float64, and
-  /// then
-  ///                the groups in their order, as as many nodes do. 1: all workers in one sum.
+  /// @param groups  worker w is in group w mod this: a mean adds up each group by itself, in float64,
+  ///                and then the groups in their order, as that many nodes do. 1: all workers in one
+  ///                sum.
   HostExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
                int groups = 1);
 

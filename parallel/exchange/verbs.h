@@ -50,13 +50,13 @@ class Verbs {
   /// Merges all state: every block but the gradients. @param spread  as of `merge`, of the parameters.
   void mergeState(std::span<const double> weights, Spread* spread = nullptr);
 
-  /// Merges the updater's state and the statistics: what a rule of its own for the parameters leaves.
+  /// Merges all state but the parameters: for a strategy that merges the parameters itself.
   void mergeOthers(std::span<const double> weights);
 
-  /// Moves the merged copy of `block` alone, by the block's rule: of Average it becomes keep * copy + (1 -
-  /// keep)
-  /// * mean of the replicas, of Moments the same mixture of distributions, of Reset 0. With Keep nothing
-  /// happens. @param weights, keep  as of `mean`.
+  /// Moves the merged copy of `block` alone, by the block's rule: for Average it becomes
+  /// keep * copy + (1 - keep) * mean of the replicas, for Moments the same mixture of distributions, for
+  /// Reset 0. With Keep nothing happens.
+  /// @param weights, keep  as of `mean`.
   void mergeCopy(const SharedBlock& block, std::span<const double> weights, double keep);
 
   /// Replaces each replica of `block` by its own combination of all: a row of `mixing`, and the merged copy

@@ -11,9 +11,9 @@ namespace muster {
 /// or to the one that the strategy's arrivals say. Runs on a thread of its own; reads ahead, over the ends of
 /// epochs too, as far as free batches allow.
 ///
-/// @param first  the first batch of the first epoch that is not trained, with its place in the stamp, if it
-/// was
-///               read already; else null.
+/// @param first  the first batch of the first epoch that is not trained, with its place in the stamp,
+///               if it was read already;
+///               else null.
 ///
 /// The i-th batch that is not trained goes to worker i mod W: if a training is resumed within its first
 /// epoch, some are trained already. Batches of workers on other nodes are skipped.

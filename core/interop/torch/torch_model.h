@@ -55,6 +55,10 @@ struct TorchProgram {
 
 template <typename Factory>
 using TorchNet = std::remove_reference_t<decltype(*std::declval<Factory&>()())>;
+template <typename Output, typename Factory>
+concept TorchOutput = std::is_invocable_v < Output&,
+        TorchNet<Factory>
+&, const TorchBatch& > ;
 }  // namespace detail
 
 /// A libtorch module as a muster model, which ParallelWrapper trains with several workers by every rule.
@@ -62,8 +66,8 @@ using TorchNet = std::remove_reference_t<decltype(*std::declval<Factory&>()())>;
 /// ```cpp
 /// TorchModel model([] { return std::make_shared<Net>(); },
 ///                  [](Net& net, const TorchBatch& batch) {
-///                    return torch::nn::functional::cross_entropy(net.forward(batch.features()),
-///                    batch.labels());
+///                    const auto logits = net.forward(batch.features());
+///                    return torch::nn::functional::cross_entropy(logits, batch.labels());
 ///                  },
 ///                  {.updater = Nesterovs{.learningRate = 0.1, .momentum = 0.9}});
 /// auto wrapper = ParallelWrapper::Builder(model).workers(2).averagingFrequency(4).build();
@@ -76,8 +80,7 @@ using TorchNet = std::remove_reference_t<decltype(*std::declval<Factory&>()())>;
 /// Updaters, clipping, L2 and schedules are muster's. `requires_grad(false)` freezes a parameter; those of
 /// one dimension take no L1, L2 or weight decay. `running_mean` and `running_var` merge as moments
 /// (libtorch's variances are unbiased, so they do by nearly the number of examples); other floating-point
-/// buffers by their mean; integers
-/// (`num_batches_tracked`) are each replica's own.
+/// buffers by their mean; integers (`num_batches_tracked`) are each replica's own.
 ///
 /// The factory makes a module for each worker: equal in structure, on the CPU, in float32; calls are one at a
 /// time. A module with random numbers of its own is drawn by `torch::manual_seed` before the model is made.
@@ -98,12 +101,11 @@ class TorchModel final : public Model, public PlanRemark {
   TorchModel(Factory factory, Loss loss, TrainingOptions options = {}, Context* context = nullptr)
       : TorchModel(programOf<detail::TorchNet<Factory>>(std::move(factory), std::move(loss)),
                    std::move(options), context) {}
-  /// @param output  of (Net&, const TorchBatch&): the predictions. Without it:
-  /// `net.forward(batch.features())`.
-  template <typename Factory, typename Loss, typename Output>
-  requires std::is_invocable_v < Output&, detail::TorchNet<Factory>
-  &, const TorchBatch& > TorchModel(Factory factory, Loss loss, Output output, TrainingOptions options = {},
-                                    Context* context = nullptr)
+  /// @param output  of (Net&, const TorchBatch&): the predictions, `net.forward(batch.features())` without
+  /// it.
+  template <typename Factory, typename Loss, detail::TorchOutput<Factory> Output>
+  TorchModel(Factory factory, Loss loss, Output output, TrainingOptions options = {},
+             Context* context = nullptr)
       : TorchModel(
             programOf<detail::TorchNet<Factory>>(std::move(factory), std::move(loss), std::move(output)),
             std::move(options), context) {}
