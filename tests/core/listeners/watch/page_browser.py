@@ -8,6 +8,7 @@ import time
 
 try:
     from selenium import webdriver
+    from selenium.common.exceptions import WebDriverException
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.by import By
@@ -24,7 +25,11 @@ options = Options()
 for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,1000"):
     options.add_argument(argument)
 options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+try:
+    driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+except WebDriverException as error:
+    print(f"Chromium does not start here: {error.msg.splitlines()[0]}")
+    sys.exit(77)
 
 
 def check(condition, what):
