@@ -123,7 +123,7 @@ script sudo <<'END'
 while [[ $1 == -* ]]; do shift; done
 "$@"
 END
-installs() { # lines of os-release, a package that apt lacks or '-', installed, not installed, what is said
+installs() { # lines of os-release, a package that apt lacks or '-', installed, not installed, what is said, by which call
   local installed package
   printf '%b' "$1" >"$sandbox/os-release"
   : >"$sandbox/installed"
@@ -133,7 +133,7 @@ installs() { # lines of os-release, a package that apt lacks or '-', installed, 
 [[ " \$* " != *" install "* ]] || printf '%s\n' "\$@" >>"$sandbox/installed"
 END
   rm -rf "$root/build/release"
-  MUSTER_OS_RELEASE=$sandbox/os-release "$root/run" mnist >"$sandbox/out" 2>&1 || true
+  MUSTER_OS_RELEASE=$sandbox/os-release "$root/run" ${6:-mnist} >"$sandbox/out" 2>&1 || true
   installed=" $(tr '\n' ' ' <"$sandbox/installed") "
   for package in $3; do
     if [[ $installed != *" $package "* ]]; then printf 'run_test: on %b: did not install %s\n' "$1" "$package"; failures=$((failures + 1)); fi
@@ -157,6 +157,13 @@ installs "${ubuntu}jammy\n" - 'g++-12 ninja-build libdnnl-dev' 'g++ cmake libboo
 installs "ID=fedora\n" - '' 'g++ cmake' 'Boost 1.81 or newer'
 # One that is missing does not keep the others away.
 installs "${debian}trixie\n" libboost-json1.83-dev 'g++ cmake zlib1g-dev' libboost-json1.83-dev 'Boost.JSON  [Debian'
+# What optional modules need is installed where it is asked for.
+script ctest <<<'echo tested'
+script python3 <<<'exit 1'
+installs "${debian}trixie\n" - 'g++ python3-numpy' 'libonnx-dev chromium libopenmpi-dev' tested test
+installs "${debian}trixie\n" - 'g++ python3-numpy libonnx-dev libtorch-dev libopenmpi-dev chromium' '' \
+  'pip did not install them' 'test --optional'
+rm "$sandbox/bin/"{ctest,python3}
 # What a release lacks is said if CMake fails.
 mv "$sandbox/bin/cmake" "$sandbox/cmake"
 script cmake <<<'echo CMake Error: CMake 3.25 or higher is required; exit 1'
