@@ -1,8 +1,5 @@
 #pragma once
 
-#include <doctest/doctest.h>
-
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -123,18 +120,6 @@ inline std::vector<NamedRule> everyRule() {
        AsynchronousOuter{.frequency = 2, .rate = 0.7, .codec = TopKCodec{.share = 0.1}}},
       {"two halves", TwoHalves{}},
   };
-}
-
-/// Checks every rule with at least so many workers: `check(rule, workers)`.
-template <typename Check>
-void forEveryRule(std::initializer_list<int> workers, Check check) {
-  for (const NamedRule& rule : everyRule())
-    for (const int least : workers) {
-      const int w = rule.workers(least);
-      CAPTURE(rule.name);
-      CAPTURE(w);
-      check(rule, w);
-    }
 }
 
 }  // namespace muster::test

@@ -5,7 +5,7 @@
 #include <array>
 #include <limits>
 
-#include "tests/parallel/every_rule.h"
+#include "tests/parallel/for_every_rule.h"
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/toy_wrapper.h"

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "tests/parallel/every_rule.h"
+#include "tests/parallel/for_every_rule.h"
 #include "tests/support/failure.h"
 #include "tests/support/one_core.h"
 #include "tests/support/recording_listener.h"
