@@ -41,7 +41,7 @@ TEST_CASE("options that cannot be are refused with 2 and a sentence") {
       {{"--mode", "democratic"},
        "--mode: there is no type \"democratic\"; there are averaging, synchronous, shared"},
       {{"--mode", "shared", "--averaging-frequency", "3"},
-       "--averaging-frequency is of --mode averaging; in the other modes workers meet every iteration"},
+       "--averaging-frequency needs --mode averaging; the other modes merge every iteration"},
       {{"--mode", "synchronous", "--average-updaters", "false"},
        "--average-updaters false: with --mode synchronous the updaters' states are equal anyway"},
       {{"--strategy", "dilocco"}, "there is no strategy \"dilocco\"; the nearest is diloco, of "},
@@ -51,7 +51,8 @@ TEST_CASE("options that cannot be are refused with 2 and a sentence") {
        "outer averaging: rate must be above 0, got 0"},
       {{"--strategy", "diloco", "--mode", "averaging"}, "--mode cannot be combined with --strategy"},
       {{"--strategy", "diloco", "--averaging-frequency", "3"},
-       "--averaging-frequency cannot be combined with --strategy, which says when and how workers are merged: every=N "
+       "--averaging-frequency cannot be combined with --strategy, which says when and how workers are "
+       "merged: every=N "
        "in --strategy-options"},
       {{"--strategy", "diloco", "--average-updaters", "false"},
        "--average-updaters cannot be combined with --strategy: updaterState=keep in --strategy-options"},

@@ -223,7 +223,7 @@ TEST_CASE("help explains every option, and what cannot be is refused with 2") {
        "--init must be xavier, he or normalX with a positive X, as in normal0.01, got normal-1"},
       {{"--init", "he", "--load", "x"}, "--init cannot be combined with --load, which brings its network"},
       {{"--mode", "shared", "--averaging-frequency", "2"},
-       "--averaging-frequency is of --mode averaging; in the other modes workers meet every iteration"},
+       "--averaging-frequency needs --mode averaging; the other modes merge every iteration"},
       {{"--train-examples", "0"}, "--train-examples must be at least 1, got 0"},
       {{"--width", "0"}, "--width must be between 1 and 1024, got 0"},
       {{"--placement", "gpu"}, "--placement must be auto, host or device, got gpu"},

@@ -68,6 +68,9 @@ bool trainsOrSays(const std::string& line, const std::string& words, const Envir
     CHECK((readFile(convnet.directory / "model") == undisturbed()));
     return true;
   }
+  // The system could not load the program's libraries, of which optional modules bring more: it did not
+  // begin.
+  if (outcome.exit == 127 && contains(outcome.err, "error while loading shared libraries")) return false;
   CHECK(outcome.exit > 0);
   CHECK(contains(outcome.err, words));
   return false;
@@ -85,7 +88,7 @@ TEST_CASE("without a home, a directory for temporary files or a locale") {
 
 TEST_CASE("few descriptors: it trains, or says that there are too many open files") {
   int trained = 0;
-  for (const int files : {6, 7, 8, 10, 14})  // with fewer, the program's libraries are not loaded
+  for (const int files : {6, 7, 8, 10, 14})
     trained += trainsOrSays(fmt::format("ulimit -n {}; exec \"$@\"", files), "oo many open files") ? 1 : 0;
   CHECK(trained > 0);
 }
