@@ -39,7 +39,7 @@ class Arrivals {
   /// worker whose epoch has ended. @param batches  that it has trained and that are not merged.
   std::int64_t untilLanding(int worker, std::int64_t batches) const;
   /// Who is merged at the end of a round. @param last  of the epoch, or of the run: all who have trained.
-  /// @param met  all workers have come, not only one who has arrived.
+  /// @param met  all workers are at the barrier; otherwise one has arrived by itself.
   void settle(std::span<const Contribution> contributions, bool last, bool met);
 
   /// Who is merged, [worker]. After `settle`, until the next one.

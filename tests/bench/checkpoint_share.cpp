@@ -10,12 +10,11 @@
 #include <filesystem>
 #include <iostream>
 
-#include "muster/core/base/random.h"
-#include "muster/core/data/in_memory.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/bench/noise.h"
 
 using namespace muster;
 using Seconds = std::chrono::duration<double>;
@@ -56,16 +55,6 @@ class Timed final : public Listener {
   CheckpointListener listener_;
   Seconds waited_{0}, computed_{0};
 };
-
-InMemoryDataSetIterator noise(std::int64_t batches, std::int64_t batch) {
-  const RandomStream random(5, "noise");
-  Tensor features = Tensor::empty({batches * batch, 1, 28, 28});
-  Tensor labels = Tensor::empty({batches * batch}, DType::Int64);
-  for (std::int64_t i = 0; i < features.elements(); ++i)
-    features.data<float>()[i] = static_cast<float>(random.uniform(i));
-  for (std::int64_t i = 0; i < labels.elements(); ++i) labels.data<std::int64_t>()[i] = i % 10;
-  return InMemoryDataSetIterator(features, labels, batch);
-}
 
 void measure(std::int64_t everyIterations, std::int64_t epochs, InMemoryDataSetIterator& data,
              const std::filesystem::path& directory) {

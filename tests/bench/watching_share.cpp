@@ -19,11 +19,10 @@
 #include <fstream>
 #include <set>
 
-#include "muster/core/base/random.h"
-#include "muster/core/data/in_memory.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/bench/noise.h"
 #ifdef MUSTER_WITH_TENSORBOARD
 #include "muster/core/listeners/watch/tensorboard/tensorboard_listener.h"
 #endif
@@ -83,16 +82,6 @@ class Timed final : public Listener {
   std::shared_ptr<Listener> listener_;
   std::int64_t computed_ = 0;
 };
-
-InMemoryDataSetIterator noise(std::int64_t batches, std::int64_t batch) {
-  const RandomStream random(5, "noise");
-  Tensor features = Tensor::empty({batches * batch, 1, 28, 28});
-  Tensor labels = Tensor::empty({batches * batch}, DType::Int64);
-  for (std::int64_t i = 0; i < features.elements(); ++i)
-    features.data<float>()[i] = static_cast<float>(random.uniform(i));
-  for (std::int64_t i = 0; i < labels.elements(); ++i) labels.data<std::int64_t>()[i] = i % 10;
-  return InMemoryDataSetIterator(features, labels, batch);
-}
 
 /// Threads of this process, by number.
 std::set<std::string> threads() {
@@ -158,7 +147,7 @@ int main(int argc, char** argv) {
       "| watched by | batch | the training computes | calls at merges | calls at steps | beside them | all "
       "|\n"
       "|---|---|---|---|---|---|---|\n");
-  for (const std::int64_t batch : {16, 128}) {
+  for ([[maybe_unused]] const std::int64_t batch : {16, 128}) {
 #ifdef MUSTER_WITH_TENSORBOARD
     const auto directory =
         std::filesystem::temp_directory_path() / fmt::format("muster-watching-{}", ::getpid());

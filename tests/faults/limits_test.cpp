@@ -94,7 +94,7 @@ TEST_CASE("few descriptors: it trains, or says that there are too many open file
 }
 
 TEST_CASE("32 threads and processes allowed: two workers train, and 64 are refused") {
-  if (::geteuid() != 0) return;  // needs another user, who has no other process
+  if (::geteuid() != 0) return;  // needs another user, without other processes
   const auto text = test::inChild([]() -> std::string {
     constexpr uid_t kUser = 54321;
     const rlimit limit{32, 32};

@@ -90,7 +90,7 @@ TEST_CASE("after an abort no worker waits") {
   CHECK(course.done == 0);
 }
 
-TEST_CASE("a landing that throws is the last: whoever comes next neither repeats it nor waits") {
+TEST_CASE("a landing that throws is the last: the next worker neither repeats it nor waits") {
   ArrivalGate gate(2);
   const Landing next{kBack, kAway};
   gate.beginEpoch(next);

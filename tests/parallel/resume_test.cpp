@@ -81,7 +81,8 @@ TEST_CASE("resumed at any merge, with any rule, the training ends with the bits 
 }
 
 TEST_CASE(
-    "workers of different speeds are resumed at any arrival: what is not merged, who waits, whose turn it "
+    "workers of different speeds are resumed at any arrival: what is not merged, which workers wait, whose "
+    "turn it "
     "is") {
   const Updater adam = Adam{.learningRate = 0.05};
   const std::vector<double> speeds = {1, 0.4, 1.7};

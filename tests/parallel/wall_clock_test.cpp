@@ -76,7 +76,7 @@ TEST_CASE("who arrives lands at once; with a bound on staleness, once one of the
   bounded.arrive(0);  // twice, when two have never
   CHECK(textOf(bounded.arrivals()) == "");
   CHECK_FALSE(bounded.runs(0));
-  bounded.arrive(1);  // it lands with worker 0, who has to wait for worker 2
+  bounded.arrive(1);  // it lands with worker 0, which has to wait for worker 2
   CHECK(textOf(bounded.arrivals()) == "+0 +1 >1 ");
   bounded.landed();
   bounded.arrive(2);
@@ -190,7 +190,7 @@ TEST_CASE("each worker counts its own updates") {
   }
 }
 
-TEST_CASE("a failure ends it, whoever waits, and the wrapper trains again") {
+TEST_CASE("a failure ends it, whichever worker waits, and the wrapper trains again") {
   for (const bool listens : {false, true})
     for (const std::int64_t failing : {0, 3, 11}) {
       CAPTURE(failing);

@@ -2,19 +2,20 @@
 
 #include <ATen/Parallel.h>
 #include <torch/nn/module.h>
-#include <torch/nn/modules/dropout.h>
-#include <torch/nn/modules/rnn.h>
 
 #include <fmt/ranges.h>
 
 #include <cstring>
 #include <mutex>
 #include <optional>
-#include <sstream>
 
 #include "muster/core/base/error.h"
+#include "muster/core/interop/torch/detail/module_tensors.h"
 
 namespace muster {
+
+using namespace detail;
+
 namespace {
 
 c10::ScalarType typeOf(DType dtype) {
@@ -69,103 +70,6 @@ auto translated(Work work) {
   }
 }
 
-std::string described(const at::Tensor& tensor) {
-  std::ostringstream text;
-  text << tensor.scalar_type() << ' ' << tensor.sizes() << " on " << tensor.device();
-  return text.str();
-}
-
-/// A tensor of the module and its place in a block.
-struct Place {
-  std::string name;   ///< the module's
-  at::Tensor tensor;  ///< the module's handle
-  at::Tensor values;  ///< the view of the block
-  at::Tensor gradients =
-      {};  ///< the same in the gradients' block; undefined for buffers and frozen parameters
-};
-
-bool isAt(const at::Tensor& tensor, const at::Tensor& place) {
-  return tensor.defined() && tensor.data_ptr() == place.data_ptr() &&
-         tensor.scalar_type() == place.scalar_type() && tensor.sizes() == place.sizes();
-}
-
-void requireUsable(const std::string& name, const at::Tensor& tensor, std::string_view what) {
-  require(tensor.device().is_cpu() && tensor.scalar_type() == at::kFloat,
-          "torch: the {} {} is {}; a TorchModel takes modules in float32 on the CPU", what, name,
-          described(tensor));
-  require(tensor.is_non_overlapping_and_dense(),
-          "torch: the elements of the {} {} share memory or have gaps between them", what, name);
-}
-
-Shape shapeOf(const at::Tensor& tensor) {
-  return Shape(std::span(tensor.sizes().data(), tensor.sizes().size()));
-}
-
-/// Tensors of a module for one block, each once, though a module that is used twice is named twice.
-class Tensors {
- public:
-  void add(const std::string& name, const at::Tensor& tensor) {
-    for (const auto& [other, known] : all_)
-      if (known.is_same(tensor)) return;
-    all_.emplace_back(name, tensor);
-  }
-  const std::vector<std::pair<std::string, at::Tensor>>& all() const { return all_; }
-  bool empty() const { return all_.empty(); }
-
- private:
-  std::vector<std::pair<std::string, at::Tensor>> all_;
-};
-
-/// A module's buffers by how they are merged.
-struct Buffers {
-  Tensors means, variances;  // moments, in pairs
-  Tensors others;            // floating point
-  Tensors kept;              // the rest: in no block
-};
-
-Buffers sortedBuffers(torch::nn::Module& module) {
-  constexpr std::string_view kMean = "running_mean", kVariance = "running_var";
-  Buffers sorted;
-  const auto buffers = module.named_buffers();
-  for (const auto& buffer : buffers) {
-    const std::string& name = buffer.key();
-    if (!buffer.value().defined()) continue;
-    const auto partnerOf = [&](std::string_view end, std::string_view other) {
-      return name.ends_with(end) ? buffers.find(name.substr(0, name.size() - end.size()) + std::string(other))
-                                 : nullptr;
-    };
-    const at::Tensor* const variance = partnerOf(kMean, kVariance);
-    if (!buffer.value().is_floating_point()) {
-      sorted.kept.add(name, buffer.value());
-    } else if (variance != nullptr && variance->defined() && variance->sizes() == buffer.value().sizes()) {
-      sorted.means.add(name, buffer.value());
-      sorted.variances.add(name.substr(0, name.size() - kMean.size()) + std::string(kVariance), *variance);
-    } else if (const at::Tensor* const mean = partnerOf(kVariance, kMean);
-               mean == nullptr || !mean->defined() || mean->sizes() != buffer.value().sizes()) {
-      sorted.others.add(name, buffer.value());
-    }
-  }
-  return sorted;
-}
-
-/// The modules that draw random numbers in training.
-std::vector<std::string> randomModules(torch::nn::Module& module) {
-  std::vector<std::string> names;
-  for (const auto& part : module.named_modules()) {
-    const torch::nn::Module* const value = part.value().get();
-    const auto* recurrent = dynamic_cast<const torch::nn::detail::RNNImplBase<torch::nn::LSTMImpl>*>(value);
-    const auto* gated = dynamic_cast<const torch::nn::detail::RNNImplBase<torch::nn::GRUImpl>*>(value);
-    const auto* plain = dynamic_cast<const torch::nn::detail::RNNImplBase<torch::nn::RNNImpl>*>(value);
-    const bool between = (recurrent && recurrent->options_base.dropout() > 0) ||
-                         (gated && gated->options_base.dropout() > 0) ||
-                         (plain && plain->options_base.dropout() > 0);
-    if (between || value->name().find("Dropout") != std::string::npos ||
-        value->name().find("RReLU") != std::string::npos)
-      names.push_back(part.key().empty() ? "the module" : part.key());
-  }
-  return names;
-}
-
 }  // namespace
 
 at::Tensor TorchBatch::features(std::string_view name) const {
@@ -184,7 +88,8 @@ struct TorchModel::Impl {
   Impl(detail::TorchProgram torchProgram, TorchModel& owner);
 
   /// Adds a block with these tensors, which become views of it.
-  void addBlock(const char* name, BlockKind kind, MergeRule rule, const std::vector<const Tensors*>& parts);
+  void addBlock(const char* name, BlockKind kind, MergeRule rule,
+                const std::vector<const TorchTensors*>& parts);
   void addGradients();
   /// @throws InvalidArgument naming a parameter or buffer that is not where it was.
   void requirePlaces() const;
@@ -193,8 +98,8 @@ struct TorchModel::Impl {
   detail::TorchProgram program;
   std::shared_ptr<torch::nn::Module> module;
   std::vector<StateBlock> blocks;  // parameters, gradients, and statistics if there are any
-  std::vector<Place> parameters, buffers;
-  Tensors kept;
+  std::vector<TorchPlace> parameters, buffers;
+  TorchTensors kept;
   std::size_t handles = 0;  // parameters as the module lists them, those used twice, too
 };
 
@@ -206,7 +111,7 @@ TorchModel::Impl::Impl(detail::TorchProgram torchProgram, TorchModel& owner)
   const std::scoped_lock lock(mutex);
   module = program.make();
   require(module != nullptr, "torch: the factory returned no module");
-  Tensors all;
+  TorchTensors all;
   for (const auto& parameter : module->named_parameters()) {
     requireUsable(parameter.key(), parameter.value(), "parameter");
     all.add(parameter.key(), parameter.value());
@@ -215,7 +120,7 @@ TorchModel::Impl::Impl(detail::TorchProgram torchProgram, TorchModel& owner)
   handles = module->parameters().size();
   addBlock("parameters", BlockKind::Parameters, MergeRule::Average, {&all});
   addGradients();
-  Buffers sorted = sortedBuffers(*module);
+  TorchBuffers sorted = sortedBuffers(*module);
   if (!sorted.means.empty())
     addBlock("moments", BlockKind::Statistics, MergeRule::Moments, {&sorted.means, &sorted.variances});
   if (!sorted.others.empty())
@@ -224,10 +129,10 @@ TorchModel::Impl::Impl(detail::TorchProgram torchProgram, TorchModel& owner)
 }
 
 void TorchModel::Impl::addBlock(const char* name, BlockKind kind, MergeRule rule,
-                                const std::vector<const Tensors*>& parts) {
+                                const std::vector<const TorchTensors*>& parts) {
   const bool learned = kind == BlockKind::Parameters;
   const auto table = std::make_shared<SegmentTable>();
-  for (const Tensors* part : parts)
+  for (const TorchTensors* part : parts)
     for (const auto& [key, tensor] : part->all()) {
       if (!learned) requireUsable(key, tensor, "buffer");
       table->add({.name = key,
@@ -237,10 +142,10 @@ void TorchModel::Impl::addBlock(const char* name, BlockKind kind, MergeRule rule
     }
   StateBlock block = StateBlock::zeros(name, kind, rule, table);
   std::size_t segment = 0;
-  for (const Tensors* part : parts)
+  for (const TorchTensors* part : parts)
     for (const auto& [key, tensor] : part->all()) {
       float* const data = block.values.data<float>() + table->segments[segment++].offset;
-      Place place{
+      TorchPlace place{
           .name = key, .tensor = tensor, .values = at::from_blob(data, tensor.sizes(), tensor.strides())};
       const torch::NoGradGuard noGrad;
       place.values.copy_(tensor);
@@ -254,7 +159,7 @@ void TorchModel::Impl::addGradients() {
   const auto table = blocks.front().segments;
   StateBlock block = StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table);
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    Place& place = parameters[i];
+    TorchPlace& place = parameters[i];
     if (!place.tensor.requires_grad()) continue;
     place.gradients = at::from_blob(block.values.data<float>() + table->segments[i].offset,
                                     place.values.sizes(), place.values.strides());
@@ -267,7 +172,7 @@ void TorchModel::Impl::requirePlaces() const {
   const auto current = module->parameters();
   require(current.size() == handles,
           "torch: the module has {} parameters, and had {} when the model was made", current.size(), handles);
-  const auto require1 = [](const Place& place, std::string_view what) {
+  const auto require1 = [](const TorchPlace& place, std::string_view what) {
     require(isAt(place.tensor, place.values),
             "torch: the {} {} is no longer in the model's block ({}): to(), set_data() or torch::load() gave "
             "it other "
@@ -277,7 +182,7 @@ void TorchModel::Impl::requirePlaces() const {
   for (const auto& place : parameters) require1(place, "parameter");
   for (const auto& place : buffers) require1(place, "buffer");
   for (const auto& tensor : current) {
-    const auto known = [&](const Place& place) { return place.tensor.is_same(tensor); };
+    const auto known = [&](const TorchPlace& place) { return place.tensor.is_same(tensor); };
     require(std::ranges::any_of(parameters, known),
             "torch: the module has another parameter {} than when the model was made", described(tensor));
   }
@@ -310,7 +215,7 @@ std::shared_ptr<torch::nn::Module> TorchModel::shared() {
 void TorchModel::adopt() {
   translated([&] {
     const torch::NoGradGuard noGrad;
-    const auto check = [](const Place& place) {
+    const auto check = [](const TorchPlace& place) {
       require(place.tensor.sizes() == place.values.sizes() && place.tensor.scalar_type() == at::kFloat &&
                   place.tensor.device().is_cpu(),
               "torch: {} is now {}, and was {}", place.name, described(place.tensor),

@@ -57,6 +57,11 @@ StepRunner& ProgramCache::add(Entry& entry, std::unique_ptr<StepRunner> runner) 
   if (runners.size() == kForms) {
     runners.front()->finish();
     runners.erase(runners.begin());
+    if (++entry.removed > kForms)  // forms that are not used any more are fewer
+      warnOnce(
+          fmt::format("network: batches of more than {} forms (masks, element types) take turns; steps of "
+                      "the others are prepared again each time",
+                      kForms));
   }
   runners.push_back(std::move(runner));
   return *runners.back();

@@ -23,6 +23,7 @@ class ProgramCache {
     std::uint64_t use = 0;  ///< number of the last use, from 1
     std::unique_ptr<NetworkProgram> program;
     std::vector<std::unique_ptr<StepRunner>> runners = {};  ///< most recently used last
+    std::size_t removed = 0;                                ///< runners
   };
 
   /// The program for this size, compiled if necessary, for another pass. The reference is valid until the

@@ -358,6 +358,28 @@ TEST_CASE("programs and forms of batches are kept in small numbers; tickets outl
   CHECK(sameState(model, reference));
 }
 
+TEST_CASE("more forms of batches than are kept, in turn: told once, and with the same steps") {
+  MultiLayerNetwork model(images()), reference(images());
+  model.init();
+  reference.init();
+  detail::NetworkProbe::setEnqueuedSteps(model, true);
+  const test::LogLines lines;
+  const std::string told =
+      "warning: network: batches of more than 4 forms (masks, element types) take turns; steps of the others "
+      "are prepared again each time";
+  for (int forms = 4; forms <= 5; ++forms) {
+    for (int round = 0; round < 3; ++round)
+      for (int form = 0; form < forms; ++form) {
+        auto batch = test::classBatch({1, 8, 8}, 4, 3, 1);
+        Batch::ensure(batch.masks, fmt::format("weights{}", form), {4});
+        std::ranges::fill(batch.masks[0].value.span<float>(), static_cast<float>(1 + form));
+        CHECK(model.step(batch).wait().score == reference.step(batch).wait().score);
+      }
+    CHECK(std::ranges::count(lines.all(), told) == (forms == 4 ? 0 : 1));
+  }
+  CHECK(sameState(model, reference));
+}
+
 TEST_CASE_TEMPLATE("a loss that is not finite reaches neither parameters nor the updater's state", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
