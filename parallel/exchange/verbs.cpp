@@ -152,9 +152,6 @@ void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weight
     for (const Slice slice : fragment.slices)
       exchange_.mean(participant_, tensors, weights, keep, slice, into, context_);
   });
-  requireMean(weights, keep);
-  for (const Slice slice : fragment.slices)
-    exchange_.mean(participant_, tensors, weights, keep, slice, into, context_);
   const auto own = static_cast<std::size_t>(participant_);
   if (participants() > 1 && weights[own] > 0)
     bytes_ += fragment.elements() * static_cast<std::int64_t>(sizeOf(tensors[own].dtype()));

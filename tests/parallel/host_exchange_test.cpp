@@ -232,6 +232,25 @@ TEST_CASE("a block of a kind is there once, or that is said") {
         }) == "the strategy needs a model with one block of parameters, this one has 0");
 }
 
+TEST_CASE("a mean keeps the share of the block that it is told to keep, once") {
+  Replicas replicas(2, 1000);
+  HostExchange exchange(replicas.states, UpdaterState::Average);
+  exchange.makeStrategyBlocks(std::vector<StrategyBlock>{{.name = "centre"}});
+  std::vector<std::jthread> threads;
+  for (int p = 0; p < 2; ++p)
+    threads.emplace_back([&, p] {
+      Context context;
+      Verbs verbs(exchange, p, context);
+      const auto replicasOf = std::span<const Tensor>(verbs.block(BlockKind::Parameters).replicas);
+      verbs.mean(replicasOf, std::vector<double>{1, 1}, verbs.own("centre"), Fragment::whole(1000), 0.5);
+    });
+  threads.clear();
+  const float* const centre = exchange.strategyBlock("centre").values.front().data<float>();
+  bool good = true;  // 0 / 2 + (mean of i and i + 1) / 2, exact in float32
+  for (int i = 0; i < 1000; ++i) good = good && centre[i] == (static_cast<float>(i) + 0.5F) / 2;
+  CHECK(good);
+}
+
 TEST_CASE(
     "sums over participants have their order; a failure ends the waiting, until the exchange restarts") {
   Replicas replicas(3, 16);
