@@ -45,6 +45,14 @@ void measure(Arm& arm) {
   }
 }
 
+std::string rateText(const json::object& result) {
+  if (const auto* rate = result.if_contains("samplesPerSecond"))
+    return fmt::format("{:>8.0f} samples/s", rate->to_number<double>());
+  if (const auto* rate = result.if_contains("operationsPerSecond"))
+    return fmt::format("{:>8.0f} GFLOP/s", 1e-9 * rate->to_number<double>());
+  return json::serialize(result);
+}
+
 }  // namespace
 
 std::vector<double> Arm::sorted(const char* field) const {
@@ -67,11 +75,8 @@ void measureInTurns(std::vector<Arm>& arms, int rounds, const std::function<void
     for (auto& arm : arms) {
       if (!arm.failure.empty()) continue;
       measure(arm);
-      fmt::print(stderr, "round {}/{}  {:<30} {}\n", round + 1, rounds, arm.name,
-                 arm.failure.empty()
-                     ? fmt::format("{:>8.0f} samples/s",
-                                   arm.results.back().at("samplesPerSecond").to_number<double>())
-                     : arm.failure);
+      fmt::print(stderr, "round {}/{}  {:<36} {}\n", round + 1, rounds, arm.name,
+                 arm.failure.empty() ? rateText(arm.results.back()) : arm.failure);
       measured();
     }
     if (!goOn()) return;
@@ -83,18 +88,29 @@ void requireAll(const std::vector<Arm>& arms) {
     if (!arm.failure.empty()) throw std::runtime_error(arm.name + ": " + arm.failure);
 }
 
+std::vector<double> ratios(const Arm& arm, const char* field, const Arm& other, const char* otherField) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < std::min(arm.results.size(), other.results.size()); ++i) {
+    const auto* one = arm.results[i].if_contains(field);
+    const auto* over = other.results[i].if_contains(otherField);
+    if (one && over) values.push_back(one->to_number<double>() / over->to_number<double>());
+  }
+  std::ranges::sort(values);
+  return values;
+}
+
 std::optional<double> ratio(const Arm& arm, const Arm& baseline) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(arm.results.size(), baseline.results.size()); ++i)
-    ratios.push_back(arm.results[i].at("samplesPerSecond").to_number<double>() /
-                     baseline.results[i].at("samplesPerSecond").to_number<double>());
-  if (ratios.empty()) return {};
-  std::ranges::sort(ratios);
-  return ratios[ratios.size() / 2];
+  const auto values = ratios(arm, "samplesPerSecond", baseline, "samplesPerSecond");
+  if (values.empty()) return {};
+  return values[values.size() / 2];
 }
 
 const Arm& find(const std::vector<Arm>& arms, std::string_view name) {
   return *std::ranges::find(arms, name, &Arm::name);
+}
+
+bool has(const std::vector<Arm>& arms, std::string_view name) {
+  return std::ranges::find(arms, name, &Arm::name) != arms.end();
 }
 
 void writeJson(const std::map<std::string, std::vector<Arm>>& tables, const std::string& file) {

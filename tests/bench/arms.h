@@ -40,7 +40,11 @@ void requireAll(const std::vector<Arm>& arms);
 /// where they have no round in common.
 std::optional<double> ratio(const Arm& arm, const Arm& baseline);
 
+/// A field of one over a field of another, round by round, in increasing order.
+std::vector<double> ratios(const Arm& arm, const char* field, const Arm& other, const char* otherField);
+
 const Arm& find(const std::vector<Arm>& arms, std::string_view name);
+bool has(const std::vector<Arm>& arms, std::string_view name);
 
 /// All measurements. @param tables  [network] its arms
 void writeJson(const std::map<std::string, std::vector<Arm>>& tables, const std::string& file);

@@ -1,8 +1,9 @@
-// Training speed, end to end, beside libtorch. First the MNIST convnet: workers, queues, merging and all;
-// then ResNet-18 of one worker, on images of 28x28. Each measurement is a process of its own, this program
-// run again with --arm, or the libtorch program beside it; they take turns, so that a machine that changes
-// its pace changes it for all. Prints tables of medians and ratios.
+// Training speed, end to end, beside libtorch: workers, queues, merging and all. Each measurement is a
+// process of its own, this program run again with --arm, or the libtorch program beside it; they take turns
+// with the measurement of what the machine can do, so that a machine that changes its pace changes it for
+// all. Prints tables of medians and ratios.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/program_options.hpp>
@@ -10,18 +11,19 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "muster/core/nn/models/resnet18.h"
-#include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/bench/arms.h"
 #include "tests/bench/command_line.h"
-#include "tests/bench/networks.h"
+#include "tests/bench/machine.h"
 #include "tests/bench/peak_memory.h"
+#include "tests/bench/slower.h"
 #include "tests/bench/timing.h"
+#include "tests/bench/workloads.h"
 
 namespace {
 
@@ -29,23 +31,33 @@ using namespace muster;
 using namespace muster::bench;
 
 struct Options {
-  int workers = 1, threads = 1;
-  std::int64_t batch = 128, averagingFrequency = 3, resnetBatch = 64;
-  std::string network = "all";
-  double seconds = 6;
+  std::string network = "all", isa = "all";
+  std::int64_t batch = 0, averagingFrequency = 3;
+  double seconds = 4;
   int rounds = 5;
-  std::string arm, jsonFile;
+  std::string arm, jsonFile, compareFile;
 };
 
+/// A worker's memory that a merge reads and writes.
+double mergedBytes(Network& network) {
+  double bytes = 0;
+  for (const auto& block : network.blocks())
+    if (block.kind == BlockKind::Parameters) bytes += static_cast<double>(block.values.bytes());
+  for (const auto& block : network.updaterState()) bytes += static_cast<double>(block.values.bytes());
+  return bytes;
+}
+
 /// One measurement of our own, as a line of JSON.
-void measure(const Options& options) {
-  MultiLayerNetwork model(convnet());
-  model.init();
-  const std::int64_t batchesPerEpoch = 30 * options.workers;
-  auto data = randomImages(batchesPerEpoch * options.batch, options.batch);
-  auto wrapper = ParallelWrapper::Builder(model)
-                     .workers(options.workers)
-                     .threadsPerWorker(options.threads)
+void measure(const Options& options, int workers, int threads) {
+  const auto& load = workload(options.network);
+  const auto batch = options.batch ? options.batch : load.batch;
+  Context context;
+  const auto model = load.network(context);
+  const std::int64_t batchesPerEpoch = load.batches * workers;
+  auto data = load.data(batchesPerEpoch, batch);
+  auto wrapper = ParallelWrapper::Builder(*model)
+                     .workers(workers)
+                     .threadsPerWorker(threads)
                      .averagingFrequency(options.averagingFrequency)
                      .prefetchBuffer(24)
                      .build();
@@ -66,129 +78,137 @@ void measure(const Options& options) {
     computing += times.computing;
   }
   const double total = static_cast<double>((merging + data_ + barrier + computing).count());
+  const auto merges = static_cast<double>(
+      epochs * ((load.batches + options.averagingFrequency - 1) / options.averagingFrequency));
   fmt::print(
-      "{{\"samplesPerSecond\": {:.1f}, \"mergeShare\": {:.6f}, \"dataWaitShare\": {:.6f}, "
-      "\"barrierWaitShare\": {:.6f}, \"peakMemoryBytes\": {}}}\n",
-      static_cast<double>(epochs * batchesPerEpoch * options.batch) / seconds,
+      "{{\"samplesPerSecond\": {:.1f}, \"batch\": {}, \"mergeShare\": {:.6f}, \"dataWaitShare\": {:.6f}, "
+      "\"barrierWaitShare\": {:.6f}, \"mergeBytesPerSecond\": {:.0f}, \"peakMemoryBytes\": {}}}\n",
+      static_cast<double>(epochs * batchesPerEpoch * batch) / seconds, batch,
       static_cast<double>(merging.count()) / total, static_cast<double>(data_.count()) / total,
-      static_cast<double>(barrier.count()) / total, peakMemoryBytes());
+      static_cast<double>(barrier.count()) / total,
+      2 * workers * mergedBytes(*model) * merges / (1e-9 * static_cast<double>(merging.count()) / workers),
+      peakMemoryBytes());
 }
 
-/// One measurement of our ResNet-18, likewise.
-void measureResnet18(const Options& options) {
-  auto cores = availableCores();
-  cores.resize(std::min(cores.size(), static_cast<std::size_t>(options.threads)));
-  Context context(Device::cpu(), {.threads = options.threads, .cores = cores});
-  auto configuration = resnet18(10);
-  configuration.updater = Sgd{.learningRate = 0.01};
-  ComputationGraph model(configuration, context);
-  model.init();
-  constexpr std::int64_t kBatches = 8;
-  auto data = randomImages(kBatches * options.resnetBatch, options.resnetBatch);
-  model.fit(data);  // the program is made here
-  auto begin = Clock::now();
-  model.fit(data);
-  const auto epochs =
-      std::max<std::int64_t>(1, static_cast<std::int64_t>(options.seconds / secondsSince(begin)));
-  begin = Clock::now();
-  model.fit(data, epochs);
-  fmt::print("{{\"samplesPerSecond\": {:.1f}, \"peakMemoryBytes\": {}}}\n",
-             static_cast<double>(epochs * kBatches * options.resnetBatch) / secondsSince(begin),
-             peakMemoryBytes());
+void measureMachineAlone(int threads, double seconds) {
+  const auto machine = measureMachine(threads, seconds);
+  fmt::print("{{\"operationsPerSecond\": {:.0f}, \"copyBytesPerSecond\": {:.0f}}}\n",
+             machine.operationsPerSecond, machine.copyBytesPerSecond);
 }
 
-std::vector<Arm> makeArms(const Options& options, const std::filesystem::path& self) {
-  const auto ours = [&](std::string_view arm) {
-    return fmt::format("'{}' --arm {} --batch {} --averaging-frequency {} --seconds {}", self.string(), arm,
-                       options.batch, options.averagingFrequency, options.seconds);
+/// What narrows the instruction set of a process, ours and libtorch's; empty: nothing does.
+std::string environment(std::string_view isa) {
+  if (isa != "avx2") return {};
+  return "MUSTER_MAX_CPU_ISA=avx2 ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 "
+         "OPENBLAS_CORETYPE=Haswell ";
+}
+
+std::string threadsText(int threads) {
+  return threads == 1 ? std::string() : fmt::format(", {} threads", threads);
+}
+
+std::vector<Arm> makeArms(const Workload& load, const Options& options, std::string_view isa,
+                          const std::filesystem::path& self) {
+  const auto torch = self.parent_path() / "libtorch_training";
+  const bool compare = std::filesystem::exists(torch);
+  const auto batch = options.batch ? options.batch : load.batch;
+  const int cores = static_cast<int>(availableCores().size());
+  std::vector<Arm> arms;
+  for (const int threads : {1, 2})
+    if (threads <= cores)
+      arms.push_back({fmt::format("machine, {} thread{}", threads, threads == 1 ? "" : "s"),
+                      fmt::format("{}'{}' --network machine --arm 1x{} --seconds 1", environment(isa),
+                                  self.string(), threads)});
+  struct Shape {
+    int workers, threads;
+    std::int64_t frequency;
   };
-  std::vector<Arm> arms;
-  const auto torch = self.parent_path() / "libtorch_convnet";
-  const bool compare = std::filesystem::exists(torch);
-  if (compare)
-    for (const auto& [name, flags] : std::vector<std::pair<std::string, std::string>>{
-             {"libtorch, 1 worker", "--workers 1"},
-             {"libtorch, 2 workers", "--workers 2"},
-             {"libtorch, 1 worker, 2 threads", "--workers 1 --threads 2"}})
-      arms.push_back(
-          {name,
-           fmt::format("'{}' --channels-last --batch {} --averaging-frequency {} --seconds {} {}",
-                       torch.string(), options.batch, options.averagingFrequency, options.seconds, flags),
-           ""});
-  arms.push_back({"muster, 1 worker", ours("1x1"), compare ? "libtorch, 1 worker" : ""});
-  arms.push_back({"muster, 2 workers", ours("2x1"), compare ? "libtorch, 2 workers" : ""});
-  arms.push_back(
-      {"muster, 1 worker, 2 threads", ours("1x2"), compare ? "libtorch, 1 worker, 2 threads" : ""});
-  return arms;
-}
-
-std::vector<Arm> makeResnet18Arms(const Options& options, const std::filesystem::path& self) {
-  const auto torch = self.parent_path() / "libtorch_resnet18";
-  const bool compare = std::filesystem::exists(torch);
-  std::vector<Arm> arms;
-  for (const int threads : {1, 2}) {
-    const auto baseline = fmt::format("libtorch, {} thread{}", threads, threads == 1 ? "" : "s");
+  std::vector<Shape> shapes{{1, 1, options.averagingFrequency}, {2, 1, options.averagingFrequency}};
+  if (load.convolutional) shapes.push_back({1, 2, options.averagingFrequency});
+  if (load.name.starts_with("mlp")) shapes.insert(shapes.end(), {{2, 1, 10}, {2, 1, 1}});
+  for (const auto& [workers, threads, frequency] : shapes) {
+    if (workers * threads > cores) continue;
+    const auto name =
+        fmt::format("{} worker{}{}{}", workers, workers == 1 ? "" : "s", threadsText(threads),
+                    frequency == options.averagingFrequency ? std::string()
+                                                            : fmt::format(", merged every {}", frequency));
+    const auto flags = fmt::format("--network {} --batch {} --averaging-frequency {} --seconds {}", load.name,
+                                   batch, frequency, options.seconds);
     if (compare)
-      arms.push_back({baseline,
-                      fmt::format("'{}' --channels-last --batch {} --seconds {} --threads {}", torch.string(),
-                                  options.resnetBatch, options.seconds, threads),
-                      ""});
-    arms.push_back({fmt::format("muster, {} thread{}", threads, threads == 1 ? "" : "s"),
-                    fmt::format("'{}' --network resnet18 --arm 1x{} --resnet-batch {} --seconds {}",
-                                self.string(), threads, options.resnetBatch, options.seconds),
-                    compare ? baseline : ""});
+      arms.push_back(
+          {"libtorch, " + name, fmt::format("{}'{}' {} --workers {} --threads {}", environment(isa),
+                                            torch.string(), flags, workers, threads)});
+    arms.push_back(
+        {"muster, " + name,
+         fmt::format("{}'{}' {} --arm {}x{}", environment(isa), self.string(), flags, workers, threads),
+         compare ? "libtorch, " + name : ""});
   }
   return arms;
 }
 
-std::string ratioText(const Arm& arm, const std::vector<Arm>& arms) {
-  return arm.baseline.empty() ? "-" : fmt::format("{:.2f} x", ratio(arm, find(arms, arm.baseline)).value());
+/// The share of what `threads` of this machine can do, the median of the rounds.
+std::optional<double> shareOf(const Arm& arm, const char* field, const std::vector<Arm>& arms,
+                              const char* limit, double factor) {
+  const bool two =
+      arm.name.find("2 workers") != std::string::npos || arm.name.find("2 threads") != std::string::npos;
+  const auto& machine = find(arms, two ? "machine, 2 threads" : "machine, 1 thread");
+  const auto values = ratios(arm, field, machine, limit);
+  if (values.empty()) return {};
+  return factor * values[values.size() / 2];
 }
 
-void printResnet18(const std::vector<Arm>& arms, const Options& options) {
-  fmt::print("\nResNet-18, images 1x28x28, batch {}, plain SGD; medians of {} rounds of {:.0f} s\n\n",
-             options.resnetBatch, options.rounds, options.seconds);
-  fmt::print("{:<30} {:>10} {:>12} {:>9}\n", "", "samples/s", "vs libtorch", "memory");
+std::string percent(const std::optional<double>& share, int digits) {
+  return share ? fmt::format("{:.{}f} %", 100 * *share, digits) : std::string("-");
+}
+
+void print(const Workload& load, const std::vector<Arm>& arms, const Options& options, std::string_view isa) {
+  const auto batch = options.batch ? options.batch : load.batch;
+  fmt::print("\n{}{}, batch {}, averaging every {} iterations; medians of {} rounds of {:g} s\n", load.title,
+             isa == "avx2" ? ", with AVX2" : "", batch, options.averagingFrequency, options.rounds,
+             options.seconds);
   for (const auto& arm : arms)
-    fmt::print("{:<30} {:>10.1f} {:>12} {:>5.0f} MiB\n", arm.name, arm.median("samplesPerSecond").value(),
-               ratioText(arm, arms), arm.median("peakMemoryBytes").value() / (1 << 20));
-}
-
-void print(const std::vector<Arm>& arms, const Options& options) {
-  fmt::print("\nMNIST convnet, batch {}, averaging every {} iterations; medians of {} rounds of {:.0f} s\n\n",
-             options.batch, options.averagingFrequency, options.rounds, options.seconds);
-  fmt::print("{:<30} {:>10} {:>12} {:>9} {:>11} {:>11} {:>9}\n", "", "samples/s", "vs libtorch", "merging",
-             "data wait", "peers wait", "memory");
+    if (arm.name.starts_with("machine"))
+      fmt::print("{}: {:.0f} GFLOP/s, copies {:.1f} GB/s (read and written)\n", arm.name,
+                 1e-9 * arm.median("operationsPerSecond").value(),
+                 1e-9 * arm.median("copyBytesPerSecond").value());
+  fmt::print("\n{:<36} {:>10} {:>9} {:>8} {:>11} {:>8} {:>8} {:>10} {:>10} {:>9}\n", "", "samples/s",
+             "us/batch", "of peak", "vs libtorch", "merging", "of copy", "data wait", "peers wait", "memory");
   for (const auto& arm : arms) {
-    const auto percent = [&](const char* field) {
-      const auto value = arm.median(field);
-      return value ? fmt::format("{:.2f} %", 100 * *value) : std::string("-");
-    };
-    fmt::print("{:<30} {:>10.0f} {:>12} {:>9} {:>11} {:>11} {:>5.0f} MiB\n", arm.name,
-               arm.median("samplesPerSecond").value(), ratioText(arm, arms), percent("mergeShare"),
-               percent("dataWaitShare"), percent("barrierWaitShare"),
+    if (arm.name.starts_with("machine")) continue;
+    const double rate = arm.median("samplesPerSecond").value();
+    const auto speedUp = arm.baseline.empty() ? std::nullopt : ratio(arm, find(arms, arm.baseline));
+    const bool merged = arm.name.find("2 workers") != std::string::npos;
+    fmt::print("{:<36} {:>10.0f} {:>9.1f} {:>8} {:>11} {:>8} {:>8} {:>10} {:>10} {:>5.0f} MiB\n", arm.name,
+               rate, 1e6 * static_cast<double>(batch) / rate,
+               percent(shareOf(arm, "samplesPerSecond", arms, "operationsPerSecond", load.operations), 0),
+               speedUp ? fmt::format("{:.2f} x", *speedUp) : "-", percent(arm.median("mergeShare"), 2),
+               merged ? percent(shareOf(arm, "mergeBytesPerSecond", arms, "copyBytesPerSecond", 1), 0) : "-",
+               percent(arm.median("dataWaitShare"), 2), percent(arm.median("barrierWaitShare"), 2),
                arm.median("peakMemoryBytes").value() / (1 << 20));
   }
-  fmt::print("\nmuster, 2 workers / 1 worker: {:.2f}\n",
-             ratio(find(arms, "muster, 2 workers"), find(arms, "muster, 1 worker")).value());
+  if (has(arms, "muster, 2 workers"))
+    fmt::print("\nmuster, 2 workers / 1 worker: {:.2f}\n",
+               ratio(find(arms, "muster, 2 workers"), find(arms, "muster, 1 worker")).value());
+  std::fflush(stdout);
 }
 
-void compareAll(const Options& options, const char* program) {
-  const auto self = std::filesystem::canonical(program);
+void compareAll(const Options& options) {
+  const auto self = std::filesystem::canonical("/proc/self/exe");
+  std::optional<OldMeasurements> old;
+  if (!options.compareFile.empty()) old.emplace(options.compareFile);  // what cannot be read is told now
   std::map<std::string, std::vector<Arm>> tables;
-  if (options.network != "resnet18") {
-    auto& arms = tables["convnet"] = makeArms(options, self);
-    measureInTurns(arms, options.rounds);
-    requireAll(arms);
-    print(arms, options);
+  for (const auto& load : workloads()) {
+    if (options.network != "all" && options.network != load.name) continue;
+    for (const std::string isa : {"native", "avx2"}) {
+      if (options.isa != "all" ? options.isa != isa : isa == "avx2" && !load.convolutional) continue;
+      auto& arms = tables[load.name + (isa == "avx2" ? ", AVX2" : "")] = makeArms(load, options, isa, self);
+      measureInTurns(arms, options.rounds);
+      requireAll(arms);
+      print(load, arms, options, isa);
+      if (!options.jsonFile.empty()) writeJson(tables, options.jsonFile);
+    }
   }
-  if (options.network != "convnet") {
-    auto& arms = tables["resnet18"] = makeResnet18Arms(options, self);
-    measureInTurns(arms, options.rounds);
-    requireAll(arms);
-    printResnet18(arms, options);
-  }
-  if (!options.jsonFile.empty()) writeJson(tables, options.jsonFile);
+  if (old) old->print(tables);
 }
 
 }  // namespace
@@ -197,32 +217,42 @@ int main(int argc, char** argv) try {
   namespace po = boost::program_options;
   Options options;
   po::options_description description(
-      "Training speed of the MNIST convnet and of ResNet-18, beside libtorch where it was built");
+      "Training speed beside the machine's and, where it was built, libtorch's");
+  std::vector<std::string> names;
+  for (const auto& load : workloads()) names.push_back(load.name);
   auto add = description.add_options();
-  add("seconds", po::value(&options.seconds), "each measurement takes [6]");
+  const auto networks = fmt::format("{} or all [all]", fmt::join(names, ", "));
+  add("network", po::value(&options.network), networks.c_str());
+  add("isa", po::value(&options.isa),
+      "native, avx2 or all: the widest instructions, everybody held to AVX2, or both for networks that "
+      "convolve "
+      "[all]");
+  add("seconds", po::value(&options.seconds), "each measurement takes [4]");
   add("rounds", po::value(&options.rounds), "measurements of each arm, in turns [5]");
-  add("network", po::value(&options.network), "convnet, resnet18 or all [all]");
-  add("batch", po::value(&options.batch), "images a step of the convnet [128]");
-  add("resnet-batch", po::value(&options.resnetBatch), "images a step of ResNet-18 [64]");
+  add("batch", po::value(&options.batch), "examples a step [each network's own]");
   add("averaging-frequency", po::value(&options.averagingFrequency), "iterations between merges [3]");
   add("json", po::value(&options.jsonFile), "write all measurements to this file");
+  add("compare", po::value(&options.compareFile),
+      "tell what is slower or faster than in this file of --json");
   add("arm", po::value(&options.arm), "measure one arm, WORKERSxTHREADS, and print JSON");
   po::variables_map given;
   if (!readCommandLine(argc, argv, description, given)) return 0;
-  if (options.rounds < 1 || options.seconds <= 0)
-    throw std::invalid_argument("rounds and seconds must be positive");
-  if (options.network != "convnet" && options.network != "resnet18" && options.network != "all")
-    throw std::invalid_argument("network: expected convnet, resnet18 or all, got " + options.network);
+  if (options.rounds < 1 || options.seconds <= 0 || options.batch < 0 || options.averagingFrequency < 1)
+    throw std::invalid_argument("rounds, seconds, batch and averaging-frequency must be positive");
+  if (options.isa != "native" && options.isa != "avx2" && options.isa != "all")
+    throw std::invalid_argument("isa: expected native, avx2 or all, got " + options.isa);
   if (options.arm.empty()) {
-    compareAll(options, "/proc/self/exe");
-  } else {
-    if (std::sscanf(options.arm.c_str(), "%dx%d", &options.workers, &options.threads) != 2)
-      throw std::invalid_argument("arm: expected WORKERSxTHREADS, got " + options.arm);
-    if (options.network == "resnet18")
-      measureResnet18(options);
-    else
-      measure(options);
+    if (options.network != "all") workload(options.network);
+    compareAll(options);
+    return 0;
   }
+  int workers = 1, threads = 1;
+  if (std::sscanf(options.arm.c_str(), "%dx%d", &workers, &threads) != 2)
+    throw std::invalid_argument("arm: expected WORKERSxTHREADS, got " + options.arm);
+  if (options.network == "machine")
+    measureMachineAlone(threads, options.seconds);
+  else
+    measure(options, workers, threads);
   return 0;
 } catch (const std::exception& error) {
   fmt::print(stderr, "end_to_end: {}\n", error.what());

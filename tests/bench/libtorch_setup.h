@@ -1,11 +1,9 @@
 #pragma once
 
 #include <sched.h>
-#include <torch/torch.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <cstdlib>
 #include <system_error>
 #include <vector>
@@ -42,31 +40,3 @@ inline void pinToCores(int first, int count) {
   for (int i = 0; i < count; ++i) CPU_SET(cores[static_cast<std::size_t>(first + i) % cores.size()], &own);
   sched_setaffinity(0, sizeof own, &own);
 }
-
-/// Unlike `contiguous`, `to` also changes the strides of a tensor of one channel, by which kernels are
-/// chosen.
-inline torch::Tensor channelsLast(const torch::Tensor& tensor) {
-  return tensor.to(tensor.options(), false, false, torch::MemoryFormat::ChannelsLast);
-}
-
-/// Random images and labels that stay in memory, handed out batch after batch.
-class ResidentData {
- public:
-  ResidentData(std::int64_t batch, std::int64_t batches, bool asChannelsLast)
-      : batch_(batch),
-        batches_(batches),
-        images_(torch::rand({batches * batch, 1, 28, 28})),
-        labels_(torch::randint(10, {batches * batch}, torch::kLong)) {
-    if (asChannelsLast) images_ = channelsLast(images_);
-  }
-  torch::Tensor images(std::int64_t step) const {
-    return images_.narrow(0, step % batches_ * batch_, batch_);
-  }
-  torch::Tensor labels(std::int64_t step) const {
-    return labels_.narrow(0, step % batches_ * batch_, batch_);
-  }
-
- private:
-  std::int64_t batch_, batches_;
-  torch::Tensor images_, labels_;
-};

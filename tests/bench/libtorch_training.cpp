@@ -1,5 +1,5 @@
-// What muster is measured against: the convnet of the MNIST example in libtorch, trained by several workers
-// whose parameters and momentum are averaged every few iterations. Prints one line of JSON.
+// What muster is measured against: the networks of libtorch_networks.h in libtorch, trained by several
+// workers whose parameters and momentum are averaged every few iterations. Prints one line of JSON.
 #include <fmt/format.h>
 #include <torch/torch.h>
 
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/bench/command_line.h"
+#include "tests/bench/libtorch_networks.h"
 #include "tests/bench/libtorch_setup.h"
 #include "tests/bench/peak_memory.h"
 
@@ -26,27 +27,29 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+using libtorch::ResidentData;
+
 struct Options {
+  std::string network = "convnet";
   int workers = 1;
   int threads = 1;  // a worker
   std::int64_t batch = 128;
   double warmUpSeconds = 2;
   double seconds = 10;
-  bool channelsLast = false;
   int averagingFrequency = 3;
 };
 
 Options parse(int argc, char** argv) {
   namespace po = boost::program_options;
   Options options;
-  po::options_description description("Trains the MNIST convnet with libtorch on random images");
+  po::options_description description("Trains a network with libtorch on random examples");
   auto add = description.add_options();
+  add("network", po::value(&options.network), "as end_to_end's [convnet]");
   add("workers", po::value(&options.workers), "model copies, each on cores of its own [1]");
   add("threads", po::value(&options.threads), "threads a worker [1]");
-  add("batch", po::value(&options.batch), "images a step [128]");
+  add("batch", po::value(&options.batch), "examples a step [128]");
   add("warm-up", po::value(&options.warmUpSeconds), "seconds before the measurement [2]");
   add("seconds", po::value(&options.seconds), "seconds measured [10]");
-  add("channels-last", po::bool_switch(&options.channelsLast), "images and weights channels-last");
   add("averaging-frequency", po::value(&options.averagingFrequency), "iterations between averages [3]");
   po::variables_map given;
   if (!muster::bench::readCommandLine(argc, argv, description, given)) std::exit(0);
@@ -55,36 +58,20 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-struct ConvNet : torch::nn::Module {
-  torch::nn::Conv2d conv1{nullptr}, conv2{nullptr};
-  torch::nn::Linear dense{nullptr}, output{nullptr};
-
-  ConvNet() {
-    conv1 = register_module("conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 20, 5)));
-    conv2 = register_module("conv2", torch::nn::Conv2d(torch::nn::Conv2dOptions(20, 50, 5)));
-    dense = register_module("dense", torch::nn::Linear(50 * 4 * 4, 500));
-    output = register_module("output", torch::nn::Linear(500, 10));
-  }
-
-  torch::Tensor forward(torch::Tensor x) {
-    x = torch::max_pool2d(conv1(x), 2);
-    x = torch::max_pool2d(conv2(x), 2);
-    return output(torch::relu(dense(x.flatten(1))));
-  }
-};
-
 /// One model copy and its optimiser.
 class Replica {
  public:
   explicit Replica(const Options& options) {
     torch::manual_seed(123);
-    net_ = std::make_shared<ConvNet>();
-    if (options.channelsLast) {
-      for (auto conv : {net_->conv1, net_->conv2}) {
-        conv->weight.set_data(channelsLast(conv->weight));
-      }
+    net_ = libtorch::makeNet(options.network);
+    for (auto& parameter : net_->parameters())
+      if (parameter.dim() == 4) parameter.set_data(ResidentData::channelsLast(parameter));
+    auto sgd = torch::optim::SGDOptions(0.01);
+    if (options.network != "convnet") {
+      optimizer_ = std::make_unique<torch::optim::SGD>(net_->parameters(), sgd);
+      return;
     }
-    auto sgd = torch::optim::SGDOptions(0.01).momentum(0.9).nesterov(true);
+    sgd.momentum(0.9).nesterov(true);
     std::vector<torch::Tensor> weights, biases;
     for (auto& parameter : net_->parameters()) (parameter.dim() > 1 ? weights : biases).push_back(parameter);
     std::vector<torch::optim::OptimizerParamGroup> groups;
@@ -94,9 +81,9 @@ class Replica {
     optimizer_ = std::make_unique<torch::optim::SGD>(groups, sgd);
   }
 
-  double step(const torch::Tensor& images, const torch::Tensor& labels) {
+  double step(const torch::Tensor& features, const torch::Tensor& labels) {
     optimizer_->zero_grad();
-    auto loss = torch::nn::functional::cross_entropy(net_->forward(images), labels);
+    auto loss = torch::nn::functional::cross_entropy(net_->forward(features), labels);
     loss.backward();
     optimizer_->step();
     return loss.item<double>();
@@ -107,25 +94,28 @@ class Replica {
     std::vector<std::span<float>> spans;
     for (auto& parameter : net_->parameters()) {
       spans.emplace_back(parameter.data_ptr<float>(), parameter.numel());
+      const auto& states = optimizer_->state();
       const auto key = c10::guts::to_string(parameter.unsafeGetTensorImpl());
-      auto& momentum =
-          static_cast<torch::optim::SGDParamState&>(*optimizer_->state().at(key)).momentum_buffer();
+      if (states.count(key) == 0) continue;
+      auto& momentum = static_cast<torch::optim::SGDParamState&>(*states.at(key)).momentum_buffer();
+      if (!momentum.defined()) continue;
       spans.emplace_back(momentum.data_ptr<float>(), momentum.numel());
     }
     return spans;
   }
 
  private:
-  std::shared_ptr<ConvNet> net_;
+  std::shared_ptr<libtorch::Net> net_;
   std::unique_ptr<torch::optim::SGD> optimizer_;
 };
+
 /// Trains on `workers` threads, round after round of averagingFrequency iterations, and times the rounds
 /// after the warm-up.
 class Trainer {
  public:
   explicit Trainer(const Options& options)
       : options_(options),
-        data_(options.batch, 64, options.channelsLast),
+        data_(options.network, options.batch, options.network == "transformer" ? 8 : 64),
         states_(options.workers),
         losses_(options.workers) {}
 
@@ -150,7 +140,7 @@ class Trainer {
     for (std::int64_t step = 0; !done_;) {
       for (int i = 0; i < options_.averagingFrequency; ++i, ++step) {
         const auto batch = step * options_.workers + worker;
-        losses_[worker] = replica.step(data_.images(batch), data_.labels(batch));
+        losses_[worker] = replica.step(data_.features(batch), data_.labels(batch));
       }
       states_[worker] = replica.state();
       arrived_.arrive_and_wait();
@@ -217,6 +207,6 @@ int main(int argc, char** argv) try {
              peakMemoryBytes());
   return 0;
 } catch (const std::exception& error) {
-  std::cerr << "libtorch_convnet: " << error.what() << '\n';
+  std::cerr << "libtorch_training: " << error.what() << '\n';
   return 1;
 }

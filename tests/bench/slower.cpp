@@ -1,0 +1,91 @@
+#include "tests/bench/slower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace muster::bench {
+
+namespace json = boost::json;
+
+namespace {
+
+std::map<std::string, std::vector<Arm>> read(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) throw std::runtime_error("cannot read " + file);
+  std::stringstream text;
+  text << in.rdbuf();
+  std::map<std::string, std::vector<Arm>> tables;
+  try {
+    const json::value all = json::parse(text.str());
+    for (const auto& table : all.as_object())
+      for (const auto& arm : table.value().as_object()) {
+        Arm one{std::string(arm.key()), ""};
+        for (const auto& result : arm.value().as_array()) one.results.push_back(result.as_object());
+        tables[std::string(table.key())].push_back(std::move(one));
+      }
+  } catch (const std::exception&) {
+    throw std::runtime_error(file + " is no file that --json wrote");
+  }
+  return tables;
+}
+
+/// Samples a second of each round, in increasing order, over the machine's pace in that round if it was
+/// measured.
+std::vector<double> rates(const std::vector<Arm>& arms, const Arm& arm, bool overMachine) {
+  if (!overMachine) return arm.sorted("samplesPerSecond");
+  return ratios(arm, "samplesPerSecond", find(arms, "machine, 1 thread"), "operationsPerSecond");
+}
+
+}  // namespace
+
+OldMeasurements::OldMeasurements(const std::string& file) : tables_(read(file)) {}
+
+std::vector<OldMeasurements::Change> OldMeasurements::changes(
+    const std::map<std::string, std::vector<Arm>>& tables) const {
+  std::vector<Change> all;
+  for (const auto& [table, arms] : tables) {
+    const auto old = tables_.find(table);
+    if (old == tables_.end()) continue;
+    const bool overMachine = has(arms, "machine, 1 thread") && has(old->second, "machine, 1 thread");
+    for (const auto& arm : arms) {
+      if (!has(old->second, arm.name)) continue;
+      const Arm& before = find(old->second, arm.name);
+      const auto was = rates(old->second, before, overMachine), is = rates(arms, arm, overMachine);
+      if (was.empty() || is.empty()) continue;
+      all.push_back({.table = table,
+                     .arm = arm.name,
+                     .before = before.median("samplesPerSecond").value(),
+                     .after = arm.median("samplesPerSecond").value(),
+                     .factor = is[is.size() / 2] / was[was.size() / 2],
+                     .certain = is.back() < was.front() || is.front() > was.back()});
+    }
+  }
+  return all;
+}
+
+void OldMeasurements::print(const std::map<std::string, std::vector<Arm>>& tables) const {
+  auto all = changes(tables);
+  if (all.empty()) {
+    fmt::print("\nThe earlier measurements have none of these arms.\n");
+    return;
+  }
+  std::ranges::stable_sort(all, {}, &Change::factor);
+  fmt::print(
+      "\nBeside the earlier measurements, at the machine's pace; * where every round of one is faster than "
+      "every "
+      "round of the other\n\n{:<20} {:<36} {:>11} {:>11} {:>9}\n",
+      "", "", "before", "now", "speed");
+  for (const auto& change : all)
+    fmt::print("{:<20} {:<36} {:>11.0f} {:>11.0f} {:>+7.1f} %{}\n", change.table, change.arm, change.before,
+               change.after, 100 * (change.factor - 1), change.certain ? " *" : "");
+  const auto slower = std::ranges::count_if(all, [](const Change& c) { return c.certain && c.factor < 1; });
+  fmt::print("\n{}\n", slower == 0   ? "Nothing is slower beyond the noise."
+                       : slower == 1 ? "One arm is slower beyond the noise."
+                                     : fmt::format("{} arms are slower beyond the noise.", slower));
+}
+
+}  // namespace muster::bench
