@@ -10,6 +10,7 @@
 
 namespace muster {
 
+/// Options of `readCsv`.
 struct CsvOptions {
   bool header = true;      ///< the first row has the columns' names
   std::string label = {};  ///< its column's name, or its number from 1; empty: the last column

@@ -10,6 +10,7 @@
 
 namespace muster {
 
+/// Options of `download`.
 struct DownloadOptions {
   int attempts = 4;                        ///< total; at least 1
   std::chrono::milliseconds backOff{500};  ///< before the second attempt; doubles for each further one

@@ -9,7 +9,7 @@ namespace muster {
 /// Element types. Networks compute in Float32; Float64 is for references, UInt8 for images, Int64 for class
 /// indices and counters.
 enum class DType { Float32, Float64, UInt8, Int64 };
-
+/// Bytes of an element.
 constexpr std::size_t sizeOf(DType type) {
   switch (type) {
     case DType::Float32:
@@ -23,7 +23,7 @@ constexpr std::size_t sizeOf(DType type) {
   }
   return 0;
 }
-
+/// As in "float32".
 constexpr std::string_view toString(DType type) {
   switch (type) {
     case DType::Float32:
@@ -45,9 +45,9 @@ inline constexpr DType kDTypeOf = [] {
   return DType::Float32;
 }();
 template <>
-inline constexpr DType kDTypeOf<float> = DType::Float32;
+inline constexpr DType kDTypeOf<float> = DType::Float32;  ///< float32
 template <>
-inline constexpr DType kDTypeOf<double> = DType::Float64;
+inline constexpr DType kDTypeOf<double> = DType::Float64;  ///< float64
 template <>
 inline constexpr DType kDTypeOf<std::uint8_t> = DType::UInt8;
 template <>

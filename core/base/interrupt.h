@@ -6,7 +6,7 @@
 #include <thread>
 
 namespace muster {
-
+/// The exit status of an interrupted program.
 inline constexpr int kInterruptedExit = 130;  // 128 + SIGINT, as shells count
 
 /// From now on Ctrl-C (SIGINT), SIGTERM and, unless it is ignored, SIGHUP end the program at once with 130,

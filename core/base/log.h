@@ -8,7 +8,7 @@
 #include <utility>
 
 namespace muster {
-
+/// How important a line of the log is.
 enum class LogLevel { Debug, Info, Warning, Error };
 
 /// Receives log lines, one at a time. Default: `muster: text` on standard error, from Info on.
@@ -23,12 +23,12 @@ void printLogLine(LogLevel level, std::string_view text);
 
 /// Passes one line to the sink. Thread-safe; never throws: if the sink throws, the line is lost.
 void log(LogLevel level, std::string_view text) noexcept;
-
+/// Logs a formatted line.
 template <typename... Args>
 void logInfo(fmt::format_string<Args...> text, Args&&... args) {
   log(LogLevel::Info, fmt::format(text, std::forward<Args>(args)...));
 }
-
+/// Logs a formatted warning.
 template <typename... Args>
 void logWarning(fmt::format_string<Args...> text, Args&&... args) {
   log(LogLevel::Warning, fmt::format(text, std::forward<Args>(args)...));

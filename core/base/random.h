@@ -5,9 +5,9 @@
 #include <string_view>
 
 namespace muster {
-
+/// The constants of Philox 4x32.
 inline constexpr std::array<std::uint32_t, 2> kPhiloxFactors{0xD2511F53u, 0xCD9E8D57u};
-inline constexpr std::array<std::uint32_t, 2> kPhiloxSteps{0x9E3779B9u, 0xBB67AE85u};
+inline constexpr std::array<std::uint32_t, 2> kPhiloxSteps{0x9E3779B9u, 0xBB67AE85u};  ///< of its keys
 
 /// Philox4x32-10: four random words from a counter and a key, without state. Source: Salmon et al. 2011,
 /// "Parallel random numbers: as easy as 1, 2, 3".

@@ -19,7 +19,7 @@ struct Utf8Character {
 /// Reads the character at the start of `bytes`, which must not be empty. Source: The Unicode Standard,
 /// section 3.9, table 3-7.
 Utf8Character readUtf8(std::string_view bytes);
-
+/// Whether all of it is UTF-8.
 bool isUtf8(std::string_view bytes);
 
 }  // namespace muster

@@ -27,7 +27,7 @@ struct BatchStamp {
   /// For messages, counted from 1: "batch 6 of epoch 1".
   std::string toString() const;
 };
-
+/// A tensor of a batch, with the name of its input or output.
 struct NamedTensor {
   std::string name;
   Tensor value;

@@ -27,6 +27,7 @@ class Dataset {
   virtual Example get(std::int64_t index) const = 0;
 };
 
+/// Options of a DataLoader.
 struct DataLoaderOptions {
   bool shuffle = false;    ///< each epoch, by (seed, epoch)
   std::uint64_t seed = 0;  ///< of the shuffle

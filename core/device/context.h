@@ -58,7 +58,7 @@ class BackendGraph;
 namespace cpu {
 std::unique_ptr<detail::BackendState> makeState();
 }
-
+/// Options of a Context.
 struct ContextOptions {
   /// Threads that one operation uses on the CPU; at least 1.
   int threads = 1;

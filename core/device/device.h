@@ -7,7 +7,7 @@
 #include <vector>
 
 namespace muster {
-
+/// What a device is.
 enum class DeviceKind { Cpu, Cuda };
 
 /// A device's name: "cpu", "cuda:0", "cuda:1". A value; a device that does not exist is an error only when it

@@ -47,6 +47,7 @@ void removeAbandonedTemporaries(const std::filesystem::path& directory, std::str
 
 /// Replaces the file at `path` by `contents`, completely or not at all. @throws FileError.
 void writeFileAtomically(const std::filesystem::path& path, std::string_view contents);
+/// As above.
 void writeFileAtomically(const std::filesystem::path& path, std::span<const std::byte> contents);
 
 }  // namespace muster

@@ -17,6 +17,7 @@ struct CheckpointPlace {
   auto operator<=>(const CheckpointPlace&) const = default;
 };
 
+/// A checkpoint in a directory.
 struct CheckpointFile {
   std::filesystem::path path;
   CheckpointPlace place;

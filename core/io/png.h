@@ -7,6 +7,7 @@
 
 namespace muster {
 
+/// The channels of a picture.
 enum class PngColour { Grey, Rgb };
 
 /// Writes a picture of 8 bits a channel, completely or not at all.

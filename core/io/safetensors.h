@@ -12,7 +12,7 @@ namespace muster {
 
 /// The contents of a safetensors file: named tensors and a dictionary of strings. See core/io/README.md for
 /// the format.
-struct Safetensors {
+struct Safetensors {  /// A tensor of the file.
   struct Entry {
     std::string name;
     Tensor values;  ///< RowMajor on the CPU

@@ -15,6 +15,7 @@
 
 namespace muster {
 
+/// Options of EarlyStopping.
 struct EarlyStoppingOptions {
   /// Data for Monitor::Accuracy and Loss; null otherwise. Must outlive the listener.
   DataSetIterator* validation = nullptr;
@@ -63,6 +64,7 @@ enum class StopReason {
 /// patience counts epochs since the last improvement.
 class EarlyStopping final : public Listener {
  public:
+  /// What the monitor was after an epoch.
   struct Result {
     std::int64_t epoch = 0;  ///< epochs that the model had finished
     double value = 0;        ///< of the monitor

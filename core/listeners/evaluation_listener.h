@@ -11,6 +11,7 @@
 
 namespace muster {
 
+/// Options of an EvaluationListener.
 struct EvaluationOptions {
   std::int64_t everyEpochs = 1;      ///< 0: not at ends of epochs
   std::int64_t everyIterations = 0;  ///< 0: not by iterations
@@ -22,6 +23,7 @@ struct EvaluationOptions {
 /// Iterations are checked after each merge: "every N" means whenever a multiple of N was passed.
 class EvaluationListener final : public Listener {
  public:
+  /// An evaluation, and when it was.
   struct Result {
     std::int64_t epoch = 0;      ///< epochs finished
     std::int64_t iteration = 0;  ///< iterations finished

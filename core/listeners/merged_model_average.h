@@ -9,6 +9,7 @@
 
 namespace muster {
 
+/// Options of a MergedModelAverage.
 struct MergedModelAverageOptions {
   /// Exponential moving average: in [0, 1). Empty: all models count alike (stochastic weight averaging).
   std::optional<double> decay = 0.999;

@@ -8,6 +8,7 @@
 
 namespace muster {
 
+/// Options of a ProgressListener.
 struct ProgressOptions {
   std::optional<std::int64_t> lastEpoch = {};  ///< of a training of several `fit()` calls; else that of each
   TerminalOptions terminal = {};

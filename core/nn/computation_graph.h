@@ -9,7 +9,7 @@
 #include "muster/core/nn/network.h"
 
 namespace muster {
-
+/// An input of a graph.
 struct GraphInput {
   std::string name;
   Shape shape = {};  ///< of one example; empty: taken from the first batch
@@ -21,7 +21,7 @@ struct GraphVertex {
   Layer layer;
   std::vector<std::string> inputs;
 };
-
+/// An output of a graph, and the weight of its loss.
 struct GraphOutput {
   std::string name;   ///< of a vertex
   double weight = 1;  ///< of its loss in the network's loss; finite, at least 0

@@ -7,6 +7,7 @@
 
 namespace muster {
 
+/// Options of `checkGradients`.
 struct GradientCheckOptions {
   double epsilon = 2e-3;   ///< half the distance of a central difference's two points
   double relative = 1e-2;  ///< tolerated error relative to the larger derivative
@@ -16,6 +17,7 @@ struct GradientCheckOptions {
   std::uint64_t seed = 1;
 };
 
+/// What `checkGradients` has found.
 struct GradientCheckResult {
   bool passed = true;
   std::int64_t checked = 0;  ///< elements tried

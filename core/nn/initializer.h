@@ -8,7 +8,7 @@
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
-
+/// The distribution of first weights.
 enum class InitKind { Xavier, He, Normal, Uniform, Zero, Constant };
 
 template <>

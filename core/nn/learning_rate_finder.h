@@ -8,6 +8,7 @@
 
 namespace muster {
 
+/// The learning rates that `findLearningRate` tries.
 struct LearningRateRange {
   double lowest = 1e-7, highest = 10;
   std::int64_t steps = 100;  ///< at least 10

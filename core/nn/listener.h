@@ -141,7 +141,7 @@ class Listener {
   virtual void onEpochEnd(const EpochEvent&) {}
   virtual void onFitEnd(Trainer&) {}
 };
-
+/// The listeners of a training, called in this order.
 using Listeners = std::vector<std::shared_ptr<Listener>>;
 
 }  // namespace muster

@@ -9,7 +9,7 @@
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
-
+/// The activation functions, element by element but for Softmax.
 enum class Activation { Identity, ReLU, LeakyReLU, Tanh, Sigmoid, Softmax, GELU };
 
 template <>

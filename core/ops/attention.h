@@ -7,7 +7,7 @@
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
-
+/// The sizes of an attention.
 struct AttentionShape {
   std::int64_t batch = 1, steps = 1;
   std::int64_t features = 1;  ///< of all heads together

@@ -8,7 +8,7 @@
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
-
+/// The sizes of a batch normalisation.
 struct BatchNormShape {
   Shape input{1, 1};  ///< [N, C] or [N, C, H, W]
   /// Added to the variance before the root.

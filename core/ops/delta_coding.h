@@ -6,14 +6,14 @@
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
-
+/// How the elements of a move are encoded.
 enum class DeltaCodec {
   Bf16,  ///< 16 bits: the upper half of a float32, rounded to the nearest
   Int8,  ///< 8 bits, and a float32 scale for each 256 elements: the largest is 127
   E3M0,  ///< 4 bits, and an exponent for each 256: plus or minus 2^e over seven octaves, or 0
   TopK   ///< the largest elements, with their positions
 };
-
+/// A codec and its options.
 struct DeltaCoding {
   DeltaCodec codec = DeltaCodec::Bf16;
   std::int64_t largest = 0;  ///< with TopK: elements that are sent; of equal ones those of lower index

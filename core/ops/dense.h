@@ -7,7 +7,7 @@
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
-
+/// The sizes of a dense layer.
 struct DenseShape {
   std::int64_t batch = 1, inFeatures = 1, outFeatures = 1;
 };

@@ -7,7 +7,7 @@
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
-
+/// The sizes of a layer normalisation.
 struct LayerNormShape {
   std::int64_t rows = 1, features = 1;
   double epsilon = 1e-5;  ///< added to the variance

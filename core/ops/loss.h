@@ -10,7 +10,7 @@
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
-
+/// The losses.
 enum class Loss {
   NegativeLogLikelihood,  ///< of the labels' classes, by softmax(logits): softmax cross-entropy
   MeanSquaredError,       ///< mean over a row's features of (prediction - label)^2

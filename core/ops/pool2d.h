@@ -8,9 +8,9 @@
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
-
+/// What pooling takes of a window.
 enum class PoolKind { Max, Average };
-
+/// The sizes of a pooling.
 struct Pool2dShape {
   PoolKind kind = PoolKind::Max;
   std::int64_t batch = 1, channels = 1, height = 1, width = 1;

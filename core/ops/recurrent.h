@@ -28,7 +28,7 @@ enum class RecurrentCell { LSTM, GRU };
 constexpr std::int64_t gatesOf(RecurrentCell cell) {
   return cell == RecurrentCell::LSTM ? 4 : 3;
 }
-
+/// The sizes of a recurrent layer.
 struct RecurrentShape {
   RecurrentCell cell = RecurrentCell::LSTM;
   std::int64_t batch = 1, steps = 1, features = 1, units = 1;

@@ -56,7 +56,7 @@ void addDecoded(const ThresholdMessage& message, float scale, std::int64_t begin
 
 /// Clamps each element to [-limit, limit].
 void clampElements(Tensor& values, float limit, Context& context);
-
+/// How many elements of a residual reach the threshold, and how many are not finite.
 struct ResidualCounts {
   std::int64_t reaching = 0, notFinite = 0;
 };

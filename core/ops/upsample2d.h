@@ -10,7 +10,7 @@
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
-
+/// How new pixels get their values.
 enum class UpsampleMode { Nearest, Bilinear };
 
 template <>

@@ -8,7 +8,7 @@
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
-
+/// What a block of a model holds.
 enum class BlockKind { Parameters, Gradients, Statistics, UpdaterState, Counters };
 
 /// How a merge treats a block.

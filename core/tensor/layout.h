@@ -17,7 +17,7 @@ enum class Layout {
   ChannelBlocks,  ///< [N, ceil(C/16), H, W, 16], padding zero (oneDNN's nChw16c)
   SampleBlocks,   ///< [ceil(N/16), C, H, W, 16]: sixteen adjacent samples, padding zero
 };
-
+/// Channels that lie side by side in a blocked layout.
 inline constexpr std::int64_t kLayoutBlock = 16;
 
 template <>

@@ -9,6 +9,7 @@
 
 namespace muster {
 
+/// Options of DataParallel.
 struct DataParallelOptions {
   int threadsPerReplica = 1;  ///< that one replica's operations use on the CPU; 1 to 1024
   bool pinThreads = true;     ///< pin each replica on the CPU to cores of its own, where there are enough

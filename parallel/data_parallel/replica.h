@@ -48,6 +48,7 @@ struct Replica {
   ReplicaThread thread;   // last: everything above outlives it
 };
 
+/// The replicas of a DataParallel.
 using Replicas = std::span<const std::unique_ptr<Replica>>;  // [replica]
 
 /// Runs `task` for each replica on its thread and waits for all of them.

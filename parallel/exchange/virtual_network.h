@@ -11,6 +11,7 @@ namespace muster {
 /// would take. Bytes and latency are charged to the clock, and nothing sleeps. All members are thread-safe.
 class VirtualNetwork {
  public:
+  /// How fast nodes send.
   struct Link {
     double bytesPerSecond = 12.5e6;  ///< that a node can send, over all its messages: 100 Mbit/s
     double latency = 1e-3;           ///< seconds from node to node

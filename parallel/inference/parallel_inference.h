@@ -57,6 +57,7 @@ class InferenceShutDown : public Error {
   using Error::Error;
 };
 
+/// Options of ParallelInference.
 struct InferenceOptions {
   int workers = 1;  ///< replicas; in `Sequential` and `Batched` each has a thread. 1 to 1024
   InferenceMode mode = InferenceMode::Batched;
@@ -80,6 +81,7 @@ struct InferenceOptions {
   void validate() const;
 };
 
+/// The answer to a call.
 struct Prediction {
   Tensor output;  ///< as of `Model::output`: [examples, ...] on the CPU, the caller's own
   std::int64_t modelVersion = 1;

@@ -26,6 +26,7 @@ struct CpuShare {
   static CpuShare ofProcess();
 };
 
+/// Where all workers of a wrapper compute.
 struct Placements {
   std::vector<Placement> workers;  ///< [worker]
   std::string pinning;             ///< in words: "pinned to cores 0, 1", or "not pinned" and why

@@ -17,6 +17,7 @@ namespace muster {
 /// its own, since any other may be the one that is stuck.
 class StallWatch {
  public:
+  /// A thread that is watched.
   struct Subject {
     std::string name;
     const Activity* activity;

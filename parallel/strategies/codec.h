@@ -65,7 +65,7 @@ void validate(const Codec& codec, std::string_view rule);
 void requireSentToSome(const Codec& codec, std::string_view merge);
 /// As in ", sent as int8 (...)"; "" if replicas are sent as they are.
 std::string describe(const Codec& codec);
-void codecFields(Fields& fields, Codec& codec);
+void codecFields(Fields& fields, Codec& codec);  ///< visits the codec as one field and its options
 
 /// A strategy's codec in a training.
 class CodedReplicas {

@@ -22,7 +22,7 @@ namespace muster {
 /// many workers have merged with each other. With a codec a worker sends its move since the last merge of its
 /// level, or of one above. Source: PyTorch's HierarchicalModelAverager, which weighs all
 /// workers alike.
-struct HierarchicalAveraging {
+struct HierarchicalAveraging {  /// One level: a period and a size of groups.
   struct Level {
     std::int64_t period = 1;  ///< iterations of each worker between merges; 1 to 2^40
     int group = 0;            ///< workers in a group: divides that of the next level; 0: all

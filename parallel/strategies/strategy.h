@@ -133,7 +133,7 @@ class Strategy {
   virtual RoundPlan plan(const TrainingProgress& progress) = 0;
   /// Prepares what a participant that has trained contributes, on its own thread; waits for no other.
   /// Other workers are inside their steps: only `context`, `block` and `own` of the verbs may be used.
-  /// @param weight  its loss normaliser since the last round; with 0, and others above, it does not count.
+  /// The number is its loss normaliser since the last round; with 0, and others above, it does not count.
   virtual void contribute(double /*weight*/, Verbs&) {}
   /// All have trained, and the round merges: called once, by one thread, while all workers wait, before
   /// `launch` and `land` of the round. For what all participants use: mixing rows, weights of the strategy's

@@ -31,7 +31,7 @@ struct TargetDensityThreshold {
   double density = 0.05;
   double decay = 0.9659363289248456;
 };
-
+/// How the threshold of shared gradients is chosen.
 using ThresholdAlgorithm = std::variant<FixedThreshold, AdaptiveThreshold, TargetDensityThreshold>;
 
 /// @throws InvalidArgument naming the option of the algorithm that is out of range.

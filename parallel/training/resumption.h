@@ -47,6 +47,7 @@ struct RuleText {
   std::string description;
   std::string options;  ///< all that count, as in "every=3,momentum=0.9"; "" if the struct has no `fields`
 };
+/// The text of a strategy.
 RuleText ruleText(AnyStrategy strategy);
 
 /// Reads the training state of the user's model. What cannot be used is said in a log line.

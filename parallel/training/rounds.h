@@ -42,6 +42,7 @@ struct Participant {
 /// others train.
 class Rounds {
  public:
+  /// What the rounds of a fit need.
   struct Options {
     Strategy& strategy;
     std::atomic<bool>& stop;

@@ -20,6 +20,7 @@ struct NetworkNode;
 
 /// Attributes of an ONNX operator: integers, numbers (float32 there), strings, lists of integers.
 using OnnxAttribute = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>>;
+/// By their names.
 using OnnxAttributes = std::vector<std::pair<std::string, OnnxAttribute>>;
 
 /// One layer of a network while it is written into an ONNX graph. The rule of its type adds operators and

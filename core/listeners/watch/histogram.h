@@ -24,6 +24,7 @@ struct Histogram {
 /// @param before  empty, or as many numbers as `values`: the histogram is that of values - before.
 /// Two passes, no allocation. Sums are taken in order, in float64.
 Histogram histogramOf(std::span<const float> values, std::span<const float> before = {});
+/// As above.
 Histogram histogramOf(std::span<const double> values, std::span<const double> before = {});
 
 }  // namespace muster

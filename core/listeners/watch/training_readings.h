@@ -15,6 +15,7 @@
 
 namespace muster {
 
+/// Options of TrainingReadings.
 struct ReadingOptions {
   /// Scores of workers and merges are read at each multiple of this many iterations, as means since the last.
   std::int64_t everyIterations = 1;

@@ -6,6 +6,7 @@
 
 namespace muster {
 
+/// Options of `charLstm`.
 struct CharLstmOptions {
   std::int64_t units = 256;     ///< of each LSTM
   std::int64_t layers = 2;      ///< number of LSTMs; at least 1

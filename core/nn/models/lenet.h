@@ -7,6 +7,7 @@
 
 namespace muster {
 
+/// Options of `lenet`.
 struct LenetOptions {
   std::array<std::int64_t, 2> imageSize{28, 28};
   Activation activation = Activation::ReLU;  ///< of convolutions and dense layers; the paper uses tanh

@@ -7,6 +7,7 @@
 
 namespace muster {
 
+/// Options of `mlp`.
 struct MlpOptions {
   Activation activation = Activation::ReLU;  ///< of the hidden layers
   Init init = Init::xavier();                ///< of all weights

@@ -11,6 +11,7 @@
 
 namespace muster {
 
+/// Options of `resnet18`.
 struct Resnet18Options {
   std::array<std::int64_t, 2> imageSize{28, 28};
   /// Channels of the first stage; each later stage has twice as many as the one before. The paper has 64.

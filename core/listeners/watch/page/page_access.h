@@ -20,6 +20,7 @@ struct PageRequest {
   std::vector<std::string_view> cookies;
 };
 
+/// What the server does with a request.
 enum class PageVerdict {
   Serve,        ///< the path may be served
   SetCookie,    ///< the token was right: redirect to "/" with the cookie

@@ -12,6 +12,7 @@ struct PageAsset {
   std::string_view text;
 };
 
+/// The files that a page consists of.
 std::span<const PageAsset> pageAssets();
 
 }  // namespace muster

@@ -33,6 +33,7 @@ struct PageProgress {
   std::chrono::system_clock::time_point began = {};
 };
 
+/// The histograms of all layers at one merge.
 struct PageHistograms {
   std::int64_t step = 0;
   std::vector<LayerHistogram> layers = {};

@@ -14,6 +14,7 @@
 
 namespace muster {
 
+/// Options of a PageListener.
 struct PageOptions {
   int port = 0;  ///< on 127.0.0.1; 0: any that is free
   /// Its results are shown. It comes earlier in the list of listeners.

@@ -15,6 +15,7 @@ namespace muster {
 class PageCurve {
  public:
   static constexpr std::size_t kMost = 2000;
+  /// A value of the curve.
   struct Point {
     std::int64_t step = 0;
     double value = 0;

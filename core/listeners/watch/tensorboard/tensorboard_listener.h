@@ -12,6 +12,7 @@
 
 namespace muster {
 
+/// Options of a TensorBoardListener.
 struct TensorBoardOptions {
   /// Scores are written at each multiple of this many iterations, as means since the last.
   std::int64_t everyIterations = 1;
