@@ -1,0 +1,84 @@
+# Markdown as GitHub shows it, made into what Doxygen understands: pages and headings get labels, links to other pages
+# and their headings become references by these labels. Links to what is no page stay as text.
+
+# The label of the page `path`, as in "rules" or "core-io".
+function label(path) {
+  sub(/^\.\//, "", path)
+  sub(/^examples\/docs\//, "", path)
+  sub(/\/?README\.md$/, "", path)
+  sub(/\.md$/, "", path)
+  gsub(/\//, "-", path)
+  return path == "" ? "readme" : path
+}
+
+# As GitHub calls the heading `text` in an address.
+function fragment(text) {
+  text = tolower(text)
+  gsub(/[^a-z0-9 _-]/, "", text)
+  gsub(/ /, "-", text)
+  return text
+}
+
+# `path`, relative to the folder of this page, from the root of the tree.
+function resolved(path) {
+  path = folder path
+  while (match(path, /[^\/]+\/\.\.\//)) path = substr(path, 1, RSTART - 1) substr(path, RSTART + RLENGTH)
+  return path
+}
+
+function reference(target,   place, path, anchor) {
+  place = index(target, "#")
+  path = place ? substr(target, 1, place - 1) : target
+  anchor = place ? substr(target, place + 1) : ""
+  if (path == "") return label(page) "-" anchor
+  if (path !~ /\.md$/) return ""
+  path = resolved(path)
+  if (anchor != "") return label(path) "-" anchor
+  return path == "README.md" ? "index" : label(path)
+}
+
+# The line with its links replaced.
+function linked(line,   result, text, target, ref) {
+  result = ""
+  while (match(line, /\[[^\]]*\]\([^)]*\)/)) {
+    result = result substr(line, 1, RSTART - 1)
+    text = substr(line, RSTART, RLENGTH)
+    line = substr(line, RSTART + RLENGTH)
+    target = text
+    sub(/^.*\]\(/, "", target)
+    sub(/\)$/, "", target)
+    if (target ~ /^https?:/ || target ~ /\.svg$/) {
+      result = result text
+      continue
+    }
+    sub(/\]\(.*$/, "", text)
+    sub(/^\[/, "", text)
+    ref = reference(target)
+    if (ref != "") gsub(/`/, "", text)
+    result = result (ref == "" ? text : "[" text "](@ref " ref ")")
+  }
+  return result line
+}
+
+BEGIN {
+  page = ARGV[1]
+  sub(/^\.\//, "", page)
+  if (index(page, ROOT "/") == 1) page = substr(page, length(ROOT) + 2)
+  folder = page
+  if (!sub(/[^\/]*$/, "", folder)) folder = ""
+}
+/^ *```/ { inside = !inside; print; next }
+inside { print; next }
+/^<!-- .* -->$/ { next }
+/^# / && !titled {
+  titled = 1
+  print $0 " {#" (page == "README.md" ? "mainpage" : label(page)) "}"
+  next
+}
+/^##+ / {
+  text = $0
+  sub(/^#+ /, "", text)
+  print $0 " {#" label(page) "-" fragment(text) "}"
+  next
+}
+{ print linked($0) }
