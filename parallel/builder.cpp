@@ -7,6 +7,7 @@
 #include "muster/parallel/exchange/launched_processes.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "muster/parallel/runtime/placement.h"
+#include "muster/parallel/strategies/option_fields.h"
 
 namespace muster {
 namespace {
@@ -56,19 +57,20 @@ void checkNodes(const ParallelOptions& o, const Strategy& strategy) {
   if (!o.nodesGiven)
     require(
         launchedProcesses() == "1",
-        "nodes: a launcher has started {} processes, and each would train the whole model by itself; give "
-        "nodes(Nodes::mpi()), or nodes(Nodes()) to train {} times",
-        launchedProcesses(), launchedProcesses());
+        "nodes: a launcher has started {} processes; give nodes(Nodes::mpi()) to train one model with all of "
+        "them, or nodes(Nodes()) to let each train a model of its own",
+        launchedProcesses());
   const int nodes = o.nodes.nodes();
   require(o.groups >= 1 && o.workers % o.groups == 0, "groups: {} do not divide {} workers", o.groups,
           o.workers);
   if (nodes == 1 && o.groups == 1) return;
-  require(nodes == 1 || o.groups == 1, "groups({}): over {} nodes, these are the groups", o.groups, nodes);
+  require(nodes == 1 || o.groups == 1, "groups({}): over {} nodes each node is a group, so leave groups out",
+          o.groups, nodes);
   require(nodes <= kMostWorkers / o.workers, "workers: {} nodes of {} are more than {}", nodes, o.workers,
           kMostWorkers);
   const std::string_view option = nodes > 1 ? "nodes" : "groups";
   for (const auto& device : o.devices)
-    require(device.isCpu(), "{}: workers on GPUs cannot be merged so yet, and one would be on {}", option,
+    require(device.isCpu(), "{}: workers on GPUs are not supported yet, and one would be on {}", option,
             device.toString());
   if (nodes == 1) return;
   require(!strategy.arrivals(nodes * o.workers),
@@ -173,6 +175,7 @@ Builder& Builder::internals(const detail::Internals& internals) {
 AnyStrategy Builder::averaging() const {
   const auto until = synchronousUntil_.value_or(0);
   require(until >= 0, "synchronousUntil cannot be negative, got {}", until);
+  detail::requireIterations("averagingFrequency", averagingFrequency_.value_or(1));
   return Averaging{
       .frequency = Period::postLocal(until, averagingFrequency_.value_or(1)),
       .updaterState = averageUpdaters_.value_or(true) ? UpdaterState::Average : UpdaterState::Keep,

@@ -12,20 +12,20 @@ namespace muster {
 /// Splits a tensor by its rows (its first dimension) into one piece for each device and puts each piece on
 /// its device, for training loops of one's own (as `split_and_load` of MXNet).
 ///
-/// Of n rows and k devices, each gets n / k. Where k does not divide n, that is refused, unless `evenSplit`
-/// is false: then the first n mod k pieces hold one row more than the others. Where n < k only the first n
+/// Of n rows and k devices, each gets n / k. If k does not divide n, that is refused, unless `evenSplit`
+/// is false: then the first n mod k pieces hold one row more than the others, and if n < k only the first n
 /// devices get a piece.
 ///
-/// A piece whose device is the tensor's own is a view of its rows, without a copy: it is good as long as the
-/// tensor's memory is, and until that is refilled. On another device it is a copy, done on return.
-/// @param devices  at least one; a device may stand there several times.
+/// A piece on the tensor's own device is a view of its rows, without a copy: it is valid while the tensor's
+/// memory exists and is not refilled. On another device a piece is a copy, complete on return.
+/// @param devices  at least one; the same device may be given several times.
 /// @return [device], no piece empty.
 /// @throws InvalidArgument for no devices, no rows, or rows that do not divide, naming the numbers.
 std::vector<Tensor> splitAndLoad(const Tensor& tensor, std::span<const Device> devices,
                                  bool evenSplit = true);
 
-/// The same of a batch: its features, labels and masks go together. Each piece's stamp is the batch's own,
-/// with `firstExample` counted on, so that random streams draw what they would for the whole batch.
+/// Splits a batch likewise, its features, labels and masks together. Each piece's stamp is the batch's, with
+/// the `firstExample` of its own rows, so that random streams draw what they draw for the whole batch.
 /// @throws InvalidArgument as above, and naming a tensor that has not as many rows as the batch has examples.
 std::vector<Batch> splitAndLoad(const Batch& batch, std::span<const Device> devices, bool evenSplit = true);
 

@@ -15,8 +15,8 @@ namespace muster {
 ///
 /// A pass (one epoch) begins with a request and ends with exactly one closing message: the data ended, the
 /// iterator threw, or the caller cancelled. There are `depth` batches besides the caller's, and full_ has
-/// room for all of them and a closing message. So the reader waits for used batches only, and the caller, who
-/// returns a batch for each that it takes, can always drain a pass.
+/// room for all of them and a closing message. So the reader waits for used batches only, and the caller,
+/// which returns a batch for each that it takes, can always drain a pass.
 class PrefetchingIterator::Reader {
  public:
   Reader(DataSetIterator& inner, std::size_t depth)

@@ -10,7 +10,7 @@ namespace muster {
 /// the same batches in the same order as the inner iterator.
 ///
 /// Batches are recycled: `next` exchanges the caller's used batch for a ready one, and the reader refills the
-/// used one later. A caller who always passes the same batch causes no allocation.
+/// used one later. A caller that always passes the same batch causes no allocation.
 class PrefetchingIterator : public DataSetIterator {
  public:
   /// @param inner  must outlive this object and must not be used otherwise meanwhile.

@@ -32,10 +32,10 @@ std::filesystem::path checkpointPath(const std::filesystem::path& directory, std
 /// @throws FileError for a directory that cannot be read.
 std::vector<CheckpointFile> checkpointsIn(const std::filesystem::path& directory, std::string_view baseName);
 
-/// The newest of them that is whole, by its checksums. Those that are broken are passed over, each with a
-/// warning. @return nothing if there are no files of such names.
-/// @throws FileError as checkpointsIn; and if all of them are broken, for the oldest: a training that began
-///         anew would be no surprise until it had replaced them.
+/// The newest of them that is whole, by its checksums. Skips broken ones, each with a warning.
+/// @return nothing if there are no files of such names.
+/// @throws FileError as checkpointsIn. If all files are broken it throws too, naming the oldest: without an
+///         error the caller would start a new training, which replaces them.
 std::optional<std::filesystem::path> newestCheckpoint(const std::filesystem::path& directory,
                                                       std::string_view baseName = "checkpoint");
 

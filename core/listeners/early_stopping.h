@@ -20,10 +20,10 @@ struct EarlyStoppingOptions {
   /// Data for Monitor::Accuracy and Loss; null otherwise. Must outlive the listener.
   DataSetIterator* validation = nullptr;
   Monitor monitor = Monitor::Accuracy;
-  std::optional<MonitorMode> mode = {};          ///< what is better; to be told
+  std::optional<MonitorMode> mode = {};          ///< required: which of two values is better
   std::function<double(Trainer&)> measure = {};  ///< of Monitor::Own, at the ends of epochs
   std::int64_t everyEpochs = 1;                  ///< evaluates after each multiple of this many epochs
-  std::int64_t patience = 5;  ///< stops after this many epochs without an improvement; 0: never for that
+  std::int64_t patience = 5;  ///< stops after this many epochs without an improvement; 0: no limit
   double minImprovement = 0;  ///< a smaller or equal change does not count as an improvement
   /// Stops at the first merge after this long; 0: no limit.
   std::chrono::nanoseconds maxTime{0};
@@ -71,8 +71,7 @@ class EarlyStopping final : public Listener {
   };
 
   /// @throws InvalidArgument as Monitored::validate; for everyEpochs < 1, a negative patience or maxTime,
-  /// both
-  ///         of them 0, or a minImprovement that is negative or not finite.
+  ///         both of them 0, or a minImprovement that is negative or not finite.
   explicit EarlyStopping(EarlyStoppingOptions options);
 
   /// @throws InvalidArgument for a bestFile and a model that is not a Network; FileError for one that cannot
@@ -87,8 +86,9 @@ class EarlyStopping final : public Listener {
   const std::optional<Result>& best() const { return best_; }
   /// Why it stopped the last `fit()`.
   StopReason stopped() const { return stopped_; }
-  /// That in words, as `the validation accuracy has not improved for 5 epochs; the best was 0.9834 after
-  /// epoch 7`. Empty if it did not stop it.
+  /// The reason in words: `the validation accuracy has not improved for 5 epochs; the best was 0.9834 after
+  /// epoch 7`.
+  /// Empty if it did not stop the last `fit()`.
   const std::string& reason() const { return reason_; }
 
  private:

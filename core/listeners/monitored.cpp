@@ -5,19 +5,19 @@
 
 namespace muster {
 
-void Monitored::validate(std::string_view who) const {
+void Monitored::validate(std::string_view caller) const {
   const auto what = name();
-  require(mode.has_value(), "{}: mode must be told, Min or Max: whether a smaller or a larger {} is better",
-          who, what);
+  require(mode.has_value(), "{}: mode must be given, Min or Max: whether a smaller or a larger {} is better",
+          caller, what);
   const bool validates = monitor == Monitor::Accuracy || monitor == Monitor::Loss;
-  require(!validates || validation, "{}: the {} needs validation data, got none", who, what);
-  require(validates || !validation, "{}: the {} does not use the validation data given", who, what);
+  require(!validates || validation, "{}: the {} needs validation data, got none", caller, what);
+  require(validates || !validation, "{}: the {} does not use the validation data given", caller, what);
   const bool own = monitor == Monitor::Own;
-  require(!own || measure, "{}: Monitor::Own needs `measure`", who);
-  require(own || !measure, "{}: `measure` is of Monitor::Own, not of the {}", who, what);
+  require(!own || measure, "{}: Monitor::Own needs `measure`", caller);
+  require(own || !measure, "{}: `measure` is of Monitor::Own, not of the {}", caller, what);
   const auto best = monitor == Monitor::Accuracy ? MonitorMode::Max : MonitorMode::Min;
-  require(own || *mode == best, "{}: mode {} contradicts the {}, of which {} is better", who, nameOf(*mode),
-          what, best == MonitorMode::Max ? "a larger one" : "a smaller one");
+  require(own || *mode == best, "{}: mode {} contradicts the {}, of which {} is better", caller,
+          nameOf(*mode), what, best == MonitorMode::Max ? "a larger one" : "a smaller one");
 }
 
 std::string_view Monitored::name() const {

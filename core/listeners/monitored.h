@@ -43,13 +43,13 @@ struct Monitored {
   /// Data for Accuracy and Loss; null otherwise. Must outlive its use, and not be the training's.
   DataSetIterator* validation = nullptr;
   Monitor monitor = Monitor::Accuracy;
-  std::optional<MonitorMode> mode = {};          ///< to be told; it is never guessed
+  std::optional<MonitorMode> mode = {};          ///< required, and not guessed from the monitor
   std::function<double(Trainer&)> measure = {};  ///< of Monitor::Own
 
-  /// @param who  begins the message, as in "early stopping".
+  /// @param caller  begins the message, as in "early stopping".
   /// @throws InvalidArgument without a mode, for one that contradicts the monitor, Accuracy or Loss without
   ///         validation data, the others with them, or Own without `measure` and the others with it.
-  void validate(std::string_view who) const;
+  void validate(std::string_view caller) const;
   /// As in "validation accuracy".
   std::string_view name() const;
   double value(const EpochEvent& event) const;

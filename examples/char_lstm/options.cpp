@@ -69,9 +69,11 @@ std::optional<CharLstmArguments> readCharLstmArguments(int argc, const char* con
   line.add("epochs", a.epochs, "N", "passes over the text", atLeast(1));
   line.add("batch", a.batch, "N", "pieces a step of a worker", between(1, 65536));
   line.add("lr", a.learningRate, "X", "learning rate of Adam", positive);
-  line.add("clip-norm", a.clipNorm, "X", "longest gradient; 0: any", [](const char*, double norm) {
-    require(norm >= 0 && std::isfinite(norm), "--clip-norm must be 0 or a positive number, got {}", norm);
-  });
+  line.add("clip-norm", a.clipNorm, "X", "clip gradients to this L2 norm; 0: do not clip",
+           [](const char*, double norm) {
+             require(norm >= 0 && std::isfinite(norm), "--clip-norm must be 0 or a positive number, got {}",
+                     norm);
+           });
   a.describe(line, /*modes=*/false);
   line.add("seed", a.seed, "N", "of the first weights, the order of the text and the samples", atLeast(0));
   line.group("Samples");

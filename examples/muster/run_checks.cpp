@@ -63,7 +63,7 @@ void checkTraining(const RunTraining& t) {
 
 void checkMonitor(std::string_view path, const RunMonitor& m) {
   require(m.mode == "min" || m.mode == "max",
-          "{}.mode must be told, min or max: whether a smaller or a larger {} is better; got \"{}\"", path,
+          "{}.mode must be given, min or max: whether a smaller or a larger {} is better; got \"{}\"", path,
           muster::nameOf(m.monitor), m.mode);
   require(m.monitor != muster::Monitor::Own,
           "{}.monitor: own is for programs; there are accuracy, loss, trainingScore", path);

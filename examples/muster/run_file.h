@@ -14,7 +14,7 @@
 
 namespace program {
 
-/// A run, as `run.json` describes it: examples/muster/README.md has all fields. Paths are relative to the
+/// A run, as `run.json` describes it: examples/README.md has all fields. Paths are relative to the
 /// working directory; "" is none.
 struct RunData {
   std::string type = {};  ///< one of kDataTypes

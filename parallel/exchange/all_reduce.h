@@ -12,10 +12,10 @@ namespace muster {
 ///
 ///     allReduce(std::array{replicas[0].gradW, replicas[1].gradW}, context);
 ///
-/// It writes in place, into the memory that the tensors view, so that all who view that memory (a layer, an
-/// update) see the sum. An all-reduce that assigns handles instead, as in `gradients[1] = total`, reaches
-/// no other device, and one device trains on alone without an error. Here the handles are const; and tensors that
-/// share memory, as after such an assignment, are refused.
+/// It writes in place, into the memory that the tensors view, so that everything that views it (a layer, an
+/// update) sees the sum. An all-reduce that assigns handles instead, as in `gradients[1] = total`, reaches
+/// no other device, and one device trains on alone without an error. Here the handles are const; and tensors
+/// that share memory, as after such an assignment, are refused.
 ///
 /// @param tensors  at least one, [device]; float32 or float64, alike in shape, element type and layout, no
 ///                 two sharing memory.

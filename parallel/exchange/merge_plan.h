@@ -26,7 +26,7 @@ struct Send {
   Slice slice;
 };
 
-/// Who sends what to whom, in which order, to merge replicas that lie on several devices:
+/// Which device sends what to which, in which order, to merge replicas that lie on several devices:
 ///
 /// 1. each device adds up its weighted replicas in float64, in worker order; a replica alone stays as it is;
 /// 2. `scatter`: each group reduces a slice of the block, and receives that slice of all others' sums;

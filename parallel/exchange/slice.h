@@ -16,8 +16,8 @@ struct Slice {
 /// The slice of a block that one of the participants reduces: about as long as the others', and begun on a
 /// cache line of its own.
 Slice sliceOf(std::int64_t elements, int participant, int participants);
-/// The part of a slice that lies in the participant's slice of the block: who reduces an element depends on
-/// the element alone.
+/// The part of a slice that lies in the participant's slice of the block: which participant reduces an
+/// element depends on the element alone.
 Slice partOf(Slice slice, std::int64_t elements, int participant, int participants);
 
 /// A part of the parameters that is merged by itself: a list of segments, with the padding behind each.

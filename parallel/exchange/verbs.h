@@ -89,17 +89,17 @@ class Verbs {
   /// copies, with 1 they stay as they are.
   void writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,
                  const Fragment& fragment);
-  /// For work that only one strategy does: its shares of `elements` elements.
+  /// For work without a verb: calls `use` for each of this participant's shares of `elements` elements.
   /// @param use  `void use(const Share&)`.
   template <typename F>
   void eachShare(std::int64_t elements, F use) {
     exchange_.eachShare(participant_, elements, {0, elements}, context_, ShareUse(use));
   }
 
-  /// Calls `use` for one part of a fragment after the other, on the CPU so small ones that what several verbs
-  /// read and write of a part stays in the caches; on devices for the whole fragment. The bits are those of
-  /// the whole fragment, for verbs that treat each element by itself.
-  /// @param part  of one slice, of the caller's, so that nothing is allocated here.
+  /// Calls `use` for one part of a fragment after the other. On the CPU parts are so small that what several
+  /// verbs read and write of them stays in the caches; on devices the whole fragment is one part. For verbs
+  /// that treat each element by itself, so that the bits are those of the whole fragment.
+  /// @param part  holds the part at hand: one slice, allocated by the caller.
   /// @param use  `void use(const Fragment&)`.
   template <typename F>
   void inParts(const Fragment& fragment, Fragment& part, F use) {
@@ -111,13 +111,13 @@ class Verbs {
       }
   }
 
-  /// This participant's shares of sum_w |values_w - about_w|^2 and sum_w |about_w|^2: `relativeDistance` of
-  /// all participants' is the distance. For what listeners are told: reads both once more, and on devices
-  /// waits.
+  /// This participant's shares of sum_w |values_w - about_w|^2 and sum_w |about_w|^2; `relativeDistance` of
+  /// the shares of all participants is the distance. It reads both once more, and on devices waits for the
+  /// result, so call it only for numbers that listeners get.
   Spread distance(std::span<const Tensor> values, std::span<const Tensor> about, const Fragment& fragment);
-  /// For work that needs whole replicas: on the CPU each participant has its own, on devices the first has
-  /// all of each device. It comes after all earlier calls of all participants and before their later ones, so
-  /// on the CPU they wait for each other.
+  /// For work that needs whole replicas. On the CPU each participant gets its own; on devices the first one
+  /// gets all of each device. All earlier calls of all participants are done before, and none of their later
+  /// ones begins until it is done: on the CPU they wait for each other.
   /// @param use  `void use(const Share&)`, of all `elements` elements.
   /// @throws InvalidArgument in Strategy::start and Strategy::contribute.
   template <typename F>
@@ -135,10 +135,10 @@ class Verbs {
     exchange_.sum(participant_, values);
   }
 
-  /// Counts bytes that this participant would send to the others over a network; `merge`, `mean` and `mix`
-  /// count by themselves: of a merge what the participant contributes, once; of `mix` the same for each row
-  /// of other workers that reads its replica, where workers that share a row are one merge. The merged copy
-  /// of `mix`, which is for looking, does not count.
+  /// Adds to the bytes that this participant would send to the others over a network. `merge` and `mean` add
+  /// what the participant contributes, once. `mix` adds its replica once for each row of other workers that
+  /// reads it; workers that share a row are one. The merged copy of `mix` is only shown to listeners, so it
+  /// does not count.
   void countBytes(std::int64_t bytes) { bytes_ += bytes; }
   std::int64_t bytes() const { return bytes_; }
 

@@ -170,7 +170,7 @@ class AdasumStrategy final : public Strategy {
 }  // namespace
 
 void Adasum::validate() const {
-  frequency.validate("adasum: frequency");
+  frequency.validate("adasum");
   muster::validate(updaterState);
   muster::validate(codec, "adasum");
 }

@@ -19,8 +19,8 @@ struct Departure {
   double learningRate = 0;                ///< of the next step, by the schedule of the model's updater
 };
 
-/// Arrivals of workers that do not wait for each other: each trains some iterations, arrives, is merged, takes
-/// the global parameters, and goes on.
+/// Arrivals of workers that do not wait for each other: each trains some iterations, arrives, is merged,
+/// takes the global parameters, and goes on.
 ///
 /// Time is virtual: a worker's iteration lasts 1 / speed. Batches go to the worker with the smallest (time,
 /// worker), and arrivals are ordered alike, so the same plan gives the same bits however fast the threads

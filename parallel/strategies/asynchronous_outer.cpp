@@ -69,9 +69,9 @@ class AsynchronousOuterStrategy final : public Strategy {
   /// Moves W, and the momentum.
   void move(const Landing& landing, const Round& round, Verbs& verbs) const;
   void mergeOthers(const Landing& landing, const Round& round, Verbs& verbs) const;
-  /// Workers take the point from which they go on. @param who  `bool who(worker)`
-  template <typename Who>
-  void take(Verbs& verbs, Who who) const;
+  /// Workers take the point from which they go on. @param goesOn  `bool goesOn(worker)`
+  template <typename GoesOn>
+  void take(Verbs& verbs, GoesOn goesOn) const;
 
   const AsynchronousOuter options_;
   const OuterStep step_;
@@ -204,14 +204,14 @@ void AsynchronousOuterStrategy::move(const Landing& now, const Round& round, Ver
     verbs.combine(outer, {{share, mean}, {kept, outer}, {stale, meanTaken}, {eta, momentum}}, all_);
 }
 
-template <typename Who>
-void AsynchronousOuterStrategy::take(Verbs& verbs, Who who) const {
+template <typename GoesOn>
+void AsynchronousOuterStrategy::take(Verbs& verbs, GoesOn goesOn) const {
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
   const auto momentum = step_.look(verbs), taken = verbs.own(kTaken);
   verbs.eachShare(parameters.mergedCopy().elements(), [&](const Share& share) {
     const auto [begin, end] = share.slice;
     for (const std::size_t w : share.workers) {
-      if (!who(w)) continue;
+      if (!goesOn(w)) continue;
       const Tensor& replica = parameters.replicas[w];
       linearCombination(std::array{Term{1, parameters.mergedCopies[w]}, Term{step_.ahead(), momentum[w]}},
                         replica, begin, end, share.context);

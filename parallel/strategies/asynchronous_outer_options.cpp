@@ -25,10 +25,9 @@ AsynchronousOuter AsynchronousOuter::delayedNesterov(std::vector<double> speeds)
 }
 
 void AsynchronousOuter::validate() const {
-  frequency.validate("asynchronous outer: frequency");
+  frequency.validate("asynchronous outer");
   require(!std::holds_alternative<AdaComm>(frequency.adapted),
-          "{}: frequency cannot be AdaComm, since batches are dealt before there are scores to adapt to",
-          kRule);
+          "{}: period cannot be AdaComm, since batches are dealt before there are scores to adapt to", kRule);
   OuterStep::of(*this).validate(kRule);
   require(arrivalsPerStep >= 0, "{}: arrivalsPerStep cannot be negative, got {}", kRule, arrivalsPerStep);
   require(clock == ArrivalClock::Virtual || clock == ArrivalClock::Wall, "{}: there is no clock {}", kRule,

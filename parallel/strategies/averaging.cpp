@@ -55,7 +55,7 @@ class AveragingStrategy final : public Strategy {
 }  // namespace
 
 void Averaging::validate() const {
-  frequency.validate("averagingFrequency");
+  frequency.validate("averaging");
   muster::validate(updaterState);
   muster::validate(codec, "averaging");
   require(!measureDivergence || CodedReplicas(codec).whole(),

@@ -91,7 +91,7 @@ ElasticAveraging ElasticAveraging::sma(double elasticity) {
 }
 
 void ElasticAveraging::validate() const {
-  frequency.validate("elastic averaging: frequency");
+  frequency.validate("elastic averaging");
   require(centreRate >= 0 && centreRate <= 1, "elastic averaging: centreRate must lie in [0, 1], got {}",
           centreRate);
   require(!elasticity || (*elasticity >= 0 && *elasticity <= 1),

@@ -192,7 +192,7 @@ void gossipNeighbourhood(GossipGraph graph, std::size_t worker, std::size_t work
 void Gossip::validate() const {
   require(std::ranges::any_of(EnumNames<GossipGraph>::kNames, [&](auto pair) { return pair.first == graph; }),
           "gossip: there is no graph {}", static_cast<int>(graph));
-  frequency.validate("gossip: frequency");
+  frequency.validate("gossip");
   muster::validate(updaterState);
   muster::validate(codec, "gossip");
   if (CodedReplicas(codec).whole() || graph == GossipGraph::Complete) return;

@@ -8,12 +8,11 @@
 #include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/period.h"
 
 namespace muster {
 namespace {
-
-constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
 
 constexpr std::string_view kTrained = "trained since merges";
 
@@ -37,7 +36,7 @@ class HierarchicalAveragingStrategy final : public Strategy {
   }
   RoundPlan plan(const TrainingProgress&) override {
     const std::int64_t done = numbers_.empty() ? 0 : iterations();
-    std::int64_t next = kMostIterations;
+    std::int64_t next = detail::kMostIterations;
     for (const auto& level : options_.levels) next = std::min(next, level.period - done % level.period);
     return {.iterations = next};
   }
@@ -250,8 +249,7 @@ void HierarchicalAveraging::validate() const {
   require(!levels.empty(), "hierarchical averaging: there are no levels");
   for (std::size_t l = 0; l < levels.size(); ++l) {
     const auto [period, group] = levels[l];
-    require(period >= 1 && period <= kMostIterations,
-            "hierarchical averaging: a period must be between 1 and {}, got {}", kMostIterations, period);
+    detail::requireIterations("hierarchical averaging: a period", period);
     require(l == 0 || period >= levels[l - 1].period,
             "hierarchical averaging: periods must ascend, got {} after {}", period,
             l == 0 ? 0 : levels[l - 1].period);

@@ -146,20 +146,6 @@ class OptionLister final : public Fields {
   const std::string path_;  // as above
 };
 
-/// A message that calls the members of option structs by the names of options: a period, wherever it is, is
-/// `every`, and what it has beside is inside `period`.
-std::string byOptionNames(std::string message) {
-  const auto replace = [&](std::string_view from, std::string_view to) {
-    for (std::size_t at = 0; (at = message.find(from, at)) != std::string::npos; at += to.size())
-      message.replace(at, from.size(), to);
-  };
-  replace("averagingFrequency", "frequency");
-  for (const std::string_view inside : {"alpha", "power", "interval", "shrink", "until", "first"})
-    replace(fmt::format("frequency: {}", inside), fmt::format("period.{}", inside));
-  replace("frequency", "every");
-  return message;
-}
-
 template <typename... T>
 void addNamed(std::vector<NamedStrategy>& all, int workers, std::tuple<T...>*) {
   (std::ranges::move(T::named(workers), std::back_inserter(all)), ...);
@@ -240,7 +226,7 @@ AnyStrategy strategyNamed(std::string_view name, std::string_view options, int w
       if (!pair.used) refuseUnknown("option", pair.name, namesOf(optionsOf(strategy)));
     strategy.validate();
   } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("strategy {}: {}", name, byOptionNames(error.what())));
+    throw InvalidArgument(fmt::format("strategy {}: {}", name, error.what()));
   }
   return strategy;
 }

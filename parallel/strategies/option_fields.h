@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,14 @@
 #include "muster/core/base/fields.h"
 
 namespace muster::detail {
+
+inline constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
+
+/// @throws InvalidArgument naming the option unless it is between 1 and 2^40 iterations.
+inline void requireIterations(std::string_view option, std::int64_t value) {
+  require(value >= 1 && value <= kMostIterations, "{} must be between 1 and {}, got {}", option,
+          kMostIterations, value);
+}
 
 /// Visits a variant as an object whose type is one of `names`, in the order of the alternatives.
 /// @param each  `void each(Fields&, T&)` visits the fields of an alternative.

@@ -130,7 +130,7 @@ OuterAveraging OuterAveraging::lookahead() {
 }
 
 void OuterAveraging::validate() const {
-  frequency.validate("outer averaging: frequency");
+  frequency.validate("outer averaging");
   OuterStep::of(*this).validate("outer averaging");
   muster::validate(updaterState);
   muster::validate(codec, "outer averaging");

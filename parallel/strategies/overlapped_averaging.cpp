@@ -136,7 +136,7 @@ OverlappedAveraging OverlappedAveraging::eagerDiloco() {
 }
 
 void OverlappedAveraging::validate() const {
-  frequency.validate("overlapped averaging: frequency");
+  frequency.validate("overlapped averaging");
   require(delay >= 0, "{}: delay cannot be negative, got {}", kRule, delay);
   require(delay < frequency.every, "{}: delay must be shorter than the period of {} iterations, got {}",
           kRule, frequency.every, delay);

@@ -10,16 +10,16 @@
 
 namespace muster {
 
-/// Averaging that does not wait for what was sent: a merge lands every `frequency` iterations, and is
-/// launched, by what the replicas were then, `delay` iterations earlier. Meanwhile the workers train on. When
-/// it lands, the mean m of what was sent moves the outer parameters W as in OuterAveraging,
+/// Averaging whose communication overlaps with training. Every `frequency` iterations a merge lands; it was
+/// launched `delay` iterations earlier, with the replicas' parameters of that moment, and the workers have
+/// trained on since. Landing moves the outer parameters W by the mean m of what was sent, as OuterAveraging:
 ///
 ///     D = momentum D + rate (m - s);   W = W + D
 ///
 /// where s is the base: W, and with `nesterov` W + momentum D. `landing` says what the new base does to the
-/// replicas. The user's model is W. At the end of an epoch and at a stop all lands, also what was trained
-/// since the launch. A period that is not longer than the delay (as in the first part of Period::postLocal)
-/// merges at once.
+/// replicas. The user's model is W. At the end of an epoch and at a stop everything lands, also what was
+/// trained since the launch. A period that is not longer than the delay (as in the first part of
+/// Period::postLocal) merges at once.
 ///
 /// On one host all workers wait while a merge is computed, so the delay saves no time there: it has the
 /// effect on the training that it would have over a network. Statistics and averaged updater states are

@@ -10,7 +10,8 @@
 namespace muster {
 namespace {
 
-constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
+using detail::kMostIterations, detail::requireIterations;
+
 constexpr std::string_view kMemory = "AdaComm";
 /// Above the relative error of a quotient of two rounded numbers, its power and a product.
 constexpr double kRounding = 1e-12;
@@ -33,21 +34,17 @@ std::string everyText(std::int64_t iterations) {
   return iterations == 1 ? "every iteration" : fmt::format("every {} iterations", iterations);
 }
 
-void requireIterations(std::string_view option, std::int64_t value) {
-  require(value >= 1 && value <= kMostIterations, "{} must be between 1 and {}, got {}", option,
-          kMostIterations, value);
-}
-
 void check(std::string_view, std::monostate) {}
-void check(std::string_view option, const QuadraticSynchronisation& rule) {
-  require(std::isfinite(rule.alpha) && rule.alpha >= 0, "{}: alpha must be at least 0, got {}", option,
-          rule.alpha);
-  require(std::isfinite(rule.power) && rule.power > 0, "{}: power must be above 0, got {}", option,
-          rule.power);
+void check(std::string_view rule, const QuadraticSynchronisation& qsr) {
+  require(std::isfinite(qsr.alpha) && qsr.alpha >= 0, "{}: period.alpha must be at least 0, got {}", rule,
+          qsr.alpha);
+  require(std::isfinite(qsr.power) && qsr.power > 0, "{}: period.power must be above 0, got {}", rule,
+          qsr.power);
 }
-void check(std::string_view option, const AdaComm& rule) {
-  requireIterations(fmt::format("{}: interval", option), rule.interval);
-  require(rule.shrink > 0 && rule.shrink <= 1, "{}: shrink must lie in (0, 1], got {}", option, rule.shrink);
+void check(std::string_view rule, const AdaComm& adaComm) {
+  requireIterations(fmt::format("{}: period.interval", rule), adaComm.interval);
+  require(adaComm.shrink > 0 && adaComm.shrink <= 1, "{}: period.shrink must lie in (0, 1], got {}", rule,
+          adaComm.shrink);
 }
 
 /// A whole number of iterations from a real one, which may be infinite. @param whole  not NaN.
@@ -119,12 +116,12 @@ Period Period::adaComm(std::int64_t first, AdaComm options) {
   return period;
 }
 
-void Period::validate(std::string_view option) const {
-  requireIterations(option, every);
-  requireIterations(fmt::format("{}: first", option), first);
-  require(until >= 0, "{}: until cannot be negative, got {}", option, until);
-  require(untilEpoch >= 0, "{}: untilEpoch cannot be negative, got {}", option, untilEpoch);
-  std::visit([&](const auto& rule) { check(option, rule); }, adapted);
+void Period::validate(std::string_view rule) const {
+  requireIterations(fmt::format("{}: every", rule), every);
+  requireIterations(fmt::format("{}: period.first", rule), first);
+  require(until >= 0, "{}: period.until cannot be negative, got {}", rule, until);
+  require(untilEpoch >= 0, "{}: period.untilEpoch cannot be negative, got {}", rule, untilEpoch);
+  std::visit([&](const auto& adapting) { check(rule, adapting); }, adapted);
 }
 
 std::string Period::describe() const {

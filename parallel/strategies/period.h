@@ -63,9 +63,9 @@ struct Period {
   /// Iterations of a round that begins now, by iteration, epoch and learning rate alone; not of AdaComm,
   /// which counts as `every`.
   std::int64_t at(const TrainingProgress& now) const;
-  /// @param option  what the period is called, as in "averagingFrequency".
-  /// @throws InvalidArgument naming the option out of range.
-  void validate(std::string_view option) const;
+  /// @param rule  begins the message, as in "gossip".
+  /// @throws InvalidArgument naming the option out of range as `fields` does: "every", "period.until".
+  void validate(std::string_view rule) const;
   /// As in "every 3 iterations".
   std::string describe() const;
   /// Whether `first` counts still.

@@ -73,12 +73,12 @@ enum class LocalWork {
   Gradient  ///< the gradient alone; the round ends with every replica updating itself by what was merged
 };
 
-/// When replicas learn from each other, and by which rule. A program of one's own derives from it, gives it
-/// to the builder in an option struct (see StrategyOptions), and it runs unchanged on CPU replicas and on
-/// GPUs.
+/// When replicas are merged, and by which rule.
 ///
-/// It decides by TrainingProgress alone, and computes by Verbs alone, so that a run gives the same bits every
-/// time.
+/// To write your own, derive from it and give the builder an option struct that makes it (see
+/// StrategyOptions). The same code runs on CPU replicas and on GPUs.
+/// A strategy decides by TrainingProgress alone and computes by Verbs alone, so that a run gives the same
+/// bits every time.
 ///
 /// A round ends at two barriers, between which every worker calls `launch` and `land` on its own thread. For
 /// each fragment, in order: it lands if it is in flight and the plan says so; it is launched if the plan says
@@ -89,25 +89,25 @@ enum class LocalWork {
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// For the line that tells the plan, as in "averaging every 3 iterations".
+  /// A few words for ParallelWrapper::plan, as in "averaging every 3 iterations".
   virtual std::string describe() const = 0;
 
   // What it needs, asked once before the first training.
 
   virtual LocalWork localWork() const { return LocalWork::Step; }
-  /// State of its own. Asked at build(), too. @throws InvalidArgument for a number of workers that it cannot
-  /// merge.
+  /// The state that it owns. Also called at build(). @throws InvalidArgument for a number of workers that it
+  /// cannot merge.
   virtual std::vector<StrategyBlock> blocks(int /*workers*/) const { return {}; }
   /// Which of `blocks()`, of Place::MergedCopy, the parameters of the user's model are filled from. "": the
   /// merged copy. A training that is resumed from a file starts from it.
   virtual std::string_view modelSource() const { return {}; }
-  /// How workers arrive, if they are not to wait for each other at the end of rounds. Then `land` is called
-  /// for each landing, with fragment 0, maybe by one thread that does the parts of all participants as the
-  /// first of them; Verbs::sum cannot be called. At the end of an epoch and at a stop `land` is called once
-  /// with all that workers have trained since they arrived last. Each worker counts its own updates, and
-  /// neither `contribute` nor `stage` is called.
+  /// For a rule whose workers do not wait for each other at the end of rounds: how they arrive. `land` is
+  /// then called for each landing, with fragment 0, and one thread may call it for all participants, so it
+  /// must not call Verbs::sum. At the end of an epoch and at a stop it is called once more, with all that the
+  /// workers have trained since their last arrivals. Each worker counts its own updates. `contribute` and
+  /// `stage` are not called.
   virtual std::optional<ArrivalPlan> arrivals(int /*workers*/) const { return {}; }
-  /// Why it cannot merge workers of several nodes (Builder::nodes); "" if it can.
+  /// Why it cannot train over several nodes (Builder::nodes); "" if it can.
   virtual std::string whyNotOverNodes() const { return {}; }
   /// What a merge of all state does with the updater's.
   virtual UpdaterState updaterState() const { return UpdaterState::Average; }
@@ -147,7 +147,7 @@ class Strategy {
   /// exchange guards merges (Exchange::guardsMerges): they call no verb but Verbs::merge and
   /// Verbs::mergeState, and wait for nothing. The scores are there when `plan` is asked.
   virtual bool mergesBeforeScores() const { return false; }
-  /// Takes from the replicas what fragment number `fragment` needs of them. All scores are finite, unless
+  /// Takes from the replicas what fragment number `fragment` sends. All scores are known to be finite, unless
   /// `mergesBeforeScores`.
   virtual void launch(int /*fragment*/, const Round&, Verbs&) {}
   /// Applies what was launched.

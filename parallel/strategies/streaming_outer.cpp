@@ -121,11 +121,11 @@ StreamingOuter StreamingOuter::diloco() {
 }
 
 void StreamingOuter::validate() const {
-  frequency.validate(fmt::format("{}: frequency", kRule));
+  frequency.validate(kRule);
   require(fragments >= 1 && fragments <= kMostFragments, "{}: fragments must be between 1 and {}, got {}",
           kRule, kMostFragments, fragments);
-  require(frequency.every % fragments == 0, "{}: frequency must be a multiple of the {} fragments, got {}",
-          kRule, fragments, frequency.every);
+  require(frequency.every % fragments == 0, "{}: every must be a multiple of the {} fragments, got {}", kRule,
+          fragments, frequency.every);
   require(delay >= 0, "{}: delay cannot be negative, got {}", kRule, delay);
   require(delay < frequency.every / fragments,
           "{}: delay must be shorter than a fragment's turn of {} iterations, got {}", kRule,

@@ -61,7 +61,7 @@ TEST_CASE("more replicas than examples, and the help") {
   CHECK(few.out.find("replica 2 ") == std::string::npos);
   const auto help = run({"--help"});
   CHECK(help.exit == 0);
-  CHECK(help.out.find("Without a word: the CPU") != std::string::npos);
+  CHECK(help.out.find("If it is not given: the CPU") != std::string::npos);
   for (const char* option : {"--device", "--replicas", "--batch", "--help"})
     CHECK(help.out.find(option) != std::string::npos);
 }

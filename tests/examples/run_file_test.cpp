@@ -133,7 +133,7 @@ TEST_CASE("values out of range are refused by their path") {
       {"training.strategy.rate=0.7", "training.strategy: strategy averaging: there is no option \"rate\""},
       {"training.strategy.every=0", "training.strategy: "},
       {"training.strategy=averaging", "training.strategy: expected an object"},
-      {"listeners.earlyStopping.mode=most", "listeners.earlyStopping.mode must be told, min or max"},
+      {"listeners.earlyStopping.mode=most", "listeners.earlyStopping.mode must be given, min or max"},
       {"listeners.earlyStopping.mode=min", "listeners.earlyStopping.mode min contradicts"},
       {"listeners.earlyStopping.patience=0", "listeners.earlyStopping.patience and maxMinutes are both 0"},
       {"listeners.checkpoints.best.monitor=own", "listeners.checkpoints.best.monitor: own is for programs"},

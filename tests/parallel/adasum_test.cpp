@@ -128,7 +128,7 @@ TEST_CASE("against NumPy: 2, 4 and 8 workers, and what a merge does with the upd
 TEST_CASE("what it cannot do is refused by name") {
   const auto refusal = [](const auto& call) { return thrown<InvalidArgument>(call); };
   CHECK(refusal([] { Adasum{.frequency = 0}.validate(); }) ==
-        "adasum: frequency must be between 1 and 1099511627776, got 0");
+        "adasum: every must be between 1 and 1099511627776, got 0");
   ToyModel model;
   for (const int workers : {3, 6})
     CHECK(refusal([&] { wrapperOf(model, workers, Adasum{}); }) ==

@@ -417,7 +417,7 @@ TEST_CASE("against NumPy") {
 
 TEST_CASE("options out of range are refused by name") {
   const std::string rule = "asynchronous outer: ";
-  CHECK(refusal({.frequency = 0}) == rule + "frequency must be between 1 and 1099511627776, got 0");
+  CHECK(refusal({.frequency = 0}) == rule + "every must be between 1 and 1099511627776, got 0");
   CHECK(refusal({.rate = 0}) == rule + "rate must be above 0, got 0");
   CHECK(refusal({.momentum = 1}) == rule + "momentum must lie in [0, 1), got 1");
   CHECK(refusal({.arrivalsPerStep = -1}) == rule + "arrivalsPerStep cannot be negative, got -1");
@@ -427,7 +427,7 @@ TEST_CASE("options out of range are refused by name") {
   CHECK(refusal({.updaterState = UpdaterState::Average}) ==
         rule + "updaterState cannot be Average, since workers do not meet; use Keep or Reset");
   CHECK(refusal({.frequency = Period::adaComm(4)}) ==
-        rule + "frequency cannot be AdaComm, since batches are dealt before there are scores to adapt to");
+        rule + "period cannot be AdaComm, since batches are dealt before there are scores to adapt to");
   CHECK(refusal({.clock = ArrivalClock::Wall, .grace = 0.5}) ==
         rule + "grace is virtual time, so on the wall clock it must be 0, got 0.5");
   CHECK(refusal({.clock = ArrivalClock::Wall, .speeds = {1, 2}}) ==

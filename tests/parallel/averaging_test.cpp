@@ -60,7 +60,7 @@ TEST_CASE("a round is always as long as the frequency") {
 }
 
 TEST_CASE("each option out of range is refused by name, with its value") {
-  CHECK(refusal({.frequency = 0}) == "averagingFrequency must be between 1 and 1099511627776, got 0");
+  CHECK(refusal({.frequency = 0}) == "averaging: every must be between 1 and 1099511627776, got 0");
   CHECK(refusal({.updaterState = static_cast<UpdaterState>(7)}) == "updaterState: there is no choice 7");
 }
 

@@ -318,6 +318,6 @@ TEST_CASE("options out of range are refused by name") {
     return thrown<InvalidArgument>([&] { options.validate(); });
   };
   CHECK(refusal({.graph = static_cast<GossipGraph>(9)}) == "gossip: there is no graph 9");
-  CHECK(refusal({.frequency = 0}) == "gossip: frequency must be between 1 and 1099511627776, got 0");
+  CHECK(refusal({.frequency = 0}) == "gossip: every must be between 1 and 1099511627776, got 0");
   CHECK(Gossip{.frequency = 2}.make()->describe() == "gossip (exponential) every 2 iterations");
 }

@@ -107,7 +107,7 @@ TEST_CASE("values of another kind or out of range are refused") {
         "strategy diloco: expected options as in \"rate=0.7,every=100\", got \"fast\"");
   CHECK(refusal("diloco", "rate=-1") == "strategy diloco: outer averaging: rate must be above 0, got -1");
   CHECK(refusal("averaging", "every=0") ==
-        "strategy averaging: every must be between 1 and 1099511627776, got 0");
+        "strategy averaging: averaging: every must be between 1 and 1099511627776, got 0");
   CHECK(refusal("diloco", "every=0") ==
         "strategy diloco: outer averaging: every must be between 1 and 1099511627776, got 0");
   CHECK(refusal("diloco", "period=qsr,period.alpha=-1") ==

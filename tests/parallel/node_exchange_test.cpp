@@ -9,9 +9,9 @@
 
 #include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/exchange/verbs.h"
-#include "muster/parallel/exchange/virtual_network.h"
 #include "tests/parallel/one_segment.h"
 #include "tests/support/thrown.h"
+#include "tests/support/virtual_network.h"
 
 using namespace muster;
 using namespace std::chrono_literals;

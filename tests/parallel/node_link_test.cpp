@@ -7,8 +7,8 @@
 #include <numeric>
 #include <thread>
 
-#include "muster/parallel/exchange/virtual_network.h"
 #include "tests/support/thrown.h"
+#include "tests/support/virtual_network.h"
 
 using namespace muster;
 using namespace std::chrono_literals;

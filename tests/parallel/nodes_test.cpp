@@ -10,11 +10,11 @@
 #include <thread>
 #include <utility>
 
-#include "muster/parallel/exchange/virtual_network.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/resumable.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/thrown.h"
+#include "tests/support/virtual_network.h"
 
 // A training over nodes that are threads of this process. `nodes_mpi_test` is of processes.
 
@@ -335,7 +335,7 @@ TEST_CASE("what is not for nodes yet is refused by name") {
     CHECK(contains(refused(Averaging{.codec = Int8Codec{}}), "codecs"));
     CHECK(contains(
         thrown<InvalidArgument>([&] { builderOf(model, 4, Averaging{}).nodes(here).groups(2).build(); }),
-        "these are the groups"));
+        "each node is a group"));
   });
   for (const auto& problem : problems) CHECK(problem == "");
   auto model = ruleToy();

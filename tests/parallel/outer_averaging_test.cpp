@@ -184,7 +184,7 @@ TEST_CASE("against NumPy: presets") {
 }
 
 TEST_CASE("options out of range are refused by name") {
-  CHECK(refusal({.frequency = 0}) == "outer averaging: frequency must be between 1 and 1099511627776, got 0");
+  CHECK(refusal({.frequency = 0}) == "outer averaging: every must be between 1 and 1099511627776, got 0");
   CHECK(refusal({.rate = 0}) == "outer averaging: rate must be above 0, got 0");
   CHECK(refusal({.rate = std::nan("")}) == "outer averaging: rate must be above 0, got nan");
   CHECK(refusal({.rate = 1.5e6}) == "outer averaging: rate can be at most 1000000, got 1500000");

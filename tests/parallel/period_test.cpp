@@ -69,7 +69,7 @@ std::int64_t iterationsAt(Period period, const TrainingProgress& progress) {
 }
 
 std::string refusal(const Period& period) {
-  return thrown<InvalidArgument>([&] { period.validate("frequency"); });
+  return thrown<InvalidArgument>([&] { period.validate("gossip"); });
 }
 
 }  // namespace
@@ -205,19 +205,19 @@ TEST_CASE("what AdaComm remembers is saved and resumed with the model") {
 }
 
 TEST_CASE("options out of range are refused by name") {
-  CHECK(refusal(0) == "frequency must be between 1 and 1099511627776, got 0");
-  CHECK(refusal(Period::postLocal(-1, 3)) == "frequency: until cannot be negative, got -1");
-  CHECK(refusal(Period::qsr(1, {.alpha = -1})) == "frequency: alpha must be at least 0, got -1");
-  CHECK(refusal(Period::qsr(1, {.alpha = 1, .power = 0})) == "frequency: power must be above 0, got 0");
+  CHECK(refusal(0) == "gossip: every must be between 1 and 1099511627776, got 0");
+  CHECK(refusal(Period::postLocal(-1, 3)) == "gossip: period.until cannot be negative, got -1");
+  CHECK(refusal(Period::qsr(1, {.alpha = -1})) == "gossip: period.alpha must be at least 0, got -1");
+  CHECK(refusal(Period::qsr(1, {.alpha = 1, .power = 0})) == "gossip: period.power must be above 0, got 0");
   CHECK(refusal(Period::adaComm(1, {.interval = 0})) ==
-        "frequency: interval must be between 1 and 1099511627776, got 0");
-  CHECK(refusal(Period::adaComm(1, {.shrink = 0})) == "frequency: shrink must lie in (0, 1], got 0");
+        "gossip: period.interval must be between 1 and 1099511627776, got 0");
+  CHECK(refusal(Period::adaComm(1, {.shrink = 0})) == "gossip: period.shrink must lie in (0, 1], got 0");
   CHECK(refusal(Period::adaComm(1, {.shrink = std::nan("")})) ==
-        "frequency: shrink must lie in (0, 1], got nan");
+        "gossip: period.shrink must lie in (0, 1], got nan");
   Period period = 3;
   period.first = 0;
-  CHECK(refusal(period) == "frequency: first must be between 1 and 1099511627776, got 0");
+  CHECK(refusal(period) == "gossip: period.first must be between 1 and 1099511627776, got 0");
   period = 3;
   period.untilEpoch = -1;
-  CHECK(refusal(period) == "frequency: untilEpoch cannot be negative, got -1");
+  CHECK(refusal(period) == "gossip: period.untilEpoch cannot be negative, got -1");
 }

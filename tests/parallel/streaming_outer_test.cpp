@@ -169,7 +169,7 @@ TEST_CASE("against NumPy: fragments, delay and mixing") {
 TEST_CASE("options out of range are refused by name") {
   CHECK(refusal({.fragments = 0}) == "streaming outer averaging: fragments must be between 1 and 64, got 0");
   CHECK(refusal({.frequency = 5}) ==
-        "streaming outer averaging: frequency must be a multiple of the 2 fragments, got 5");
+        "streaming outer averaging: every must be a multiple of the 2 fragments, got 5");
   CHECK(refusal({.frequency = 6, .delay = 3}) ==
         "streaming outer averaging: delay must be shorter than a fragment's turn of 3 iterations, got 3");
   CHECK(refusal({.mixing = -0.5}) == "streaming outer averaging: mixing must lie in [0, 1], got -0.5");

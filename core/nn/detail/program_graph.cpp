@@ -87,7 +87,7 @@ class Compiler {
     const auto& device = node.settings.device;
     if (!device || *device == context_.device()) return compileHere(*node.module, binding, context_);
     require(!node.module->wantsIndexInput(),
-            "network: {} reads indices, and can only be where the network is", node.name);
+            "network: {} reads indices, so it must be on the network's own device", node.name);
     auto& layerContext = graph_.layerContexts[*device];
     if (!layerContext) layerContext = std::make_unique<Context>(*device, optionsOn(*device, context_));
     return compileOnDevice(*node.module, binding, context_, *layerContext);

@@ -65,8 +65,8 @@ class StepRunner {
   /// Enqueues the step of that slot.
   void run(std::uint64_t number, StepWork work);
 
-  /// Whether step `number` was enqueued here and is not finished.
-  bool underWay(std::uint64_t number) const { return placeOf(number) != nullptr; }
+  /// Whether step `number` is done on the device. Also true of a step that was never enqueued here or is
+  /// finished already.
   bool complete(std::uint64_t number) const;
   /// Waits for step `number` and reads its results.
   void finish(std::uint64_t number);

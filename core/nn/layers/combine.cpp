@@ -66,7 +66,7 @@ void Combine::fields(Fields& f) {
 
 void Combine::validate() const {
   require(activation != Activation::Softmax,
-          "combine: softmax does not go element by element; use an ActivationLayer");
+          "combine: activation cannot be softmax, which needs whole rows; add an ActivationLayer after it");
 }
 
 }  // namespace muster

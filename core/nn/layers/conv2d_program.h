@@ -23,7 +23,7 @@ class Conv2dProgram final : public LinearProgram<Conv2dPlan> {
 /// Softmax needs its channels in one row; a convolution's output is not a row.
 inline void requireElementwise(std::string_view layer, Activation activation) {
   require(activation != Activation::Softmax,
-          "{}: softmax cannot be computed in place here; put an ActivationLayer behind it", layer);
+          "{}: activation cannot be softmax; add an ActivationLayer after it", layer);
 }
 
 // Shared by Conv2d and ConvTranspose2d. `Convolution` is the layer's options, `Sizes` those of its plan.

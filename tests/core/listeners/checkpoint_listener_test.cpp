@@ -115,9 +115,10 @@ TEST_CASE("bad rules for what is kept are refused by name") {
         "checkpoint listener: keepEveryEpochs cannot be negative, got -1");
   CHECK(problem({.keepEveryEpochs = 2}) ==
         "checkpoint listener: keepEveryEpochs 2 has no effect with keepLast 0, which keeps all");
-  CHECK(problem({.best = Monitored{.monitor = Monitor::TrainingScore}}) ==
-        "checkpoint listener: mode must be told, Min or Max: whether a smaller or a larger training score is "
-        "better");
+  CHECK(
+      problem({.best = Monitored{.monitor = Monitor::TrainingScore}}) ==
+      "checkpoint listener: mode must be given, Min or Max: whether a smaller or a larger training score is "
+      "better");
 }
 
 TEST_CASE("all are kept by default, in a directory that is created") {

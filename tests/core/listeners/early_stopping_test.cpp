@@ -343,9 +343,10 @@ TEST_CASE("bad options of early stopping are refused by name") {
         "early stopping: maxTime cannot be negative, got -1 ns");
   CHECK(problem({.validation = &data, .mode = kMax, .patience = 0}) ==
         "early stopping: patience and maxTime are both 0, so it would only stop at what is not a number");
-  CHECK(problem({.validation = &data}) ==
-        "early stopping: mode must be told, Min or Max: whether a smaller or a larger validation accuracy is "
-        "better");
+  CHECK(
+      problem({.validation = &data}) ==
+      "early stopping: mode must be given, Min or Max: whether a smaller or a larger validation accuracy is "
+      "better");
   CHECK(problem({.validation = &data, .mode = kMin}) ==
         "early stopping: mode min contradicts the validation accuracy, of which a larger one is better");
   CHECK(problem({.validation = &data, .monitor = Monitor::Loss, .mode = kMax}) ==

@@ -195,7 +195,7 @@ TEST_CASE("options that make no sense are refused by name") {
                        InvalidArgument);
   CHECK_THROWS_AS((Conv2d{.outChannels = 10, .groups = 0}.validate()), InvalidArgument);
   CHECK_THROWS_WITH_AS((Conv2d{.outChannels = 10, .activation = Activation::Softmax}.validate()),
-                       "conv2d: softmax cannot be computed in place here; put an ActivationLayer behind it",
+                       "conv2d: activation cannot be softmax; add an ActivationLayer after it",
                        InvalidArgument);
   CHECK_THROWS_AS(ConvTranspose2d{}.validate(), InvalidArgument);
   CHECK_THROWS_AS((ConvTranspose2d{.outChannels = 10, .groups = 4}.validate()), InvalidArgument);

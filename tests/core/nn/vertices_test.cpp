@@ -275,7 +275,7 @@ TEST_CASE("inputs that do not fit are refused with their shapes") {
   CHECK(problemOf(Combine{.combination = Combination::Subtract}, {{3}, {3}, {3}}) ==
         "combine: subtract takes two inputs, got 3");
   CHECK(problemOf(Combine{.activation = Activation::Softmax}, {{3}}) ==
-        "combine: softmax does not go element by element; use an ActivationLayer");
+        "combine: activation cannot be softmax, which needs whole rows; add an ActivationLayer after it");
   CHECK(problemOf(Merge{}, {{3, 2, 2}, {3, 2, 4}}) ==
         "merge: inputs joined along dimension 0 must agree in the others, got [3, 2, 2] and [3, 2, 4]");
   CHECK(problemOf(Merge{}, {{4, 5}, {3, 5}}) ==

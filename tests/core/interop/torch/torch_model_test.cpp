@@ -22,7 +22,6 @@
 
 #include "muster/core/base/random.h"
 #include "muster/core/interop/torch/torch_model.h"
-#include "muster/parallel/exchange/virtual_network.h"
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/strategies.h"
 #include "tests/support/list_iterator.h"
@@ -31,6 +30,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
+#include "tests/support/virtual_network.h"
 
 namespace muster {
 namespace {

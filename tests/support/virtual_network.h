@@ -7,8 +7,8 @@
 
 namespace muster {
 
-/// Nodes that are threads of one process, on a virtual clock: for tests, and to compute how long a network
-/// would take. Bytes and latency are charged to the clock, and nothing sleeps. All members are thread-safe.
+/// Nodes that are threads of one process, on a virtual clock: computes how long a network would take. Bytes
+/// and latency are charged to the clock, and nothing sleeps. All members are thread-safe.
 class VirtualNetwork {
  public:
   /// How fast nodes send.

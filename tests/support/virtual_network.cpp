@@ -1,4 +1,4 @@
-#include "muster/parallel/exchange/virtual_network.h"
+#include "tests/support/virtual_network.h"
 
 #include <algorithm>
 #include <deque>
