@@ -146,8 +146,8 @@ void HostExchange::mean(int participant, std::span<const Tensor> tensors, std::s
   auto& terms = terms_[static_cast<std::size_t>(participant)];
   terms.clear();
   for (std::size_t w = 0; w < tensors.size(); ++w)
-    if (weights[w] > 0) terms.push_back({(1 - keep) * (weights[w] / total), tensors[w]});
-  if (keep > 0) terms.push_back({keep, into.front()});
+    if (weights[w] > 0) terms.push_back({(1 - keep) * (weights[w] / total), viewOf(tensors[w])});
+  if (keep > 0) terms.push_back({keep, viewOf(into.front())});
   linearCombination(terms, into.front(), begin, end, context);
 }
 

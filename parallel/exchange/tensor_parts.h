@@ -14,6 +14,11 @@ inline Tensor viewAt(const Tensor& bytes, std::int64_t offset, std::int64_t elem
   return Tensor::view(place, {elements}, type, bytes.device());
 }
 
+/// The same memory, without a share in it: owners are counted, and all participants would count at once.
+inline Tensor viewOf(const Tensor& tensor) {
+  return Tensor::view(tensor.raw(), tensor.shape(), tensor.dtype(), tensor.device(), tensor.layout());
+}
+
 /// These elements of a block.
 inline Tensor part(const Tensor& block, Slice slice) {
   return block.slice(slice.begin, {slice.length()});

@@ -8,6 +8,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/core/ops/non_finite.h"
+#include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
 namespace {
@@ -23,6 +24,15 @@ bool seenBefore(std::span<const Tensor> tensors, std::span<const std::size_t> wo
 void requireOneEach(std::string_view what, std::size_t count, int participants) {
   require(count == static_cast<std::size_t>(participants), "{}: expected one for each of {} workers, got {}",
           what, participants, count);
+}
+
+/// Whether two workers' targets are formed from the same values, which the first one's result is not among.
+bool alike(std::initializer_list<Operand> operands, std::span<const Tensor> target, std::size_t first,
+           std::size_t other) {
+  return std::ranges::all_of(operands, [&](const Operand& operand) {
+    const void* const values = operand.values[first].raw();
+    return operand.factor == 0 || (values == operand.values[other].raw() && values != target[first].raw());
+  });
 }
 
 bool isOf(std::span<const Tensor> some, const Tensor& target) {
@@ -168,9 +178,13 @@ void Verbs::combine(std::span<const Tensor> target, std::initializer_list<Operan
   const auto combineShare = [&](const Share& share) {
     for (std::size_t i = 0; i < share.workers.size(); ++i) {
       if (seenBefore(target, share.workers, i)) continue;
-      const std::size_t worker = share.workers[i];
+      const std::size_t worker = share.workers[i], before = share.workers[i > 0 ? i - 1 : 0];
       std::size_t count = 0;
-      for (const Operand& operand : operands) terms[count++] = {operand.factor, operand.values[worker]};
+      if (i > 0 && alike(operands, target, before, worker))
+        terms[count++] = {1, viewOf(target[before])};
+      else
+        for (const Operand& operand : operands)
+          if (operand.factor != 0) terms[count++] = {operand.factor, viewOf(operand.values[worker])};
       linearCombination(std::span(terms).first(count), target[worker], share.slice.begin, share.slice.end,
                         share.context);
     }

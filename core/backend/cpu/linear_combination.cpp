@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <numeric>
+#include <type_traits>
 
 #include "muster/core/backend/cpu/first_bad.h"
 #include "muster/core/backend/cpu/parallel.h"
@@ -17,49 +17,73 @@ namespace {
 constexpr std::int64_t kBlock = 256;      // elements whose float64 sums stay in the L1 cache
 constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
 
-template <typename T>
-[[gnu::always_inline]] inline void round(T* __restrict out, const double* __restrict sums, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(sums[i]);
+template <typename Out, typename T>
+[[gnu::always_inline]] inline void convert(Out* __restrict to, const T* __restrict from, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<Out>(from[i]);
 }
 
-/// Numbers from here on are not finite once they are rounded: for float32 halfway from the largest to the
-/// next power of two.
-template <typename T>
-constexpr double kBeyond = sizeof(T) == 4 ? 0x1.ffffffp127 : std::numeric_limits<double>::infinity();
-
-template <typename T>
-[[gnu::always_inline]] inline bool allFit(const double* __restrict sums, std::int64_t n) {
-  std::int64_t beyond = 0;
-  for (std::int64_t i = 0; i < n; ++i) beyond |= std::fabs(sums[i]) < kBeyond<T> ? 0 : 1;
-  return beyond == 0;
+/// Without terms of factor 0 at the ends.
+std::span<const Term> trimmed(std::span<const Term> terms) {
+  while (!terms.empty() && terms.front().factor == 0) terms = terms.subspan(1);
+  while (!terms.empty() && terms.back().factor == 0) terms = terms.first(terms.size() - 1);
+  return terms;
 }
 
-/// Rounds a block, unless a result is not finite. @return that element, or n.
-template <typename T>
-std::int64_t roundBlock(const Tensor& out, const double* sums, std::int64_t at, std::int64_t n, bool copies) {
-  if (!copies && !dispatch<allFit<T>>(sums, n))
-    return std::find_if(sums, sums + n, [](double x) { return !(std::fabs(x) < kBeyond<T>); }) - sums;
-  dispatch<round<T>>(out.data<T>() + at, sums, n);
-  return n;
-}
-
-/// One term of factor 1: whatever bits it has.
-bool copies(std::span<const Term> terms) {
-  const auto counts = [](const Term& term) { return term.factor != 0; };
-  const auto first = std::ranges::find_if(terms, counts);
-  return first != terms.end() && first->factor == 1 &&
-         std::find_if(first + 1, terms.end(), counts) == terms.end();
+/// Calls `use` with the elements of a tensor from `at` on.
+template <typename Use>
+auto withElements(const Tensor& values, std::int64_t at, Use use) {
+  if (values.dtype() == DType::Float64) return use(static_cast<const double*>(values.data<double>()) + at);
+  return use(static_cast<const float*>(values.data<float>()) + at);
 }
 
 void addTerm(const Term& term, bool first, double* sums, std::int64_t at, std::int64_t n) {
-  if (term.values.dtype() == DType::Float64) {
-    const auto* const x = term.values.data<double>() + at;
-    first ? dispatch<multiply<double>>(sums, x, term.factor, n)
-          : dispatch<multiplyAdd<double>>(sums, x, term.factor, n);
-  } else {
-    const auto* const x = term.values.data<float>() + at;
-    first ? dispatch<multiply<float>>(sums, x, term.factor, n)
-          : dispatch<multiplyAdd<float>>(sums, x, term.factor, n);
+  withElements(term.values, at, [&]<typename T>(const T* x) {
+    first ? dispatch<multiply<T>>(sums, x, term.factor, n)
+          : dispatch<multiplyAdd<T>>(sums, x, term.factor, n);
+  });
+}
+
+/// One term of factor 1: whatever bits it has.
+template <typename Out>
+void copyElements(const Tensor& values, const Tensor& out, std::int64_t begin, std::int64_t end) {
+  if (values.raw() == out.raw()) return;
+  withElements(values, begin, [&]<typename T>(const T* from) {
+    if constexpr (std::is_same_v<T, Out>)
+      dispatch<copyBlock<T>>(out.data<T>() + begin, from, end - begin);
+    else
+      dispatch<convert<Out, T>>(out.data<Out>() + begin, from, end - begin);
+  });
+}
+
+/// The last term is added where the sums are rounded, to a block in the L1 cache, which is written if it is
+/// finite. @param terms  of which the first and the last count. @return the first element that is not, or n.
+template <typename Out>
+std::int64_t combineBlock(std::span<const Term> terms, const Tensor& out, std::int64_t at, std::int64_t n) {
+  alignas(64) double sums[kBlock];
+  alignas(64) Out results[kBlock];
+  for (const Term& term : terms.first(terms.size() - 1))
+    if (term.factor != 0) addTerm(term, &term == &terms.front(), sums, at, n);
+  const Term& last = terms.back();
+  const auto largest = withElements(last.values, at, [&]<typename T>(const T* x) {
+    const auto* const before = static_cast<const double*>(sums);
+    return terms.size() == 1 ? dispatch<addLast<true, Out, T>>(&results[0], before, x, last.factor, n)
+                             : dispatch<addLast<false, Out, T>>(&results[0], before, x, last.factor, n);
+  });
+  if (!muster::detail::isFinite<Out>(largest))
+    return std::find_if(results, results + n, [](Out x) { return !std::isfinite(x); }) - results;
+  dispatch<copyBlock<Out>>(out.data<Out>() + at, static_cast<const Out*>(results), n);
+  return n;
+}
+
+template <typename Out>
+void combine(std::span<const Term> terms, const Tensor& out, std::int64_t begin, std::int64_t end,
+             FirstBad& bad) {
+  if (terms.empty()) return std::fill(out.data<Out>() + begin, out.data<Out>() + end, Out{0});
+  if (terms.size() == 1 && terms.front().factor == 1)
+    return copyElements<Out>(terms.front().values, out, begin, end);
+  for (std::int64_t at = begin; at < end; at += kBlock) {
+    const std::int64_t n = std::min(kBlock, end - at);
+    if (const std::int64_t done = combineBlock<Out>(terms, out, at, n); done < n) bad.note(at + done);
   }
 }
 
@@ -79,21 +103,10 @@ constexpr std::int64_t kSums = 16;  // independent ones, for wide registers
 void linearCombination(std::span<const Term> terms, const Tensor& out, std::int64_t begin, std::int64_t end,
                        Context& context) {
   FirstBad bad;
-  const bool copied = copies(terms);
-  const auto roundTo = out.dtype() == DType::Float64 ? roundBlock<double> : roundBlock<float>;
+  const auto counting = trimmed(terms);
+  const auto combineTo = out.dtype() == DType::Float64 ? combine<double> : combine<float>;
   parallelFor(context, end - begin, kGrain, [&](std::int64_t from, std::int64_t to) {
-    alignas(64) double sums[kBlock];
-    for (std::int64_t at = begin + from; at < begin + to; at += kBlock) {
-      const std::int64_t n = std::min(kBlock, begin + to - at);
-      bool first = true;
-      for (const Term& term : terms) {
-        if (term.factor == 0) continue;
-        addTerm(term, first, sums, at, n);
-        first = false;
-      }
-      if (first) std::fill_n(sums, n, 0.0);
-      if (const std::int64_t done = roundTo(out, sums, at, n, copied); done < n) bad.note(at + done);
-    }
+    combineTo(counting, out, begin + from, begin + to, bad);
   });
   bad.check("linearCombination");
 }

@@ -25,33 +25,10 @@
 namespace muster::cpu {
 namespace {
 
-using muster::detail::MagnitudeBits;
-
 // T is float or double throughout: the type of the replicas.
 
 constexpr std::int64_t kBlock = 256;      // elements: 2 KiB of sums, 1 KiB of each float32 replica
 constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
-
-/// @return the largest magnitude among the means.
-template <typename T>
-[[gnu::always_inline]] inline MagnitudeBits<T> addLast(T* __restrict means, const double* __restrict sums,
-                                                       const T* __restrict x, double weight, std::int64_t n) {
-  MagnitudeBits<T> largest = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    means[i] = static_cast<T>(sums[i] + weight * x[i]);
-    largest = std::max(largest, muster::detail::magnitudeBits(means[i]));
-  }
-  return largest;
-}
-
-/// Line by line: a memcpy of a block becomes a string instruction, which starts slowly.
-template <typename T>
-[[gnu::always_inline]] inline void copyBlock(T* __restrict to, const T* __restrict from, std::int64_t n) {
-  constexpr std::int64_t kLine = 64 / sizeof(T);
-  std::int64_t i = 0;
-  for (; i + kLine <= n; i += kLine) std::memcpy(to + i, from + i, kLine * sizeof(T));
-  for (; i < n; ++i) to[i] = from[i];
-}
 
 /// As `copyBlock`, past the caches: the merged copy is not read before a fit ends, and a line that is written
 /// completely need not be read first.
@@ -107,8 +84,8 @@ std::int64_t meanOfBlock(std::span<const Tensor> replicas, const Contributors& c
   for (std::size_t replica = first + 1; replica < last; ++replica)
     if (contributors.weights[replica] != 0)
       dispatch<multiplyAdd<T>>(sums, block(replica), contributors.share(replica), n);
-  const auto largest =
-      dispatch<addLast<T>>(means, sums, static_cast<const T*>(block(last)), contributors.share(last), n);
+  const auto largest = dispatch<addLast<false, T, T>>(means, sums, static_cast<const T*>(block(last)),
+                                                      contributors.share(last), n);
   const T* result = means;
   if (!muster::detail::isFinite<T>(largest))
     return std::find_if(means, means + n, [](T x) { return !std::isfinite(x); }) - means;

@@ -1,0 +1,172 @@
+// What share of a training's computing merges take, rule by rule: the convnet of MNIST on noise, two workers,
+// merged every 3 iterations. By processor time, which other programs do not disturb: what the calls of the
+// strategy compute in both workers, of all that the process computes. The rules take turns.
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/program_options.hpp>
+#include <cstdio>
+#include <iostream>
+#include <utility>
+
+#include "muster/core/nn/models/convnet.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "muster/parallel/strategies/named_strategy.h"
+#include "tests/bench/noise.h"
+
+using namespace muster;
+
+namespace {
+
+std::int64_t nanoseconds(clockid_t whose) {
+  timespec time{};
+  ::clock_gettime(whose, &time);
+  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
+/// Calls another strategy and adds up what the calls of a merge compute.
+class Timed final : public Strategy {
+ public:
+  Timed(std::unique_ptr<Strategy> strategy, std::shared_ptr<std::atomic<std::int64_t>> computed)
+      : strategy_(std::move(strategy)), computed_(std::move(computed)) {}
+  std::string describe() const override { return strategy_->describe(); }
+  LocalWork localWork() const override { return strategy_->localWork(); }
+  std::vector<StrategyBlock> blocks(int workers) const override { return strategy_->blocks(workers); }
+  std::string_view modelSource() const override { return strategy_->modelSource(); }
+  std::optional<ArrivalPlan> arrivals(int workers) const override { return strategy_->arrivals(workers); }
+  UpdaterState updaterState() const override { return strategy_->updaterState(); }
+  bool extrapolates() const override { return strategy_->extrapolates(); }
+  void begin(const Exchange& exchange) override { strategy_->begin(exchange); }
+  void start(Verbs& verbs) override { strategy_->start(verbs); }
+  int fragments() const override { return strategy_->fragments(); }
+  RoundPlan plan(const TrainingProgress& progress) override { return strategy_->plan(progress); }
+  void contribute(double weight, Verbs& verbs) override {
+    time([&] { strategy_->contribute(weight, verbs); });
+  }
+  void prepare(const Round& round) override {
+    time([&] { strategy_->prepare(round); });
+  }
+  void launch(int fragment, const Round& round, Verbs& verbs) override {
+    time([&] { strategy_->launch(fragment, round, verbs); });
+  }
+  void land(int fragment, const Round& round, Verbs& verbs) override {
+    time([&] { strategy_->land(fragment, round, verbs); });
+  }
+  void afterReduction(const Round& round, Verbs& verbs) override {
+    time([&] { strategy_->afterReduction(round, verbs); });
+  }
+  bool pending() const override { return strategy_->pending(); }
+  MergeKind kind() const override { return strategy_->kind(); }
+
+ private:
+  template <typename Call>
+  void time(Call call) {
+    const std::int64_t before = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
+    call();
+    *computed_ += nanoseconds(CLOCK_THREAD_CPUTIME_ID) - before;
+  }
+
+  const std::unique_ptr<Strategy> strategy_;
+  const std::shared_ptr<std::atomic<std::int64_t>> computed_;
+};
+
+struct TimedOptions {
+  AnyStrategy strategy;
+  std::shared_ptr<std::atomic<std::int64_t>> computed;
+  void validate() const { strategy.validate(); }
+  std::unique_ptr<Strategy> make() const { return std::make_unique<Timed>(strategy.make(), computed); }
+};
+
+/// A training by one rule, which goes on from turn to turn.
+struct Arm {
+  std::string text;  // as in "averaging:codec=int8"
+  std::shared_ptr<std::atomic<std::int64_t>> computed = std::make_shared<std::atomic<std::int64_t>>(0);
+  std::unique_ptr<MultiLayerNetwork> model = std::make_unique<MultiLayerNetwork>(convnet());
+  std::unique_ptr<ParallelWrapper> wrapper = {};
+  std::vector<double> shares = {};
+
+  void turn(DataSetIterator& data) {
+    const std::int64_t begin = nanoseconds(CLOCK_PROCESS_CPUTIME_ID);
+    *computed = 0;
+    wrapper->fit(data);
+    const std::int64_t all = nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - begin;
+    shares.push_back(100 * static_cast<double>(*computed) / static_cast<double>(all));
+  }
+};
+
+std::unique_ptr<Arm> armOf(const std::string& text) {
+  const auto colon = std::min(text.find(':'), text.size());
+  const std::string options = text.substr(std::min(text.size(), colon + 1));
+  auto arm = std::make_unique<Arm>(Arm{.text = text});
+  arm->model->init();
+  const auto strategy =
+      strategyNamed(text.substr(0, colon), "every=3" + (options.empty() ? "" : "," + options), 2);
+  arm->wrapper = std::make_unique<ParallelWrapper>(ParallelWrapper::Builder(*arm->model)
+                                                       .workers(2)
+                                                       .strategy(TimedOptions{strategy, arm->computed})
+                                                       .build());
+  return arm;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  namespace po = boost::program_options;
+  std::int64_t batch = 128, batches = 60, turns = 5;
+  std::vector<std::string> rules = {"averaging",
+                                    "outer:rate=0.7,momentum=0.9,nesterov=true",
+                                    "bmuf",
+                                    "slowmo",
+                                    "diloco",
+                                    "lookahead",
+                                    "easgd",
+                                    "sma",
+                                    "adasum",
+                                    "overlapped",
+                                    "streaming:every=6",
+                                    "gossip",
+                                    "asynchronous",
+                                    "averaging:codec=int8"};
+  po::options_description options("Options");
+  options.add_options()("help", "this text");
+  options.add_options()("batch", po::value(&batch)->default_value(batch), "examples of a batch");
+  options.add_options()("batches", po::value(&batches)->default_value(batches), "batches of a turn");
+  options.add_options()("turns", po::value(&turns)->default_value(turns), "of each rule");
+  options.add_options()(
+      "rules", po::value(&rules)->multitoken(),
+      "instead of the usual ones, as in averaging diloco:rate=1; the first is compared with");
+  po::variables_map given;
+  po::store(po::parse_command_line(argc, argv, options), given);
+  po::notify(given);
+  if (given.contains("help")) {
+    std::cout << options;
+    return 0;
+  }
+  auto data = noise(batches, batch);
+  std::vector<std::unique_ptr<Arm>> arms;
+  for (const auto& rule : rules) arms.push_back(armOf(rule));
+  for (const auto& arm : arms) arm->wrapper->fit(data);  // to warm up
+  for (std::int64_t t = 0; t < turns; ++t)
+    for (const auto& arm : arms) arm->turn(data);
+  fmt::print("| rule | merging, % of computing | lowest | highest | beside {} |\n|---|---|---|---|---|\n",
+             rules.front());
+  for (const auto& arm : arms) {
+    std::vector<double> ratios;
+    for (std::size_t t = 0; t < arm->shares.size(); ++t)
+      ratios.push_back(arm->shares[t] / arms.front()->shares[t]);
+    fmt::print("| {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} |\n", arm->text, median(arm->shares),
+               std::ranges::min(arm->shares), std::ranges::max(arm->shares), median(ratios));
+  }
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "merge_share: {}\n", error.what());
+  return 2;
+}
