@@ -64,6 +64,7 @@ BEGIN {
   page = ARGV[1]
   sub(/^\.\//, "", page)
   if (index(page, ROOT "/") == 1) page = substr(page, length(ROOT) + 2)
+  sub(/^build\/docs\/tree\/muster\//, "", page)
   folder = page
   if (!sub(/[^\/]*$/, "", folder)) folder = ""
 }
