@@ -41,23 +41,34 @@ CallQueue::CallQueue(const InferenceOptions& options)
 
 void CallQueue::answer(InferenceCall& call) {
   enter(call);
-  if (!call.answered.waitUntil(call.deadline)) {
+  bool inTime = false;
+  try {
+    inTime = call.answered.waitUntil(call.deadline);
+  } catch (...) {  // this thread is cancelled: from here on no worker may write to its stack
+    if (!leave(call)) call.answered.wait();
+    throw;
+  }
+  if (!inTime) {
     if (leave(call)) throw DeadlineExceeded("output: the deadline passed before it was computed");
     call.answered.wait();  // it is about to be signalled
   }
   if (call.failure) std::rethrow_exception(call.failure);
 }
 
+bool CallQueue::waitForRoom(Lock& lock, TimePoint deadline) {
+  struct Waiting {  // also where the thread is cancelled
+    int& count;
+    ~Waiting() { --count; }
+  } const waiting{++forRoom_};
+  return waitFor(room_, lock, deadline, [this] { return hasRoom(); });
+}
+
 void CallQueue::enter(InferenceCall& call) {
   Lock lock(mutex_);
-  const auto hasRoom = [this] { return closed_ || waiting_.size() < queueLimit_; };
   if (!hasRoom()) {
     if (whenFull_ == WhenFull::Refuse)
       throw QueueFull(fmt::format("output: {} calls wait, which is the queue limit", waiting_.size()));
-    ++forRoom_;
-    const bool entered = waitFor(room_, lock, call.deadline, hasRoom);
-    --forRoom_;
-    if (!entered)
+    if (!waitForRoom(lock, call.deadline))
       throw DeadlineExceeded(fmt::format(
           "output: the deadline passed while {} other calls waited, which is the queue limit", queueLimit_));
   }

@@ -68,8 +68,11 @@ class CallQueue {
  private:
   using Lock = std::unique_lock<std::mutex>;
 
+  bool hasRoom() const { return closed_ || waiting_.size() < queueLimit_; }
+  /// @return false if the deadline passed first.
+  bool waitForRoom(Lock& lock, ParallelInference::Clock::time_point deadline);
   void enter(InferenceCall& call);
-  /// The deadline has passed. @return whether the call will not be answered.
+  /// The caller gives up. @return whether the call will not be answered.
   bool leave(InferenceCall& call);
   void setState(std::vector<InferenceCall*>& calls, InferenceCall::State state);
   /// Examples of the calls that would be joined with the first, up to `batchLimit`.

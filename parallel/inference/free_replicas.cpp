@@ -33,18 +33,28 @@ void FreeReplicas::Loan::wait(std::unique_lock<std::mutex>& lock,
                               ParallelInference::Clock::time_point deadline) {
   replicas_.waiting_.push_back(this);
   lock.unlock();
-  if (handedOver_.waitUntil(deadline)) return;
-  lock.lock();
+  try {
+    if (handedOver_.waitUntil(deadline)) return;
+  } catch (...) {  // this thread is cancelled
+    if (!leave()) giveBack();
+    throw;
+  }
+  if (leave()) throw DeadlineExceeded("output: the deadline passed before a replica was free");
+}
+
+bool FreeReplicas::Loan::leave() {
+  std::unique_lock lock(replicas_.mutex_);
   if (const auto place = std::ranges::find(replicas_.waiting_, this); place != replicas_.waiting_.end()) {
     replicas_.waiting_.erase(place);
     if (replicas_.closed_) replicas_.left_.notify_all();
-    throw DeadlineExceeded("output: the deadline passed before a replica was free");
+    return true;
   }
   lock.unlock();
   handedOver_.wait();  // it is about to be signalled
+  return false;
 }
 
-FreeReplicas::Loan::~Loan() {
+void FreeReplicas::Loan::giveBack() {
   std::unique_lock lock(replicas_.mutex_);
   if (!replicas_.waiting_.empty()) {
     Loan& next = *replicas_.waiting_.front();

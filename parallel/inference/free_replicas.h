@@ -33,13 +33,17 @@ class FreeReplicas {
    public:
     /// Waits for a replica. @throws DeadlineExceeded, QueueFull, InferenceShutDown.
     Loan(FreeReplicas& replicas, ParallelInference::Clock::time_point deadline);
-    ~Loan();
+    ~Loan() { giveBack(); }
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
     FreeReplica& replica() { return *replica_; }
 
    private:
     void wait(std::unique_lock<std::mutex>& lock, ParallelInference::Clock::time_point deadline);
+    /// Waits no longer. @return false if it has a replica after all.
+    bool leave();
+    /// To the loan that has waited longest, or to those that are free.
+    void giveBack();
 
     FreeReplicas& replicas_;
     std::unique_ptr<FreeReplica> replica_;  // guarded by the mutex until it is handed over

@@ -39,7 +39,7 @@ enum class WhenFull {
   Refuse,  ///< it throws QueueFull
 };
 
-/// A call was not answered before its deadline.
+/// A call was not answered before its deadline; `InPlace`: no replica was free, one that computes goes on.
 class DeadlineExceeded : public Error {
  public:
   using Error::Error;

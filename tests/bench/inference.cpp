@@ -2,6 +2,7 @@
 // that call `output` without it. `inference --help` lists what it can be told.
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <functional>
@@ -30,8 +31,19 @@ struct Options {
 /// What the callers of one way to compute got in one round.
 struct Measured {
   double samplesPerSecond = 0;
+  double cpuMicroseconds = 0;             ///< of all threads, a sample; other programs do not count
   std::vector<double> milliseconds = {};  ///< that each call took
 };
+
+/// Of this process, user and system.
+double cpuSeconds() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
 
 /// Calls `call` from so many threads for so long.
 /// @param call  takes the number of the thread. @param samples  of each call
@@ -42,6 +54,7 @@ Measured measure(int threads, std::int64_t samples, double seconds, const std::f
   Measured all;
   std::vector<std::jthread> callers;
   const auto begin = Clock::now();
+  const double cpuBefore = cpuSeconds();
   for (int t = 0; t < threads; ++t)
     callers.emplace_back([&, t] {
       std::vector<double> times;
@@ -57,6 +70,7 @@ Measured measure(int threads, std::int64_t samples, double seconds, const std::f
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   const auto counted = calls.load();
   all.samplesPerSecond = static_cast<double>(counted * samples) / secondsSince(begin);
+  all.cpuMicroseconds = 1e6 * (cpuSeconds() - cpuBefore) / static_cast<double>(counted * samples);
   stop = true;
   callers.clear();
   std::ranges::sort(all.milliseconds);
@@ -69,11 +83,12 @@ struct Arm {
   std::function<Measured()> measure;
   std::vector<Measured> rounds = {};
 
-  double rate() const {
-    std::vector<double> rates;
-    for (const auto& round : rounds) rates.push_back(round.samplesPerSecond);
-    return medianOf(rates);
+  double median(double Measured::*value) const {
+    std::vector<double> values;
+    for (const auto& round : rounds) values.push_back(round.*value);
+    return medianOf(values);
   }
+  double rate() const { return median(&Measured::samplesPerSecond); }
   /// The time in which this share of the calls was answered, the median over the rounds.
   double milliseconds(double share) const {
     std::vector<double> times;
@@ -130,10 +145,12 @@ void compare(const std::string& name, const MultiLayerConfiguration& configurati
     for (auto& arm : arms) arm.rounds.push_back(arm.measure());
   fmt::print("{}, {} workers, calls of one image, batch limit {}; medians of {} rounds of {} s\n", name,
              o.workers, o.limit, o.rounds, o.seconds);
-  fmt::print("{:<28} {:>10} {:>10} {:>10} {:>10}\n", "", "samples/s", "of first", "p50, ms", "p99, ms");
+  fmt::print("{:<28} {:>10} {:>10} {:>12} {:>10} {:>10}\n", "", "samples/s", "of first", "CPU us each",
+             "p50, ms", "p99, ms");
   for (const auto& arm : arms)
-    fmt::print("{:<28} {:>10.0f} {:>9.0f}% {:>10.3f} {:>10.3f}\n", arm.name, arm.rate(),
-               100 * arm.rate() / arms.front().rate(), arm.milliseconds(0.5), arm.milliseconds(0.99));
+    fmt::print("{:<28} {:>10.0f} {:>9.0f}% {:>12.2f} {:>10.3f} {:>10.3f}\n", arm.name, arm.rate(),
+               100 * arm.rate() / arms.front().rate(), arm.median(&Measured::cpuMicroseconds),
+               arm.milliseconds(0.5), arm.milliseconds(0.99));
   fmt::print("\n");
 }
 

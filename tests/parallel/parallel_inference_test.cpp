@@ -2,11 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <pthread.h>
+
 #include <condition_variable>
 #include <future>
 #include <thread>
 
 #include "muster/core/base/random.h"
+#include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_model.h"
@@ -221,6 +224,64 @@ TEST_CASE("in place, a deadline ends the waiting for a replica") {
   CHECK(thrown<DeadlineExceeded>([&] { inference.output(row(2), Clock::now() + 5ms); }) != "");
   gate.openUp();
   CHECK(valueOf(computed) == 1);
+}
+
+TEST_CASE("a caller whose thread is cancelled leaves, and all others are answered") {
+  for (const auto mode : kModes) {
+    CAPTURE(nameOf(mode));
+    ToyModel model;
+    Gate gate(model);
+    ParallelInference inference(model, {.mode = mode, .batchLimit = 1, .queueLimit = 2, .pinThreads = false});
+    const auto caller = [&](float value) {
+      return std::thread([&inference, value] { inference.output(row(value)); });
+    };
+    const auto cancel = [](std::thread& thread) {
+      REQUIRE(::pthread_cancel(thread.native_handle()) == 0);
+      thread.join();
+    };
+    auto computed = ask(inference, row(1));
+    gate.waitForOutputs(1);
+    auto first = caller(2), second = caller(3);
+    waitForCalls(inference, 2);
+    auto room = caller(4);  // in place it waits like the others
+    waitForCalls(inference, 3);
+    cancel(room);
+    waitForCalls(inference, 2);
+    cancel(first);
+    waitForCalls(inference, 1);
+    auto later = ask(inference, row(5));
+    waitForCalls(inference, 2);
+    cancel(second);
+    gate.openUp();
+    CHECK(valueOf(computed) == 1);
+    CHECK(valueOf(later) == 5);
+    if (mode != InferenceMode::InPlace) {  // one whose features a worker computes
+      gate.open = false;
+      auto read = caller(6);
+      gate.waitForOutputs(gate.sizes.size() + 1);
+      cancel(read);
+      gate.openUp();
+    }
+    CHECK(inference.output(row(7)).output.data<float>()[0] == 7);
+    CHECK(inference.waitingCalls() == 0);
+  }
+}
+
+TEST_CASE("alone or in place, the bits are those of the model's output") {
+  MultiLayerNetwork model(convnet(10));
+  model.init();
+  Tensor images = Tensor::empty({5, 1, 28, 28});
+  const RandomStream random(9, "images");
+  for (std::int64_t i = 0; i < images.elements(); ++i)
+    images.data<float>()[i] = static_cast<float>(random.uniform(i));
+  for (const auto mode : {InferenceMode::Sequential, InferenceMode::InPlace}) {
+    CAPTURE(nameOf(mode));
+    ParallelInference inference(model, {.workers = 2, .mode = mode, .pinThreads = false});
+    for (const std::int64_t examples : {1, 2, 5}) {
+      const Tensor some = images.rows(0, examples);
+      CHECK(sameBits(inference.output(some).output, model.output(some)));
+    }
+  }
 }
 
 TEST_CASE("a full queue refuses, or lets wait") {
