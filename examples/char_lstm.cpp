@@ -17,7 +17,7 @@
 #include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/io/model_file.h"
-#include "muster/core/listeners/progress_listener.h"
+#include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/nn/models/char_lstm.h"
 #include "muster/datasets/text.h"
 #include "muster/parallel/parallel_wrapper.h"
@@ -96,8 +96,9 @@ int train(const example::CharLstmArguments& a) {
   network.init();
 
   const auto scores = std::make_shared<CollectScoresListener>();
-  Listeners listeners = {std::make_shared<ProgressListener>(), scores,
-                         std::make_shared<SampleListener>(sampler, a)};
+  Listeners listeners = {scores};
+  a.watch.addProgress(listeners);
+  listeners.push_back(std::make_shared<SampleListener>(sampler, a));
   const example::Watching watching(a.watch);
   watching.addTo(listeners);
   auto wrapper = a.builder(network).listeners(listeners).build();

@@ -218,8 +218,8 @@ int run(const Options& options) {
   Replicas replicas = makeReplicas(options);
   for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
     const EpochResult result = trainEpoch(epoch, *data.train, replicas, options);
-    fmt::print("epoch {}/{}: loss {:.4f}, {:.2f} s, validation accuracy {:.4f}\n", epoch + 1, options.epochs,
-               result.loss, result.seconds, validate(*data.test, replicas.front()));
+    fmt::print("epoch {}/{}: loss {}, {:.2f} s, validation accuracy {:.4f}\n", epoch + 1, options.epochs,
+               scoreDigits(result.loss), result.seconds, validate(*data.test, replicas.front()));
   }
   if (!options.model.empty()) saveAndCheck(replicas.front(), *data.test, options.model);
   return 0;

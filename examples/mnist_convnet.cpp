@@ -24,7 +24,6 @@
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/listeners/performance_listener.h"
-#include "muster/core/listeners/progress_listener.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/parallel/parallel_wrapper.h"
 
@@ -68,7 +67,7 @@ struct Watchers {
 
 Watchers makeWatchers(const Options& options, example::DataSets& data, const example::Recipe& recipe) {
   Watchers watchers;
-  if (!options.quiet) watchers.all.push_back(std::make_shared<ProgressListener>());
+  if (!options.quiet) options.watch.addProgress(watchers.all);
   if (options.testEvery > 0) {
     watchers.tests = std::make_shared<EvaluationListener>(
         *data.test,

@@ -145,8 +145,8 @@ void train(ParallelWrapper& wrapper, Network& network, DataSetIterator& images,
                       .loss = scores.epochs().back().score,
                       .accuracy = wrapper.evaluate(*data.test).accuracy(),
                       .seconds = seconds.count()});
-    fmt::print("epoch {}: loss {:.4f}, test accuracy {:.4f}, {:.1f} s\n", epochs.back().epoch,
-               epochs.back().loss, epochs.back().accuracy, epochs.back().seconds);
+    fmt::print("epoch {}: loss {}, test accuracy {:.4f}, {:.1f} s\n", epochs.back().epoch,
+               scoreDigits(epochs.back().loss), epochs.back().accuracy, epochs.back().seconds);
     writeFileAtomically(options.out, curvePlot(epochs, "ResNet-18 on " + data.title, describe(options)));
   }
 }
@@ -174,8 +174,8 @@ int run(const Options& options) {
   const auto network = makeNetwork(options, data);
 
   const auto scores = std::make_shared<CollectScoresListener>();
-  Listeners listeners = {scores, std::make_shared<ProgressListener>(
-                                     ProgressOptions{.lastEpoch = network->epoch() + options.epochs})};
+  Listeners listeners = {scores};
+  options.watch.addProgress(listeners, network->epoch() + options.epochs);
   const example::Watching watching(options.watch);
   watching.addTo(listeners);
   auto wrapper = options.builder(*network).listeners(listeners).build();

@@ -4,8 +4,8 @@
 
 namespace muster {
 
-EpochProgress::EpochProgress(std::int64_t epochs, TerminalOptions options)
-    : bar_(std::move(options)), progress_{.epochs = epochs} {}
+EpochProgress::EpochProgress(std::int64_t epochs, TerminalOptions options, LinesBelow below)
+    : bar_(std::move(options)), below_(std::move(below)), progress_{.epochs = epochs} {}
 
 void EpochProgress::begin(std::int64_t epoch, std::optional<std::int64_t> batches) {
   progress_ = {.epoch = epoch, .epochs = progress_.epochs, .batchesPerEpoch = batches};
@@ -21,7 +21,11 @@ void EpochProgress::advance(std::int64_t batches, std::int64_t examples, double 
   if (progress_.examples > 0) progress_.score = loss();
   if (!bar_.due()) return;
   progress_.elapsed = elapsed();
-  bar_.show([this](int columns) { return progressBar(progress_, columns); }, progressLine(progress_));
+  const auto drawing = [this](int columns) {
+    const std::string below = below_ ? below_(columns, bar_.rows() - 1) : "";
+    return progressBar(progress_, columns) + (below.empty() ? "" : "\n" + below);
+  };
+  bar_.show(drawing, progressLine(progress_));
 }
 
 void EpochProgress::end(std::int64_t examples, double score) {

@@ -2,12 +2,17 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
 
 #include "muster/core/listeners/progress_text.h"
 #include "muster/core/listeners/terminal_bar.h"
 
 namespace muster {
+
+/// Lines for below a progress bar, given the columns and rows that they may take; "": none.
+using LinesBelow = std::function<std::string(int columns, int rows)>;
 
 /// Shows how far a training has come, for a loop of one's own; ProgressListener does so for `fit()`.
 ///
@@ -15,7 +20,8 @@ namespace muster {
 /// log lines meanwhile appear above it. Elsewhere: a line every ten seconds. No trace of the bar is left.
 class EpochProgress {
  public:
-  explicit EpochProgress(std::int64_t epochs, TerminalOptions options = {});
+  /// @param below  drawn with each bar; empty: nothing.
+  explicit EpochProgress(std::int64_t epochs, TerminalOptions options = {}, LinesBelow below = {});
 
   /// @param epoch  from 1.  @param batches  of the epoch, where that is known.
   void begin(std::int64_t epoch, std::optional<std::int64_t> batches);
@@ -31,6 +37,7 @@ class EpochProgress {
 
  private:
   TerminalBar bar_;
+  LinesBelow below_;
   Progress progress_;
   double lossSum_ = 0;  // of the epoch so far
   std::chrono::steady_clock::time_point begin_;

@@ -7,7 +7,8 @@ namespace muster {
 ProgressListener::ProgressListener(ProgressOptions options) : options_(std::move(options)) {}
 
 void ProgressListener::onFitStart(const FitEvent& event) {
-  progress_.emplace(options_.lastEpoch.value_or(event.firstEpoch + event.epochs), options_.terminal);
+  progress_.emplace(options_.lastEpoch.value_or(event.firstEpoch + event.epochs), options_.terminal,
+                    options_.below);
   batchesPerEpoch_ = event.batchesPerEpoch;
 }
 

@@ -12,6 +12,7 @@ namespace muster {
 struct ProgressOptions {
   std::optional<std::int64_t> lastEpoch = {};  ///< of a training of several `fit()` calls; else that of each
   TerminalOptions terminal = {};
+  LinesBelow below = {};  ///< more to draw with the bar
 };
 
 /// Shows how far `fit()` has come, as EpochProgress does, with one line for each finished epoch. After

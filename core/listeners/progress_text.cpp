@@ -43,7 +43,7 @@ std::string rateText(const Progress& p) {
 }
 
 std::string scoreText(const Progress& p) {
-  return p.score ? fmt::format("score {:.4f}", *p.score) : "";
+  return p.score ? fmt::format("score {}", scoreDigits(*p.score)) : "";
 }
 
 std::string timeLeftText(const Progress& p) {
@@ -72,6 +72,10 @@ std::string meter(double share, int width) {
   if (filled < inside) text += '>';
   text.resize(static_cast<std::size_t>(inside), ' ');
   return fmt::format("[{}]", text);
+}
+
+std::string scoreDigits(double score) {
+  return std::abs(score) < 1e5 ? fmt::format("{:.4f}", score) : fmt::format("{:.3e}", score);
 }
 
 std::string durationText(double seconds) {

@@ -21,6 +21,9 @@ struct Progress {
 /// A bar of `width` columns for what is done, from 0 to 1: `[=========>          ]`.
 std::string meter(double share, int width);
 
+/// A score with four decimals, `0.1235`; from 100,000 on, as where a training diverges, `1.235e+35`.
+std::string scoreDigits(double score);
+
 /// For example `0:07`, `12:34` or `1:02:03`, rounded up.
 std::string durationText(double seconds);
 

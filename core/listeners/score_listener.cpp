@@ -1,6 +1,9 @@
 #include "muster/core/listeners/score_listener.h"
 
+#include <cmath>
+
 #include "muster/core/base/error.h"
+#include "muster/core/listeners/progress_text.h"
 
 namespace muster {
 
@@ -18,8 +21,9 @@ void ScoreListener::onMerge(const MergeEvent& event) {
   scoreSum_ += event.score * static_cast<double>(event.examples);
   examples_ += event.examples;
   if (!every_.passed(event.iteration) || examples_ == 0) return;
-  writeLine(sink_, fmt::format("iteration {}, epoch {}: score {:.6f}", event.iteration, event.epoch + 1,
-                               scoreSum_ / static_cast<double>(examples_)));
+  const double score = scoreSum_ / static_cast<double>(examples_);
+  writeLine(sink_, fmt::format("iteration {}, epoch {}: score {}", event.iteration, event.epoch + 1,
+                               std::abs(score) < 1e5 ? fmt::format("{:.6f}", score) : scoreDigits(score)));
   scoreSum_ = 0;
   examples_ = 0;
 }

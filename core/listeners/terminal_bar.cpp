@@ -3,6 +3,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <utility>
@@ -18,17 +21,28 @@ using Clock = std::chrono::steady_clock;
 
 constexpr Clock::duration kBarInterval = 100ms;
 constexpr Clock::duration kLineInterval = 10s;
-constexpr int kUsualColumns = 80;
+constexpr winsize kUsualSize{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
 
 bool standardErrorIsTerminal() {
   const char* kind = std::getenv("TERM");
   return ::isatty(STDERR_FILENO) != 0 && kind != nullptr && std::string_view(kind) != "dumb";
 }
 
-int standardErrorColumns() {
+winsize standardErrorSize() {
   winsize size{};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kUsualColumns;
-  return size.ws_col;
+  const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
+  return known ? size : kUsualSize;
+}
+
+/// Draws lines from the cursor on, erases what comes after them, and goes back to their beginning. What was
+/// there is erased after it is overwritten: the other way round it would flicker. Wrapping is off meanwhile,
+/// since the window may have shrunk after the bar was made.
+std::string drawing(std::string_view bar) {
+  std::string text = "\x1b[?7l\r";
+  for (const char c : bar) text += c == '\n' ? std::string("\x1b[K\r\n") : std::string(1, c);
+  text += "\x1b[J\x1b[?7h\r";
+  if (const auto up = std::ranges::count(bar, '\n'); up > 0) text += fmt::format("\x1b[{}A", up);
+  return text;
 }
 
 void writeToStandardError(std::string_view text) {
@@ -50,8 +64,7 @@ class TerminalBar::Screen {
   void draw(std::string bar) {
     const Lock lock(mutex_);
     bar_ = std::move(bar);
-    // The rest of the line is erased after the text: erasing it first would flicker.
-    write_("\r" + bar_ + "\x1b[K");
+    write_(drawing(bar_));
   }
   /// Takes the bar away and writes `text` in its place.
   void replace(const std::string& text) {
@@ -69,14 +82,14 @@ class TerminalBar::Screen {
       const Lock lock(screen->mutex_);
       screen->erase();
       before ? before(level, text) : printLogLine(level, text);
-      if (!screen->bar_.empty()) screen->write_(screen->bar_);
+      if (!screen->bar_.empty()) screen->write_(drawing(screen->bar_));
     });
   }
   void unhookLog() { setLogSink(std::move(sinkBefore_)); }
 
  private:
   void erase() MUSTER_REQUIRES(mutex_) {
-    if (!bar_.empty()) write_("\r\x1b[K");
+    if (!bar_.empty()) write_("\r\x1b[J");
   }
 
   Mutex mutex_;
@@ -87,7 +100,8 @@ class TerminalBar::Screen {
 
 TerminalBar::TerminalBar(TerminalOptions options) : options_(std::move(options)) {
   if (!options_.write) options_.write = writeToStandardError;
-  if (!options_.columns) options_.columns = standardErrorColumns;
+  if (!options_.columns) options_.columns = [] { return int{standardErrorSize().ws_col}; };
+  if (!options_.rows) options_.rows = [] { return int{standardErrorSize().ws_row}; };
   if (!options_.now) options_.now = Clock::now;
   restart();
   if (!options_.terminal.value_or(standardErrorIsTerminal())) return;

@@ -14,12 +14,16 @@ struct TerminalOptions {
   std::optional<bool> terminal = {};                 ///< whether to draw a bar
   std::function<void(std::string_view)> write = {};  ///< receives bytes unchanged
   std::function<int()> columns = {};                 ///< the terminal's width
+  std::function<int()> rows = {};                    ///< and its height
   std::function<std::chrono::steady_clock::time_point()> now = {};
 };
 
-/// The last line of a terminal, in which a bar is redrawn in place; elsewhere, lines one after the other.
-/// While it lives, log lines appear above the bar; afterwards no trace of the bar is left. One thread at a
-/// time, but any thread may log.
+/// The last lines of a terminal, one or more, in which a bar is redrawn in place; elsewhere, lines one after
+/// the other. While it lives, log lines appear above the bar; afterwards no trace of the bar is left. One
+/// thread at a time, but any thread may log.
+///
+/// Between two writes the cursor is at the bar's beginning, so that all of the bar comes after it, also where
+/// a window has shrunk and the terminal has wrapped its lines.
 class TerminalBar {
  public:
   explicit TerminalBar(TerminalOptions options = {});
@@ -34,8 +38,10 @@ class TerminalBar {
   bool due() const;
   /// Progress is due one interval from now.
   void restart() { lastShown_ = now(); }
-  /// Draws a bar, given the columns that it may take; without a terminal it writes `line`, unless that is
-  /// empty.
+  /// Rows that a bar may take.
+  int rows() const { return options_.rows(); }
+  /// Draws a bar, given the columns that it may take: lines with '\n' between them. Without a terminal it
+  /// writes `line`, unless that is empty.
   void show(const std::function<std::string(int columns)>& bar, const std::string& line);
   /// Replaces the bar by a permanent line.
   void print(const std::string& line);

@@ -44,6 +44,7 @@ void checkCombinations(const CommandLine& line) {
                "device",
                "sample-every",
                "tensorboard",
+               "watch",
                "page",
                "page-port"},
               "is for training, and --load trains nothing");

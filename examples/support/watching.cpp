@@ -1,13 +1,17 @@
 #include "examples/support/watching.h"
 
+#include "muster/core/listeners/progress_listener.h"
+#include "muster/core/listeners/watch_listener.h"
+
 namespace example {
 
-void WatchOptions::describe(CommandLine& line, bool withPage) {
+void WatchOptions::describe(CommandLine& line, bool live) {
   line.group("Watching");
   line.add(
       "tensorboard", tensorBoard, "DIR",
       "write scores, times, histograms, plan and options there for TensorBoard: a directory for each run");
-  if (!withPage) return;
+  if (!live) return;
+  line.flag("watch", terminal, "draw a row for each worker and the curve of the score in the terminal");
   line.flag("page", page,
             "serve a page with curves, layers and plan to browsers of this machine, and print its address");
   line.add("page-port", pagePort, "N", "of the page; 0: any that is free", between(0, 65535));
@@ -15,6 +19,18 @@ void WatchOptions::describe(CommandLine& line, bool withPage) {
 
 void WatchOptions::check(const CommandLine& line) {
   if (!line.said("page")) line.refuse({"page-port"}, "needs --page");
+  if (line.said("quiet")) line.refuse({"watch"}, "shows what --quiet leaves out");
+}
+
+void WatchOptions::addProgress(muster::Listeners& all, std::optional<std::int64_t> lastEpoch) const {
+  if (!terminal) {
+    all.push_back(
+        std::make_shared<muster::ProgressListener>(muster::ProgressOptions{.lastEpoch = lastEpoch}));
+    return;
+  }
+  const auto watch =
+      std::make_shared<muster::WatchListener>(muster::WatchListenerOptions{.lastEpoch = lastEpoch});
+  all.insert(all.end(), {watch, watch->workers()});
 }
 
 void WatchOptions::addTo(Paths& paths) const {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,17 +14,21 @@
 
 namespace example {
 
-/// What a program shows of its training while it runs, beside the terminal.
+/// What a program shows of its training while it runs.
 struct WatchOptions {
-  std::filesystem::path tensorBoard;  ///< empty: not
+  std::filesystem::path tensorBoard = {};  ///< empty: not
   bool page = false;
-  int pagePort = 0;  ///< 0: any that is free
+  bool terminal = false;  ///< rows of the workers and a curve, below the progress bar
+  int pagePort = 0;       ///< 0: any that is free
 
-  /// Adds the options that go here, as a group of their own; those of the page if `withPage`.
-  void describe(CommandLine& line, bool withPage = true);
+  /// Adds the options that go here, as a group of their own; those of one training alone if `live`.
+  void describe(CommandLine& line, bool live = true);
   void addTo(Paths& paths) const;
-  /// When they have been read. @throws muster::InvalidArgument for a port without a page.
+  /// When they have been read. @throws muster::InvalidArgument for a port without a page, or what --quiet
+  /// hides.
   static void check(const CommandLine& line);
+  /// Adds what shows the progress in the terminal. @param lastEpoch  as of muster::ProgressOptions.
+  void addProgress(muster::Listeners& all, std::optional<std::int64_t> lastEpoch = {}) const;
 };
 
 /// Something that shows a training.

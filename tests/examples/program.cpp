@@ -40,7 +40,7 @@ std::vector<char*> pointersTo(std::vector<std::string>& texts) {
 /// In the child, between fork and exec: system calls only.
 [[noreturn]] void become(const char* executable, char* const* arguments, char* const* environment,
                          const char* directory, const char* out, const char* err, const rlimit* fileSize) {
-  constexpr int kFlags = O_CREAT | O_TRUNC | O_WRONLY;
+  constexpr int kFlags = O_CREAT | O_TRUNC | O_WRONLY | O_NOCTTY;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const bool ready = ::dup2(::open(out, kFlags, 0600), STDOUT_FILENO) >= 0 &&
                      ::dup2(::open(err, kFlags, 0600), STDERR_FILENO) >= 0 && ::chdir(directory) == 0 &&
@@ -59,10 +59,11 @@ Program::Program(const std::filesystem::path& executable, const Launch& launch)
   const auto argumentPointers = pointersTo(arguments), environmentPointers = pointersTo(environment);
   const rlim_t most = launch.fileSizeLimit.value_or(0);
   const rlimit fileSize{most, most};
+  const auto& err = launch.terminal.empty() ? err_ : launch.terminal;
   process_ = ::fork();
   if (process_ == 0)
     become(executable.c_str(), argumentPointers.data(), environmentPointers.data(), launch.directory.c_str(),
-           out_.c_str(), err_.c_str(), launch.fileSizeLimit ? &fileSize : nullptr);
+           out_.c_str(), err.c_str(), launch.fileSizeLimit ? &fileSize : nullptr);
   if (process_ < 0) throw std::runtime_error("cannot fork");
 }
 

@@ -25,6 +25,7 @@ struct Launch {
   std::vector<std::string> arguments = {};
   std::map<std::string, std::string> environment = {};
   std::optional<std::size_t> fileSizeLimit = {};  ///< RLIMIT_FSIZE, bytes
+  std::filesystem::path terminal = {};            ///< standard error goes there; empty: to a file
 };
 
 /// A program that runs while the test goes on; it is killed with the object, or with the test.

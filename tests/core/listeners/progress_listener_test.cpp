@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -9,52 +10,17 @@
 
 #include "muster/core/base/log.h"
 #include "tests/support/fake_trainer.h"
+#include "tests/support/terminal_screen.h"
 
 namespace muster {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// A terminal's screen: understands carriage return, newline and "erase to the end of the line".
-class Terminal {
- public:
-  explicit Terminal(int columns) : columns_(columns) {}
-
-  void write(std::string_view text) {
-    ++writes;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      if (text.substr(i, 3) == "\x1b[K") {
-        lines.back().resize(std::min(column_, lines.back().size()));
-        i += 2;
-      } else if (text[i] == '\r') {
-        column_ = 0;
-      } else if (text[i] == '\n') {
-        lines.emplace_back();
-        column_ = 0;
-      } else {
-        put(text[i]);
-      }
-    }
-  }
-
-  std::vector<std::string> lines{""};
-  bool wrapped = false;
-  int writes = 0;
-
- private:
-  void put(char c) {
-    if (column_ >= lines.back().size()) lines.back().resize(column_ + 1, ' ');
-    lines.back()[column_++] = c;
-    if (column_ >= static_cast<std::size_t>(columns_)) wrapped = true;
-  }
-  std::size_t column_ = 0;
-  int columns_;
-};
-
 struct Fixture {
   test::EchoModel model;
   test::FakeTrainer trainer{model};
-  Terminal screen{76};
+  test::TerminalScreen screen{76};
   std::string plain;
   std::chrono::steady_clock::time_point clock;
 
@@ -168,6 +134,19 @@ TEST_CASE_FIXTURE(Fixture, "on a terminal: ten redraws a second, one line an epo
         std::vector<std::string>{"epoch 1/2: score 0.5000, 6400 examples in 2.0 s, 3200 samples/s",
                                  "epoch 2/2: score 0.5000, 6400 examples in 2.0 s, 3200 samples/s", ""});
   CHECK_FALSE(screen.wrapped);
+}
+
+TEST_CASE("a score that diverges has as many digits as any other") {
+  Progress progress = kHalf;
+  for (const auto& [score, digits] : {std::pair(99999.99994, "99999.9999"),
+                                      {1e5, "1.000e+05"},
+                                      {-3.4e38, "-3.400e+38"},
+                                      {std::numeric_limits<double>::quiet_NaN(), "nan"}}) {
+    progress.score = score;
+    CHECK(progressBar(progress, 66).find(fmt::format("  score {}  0:04 left", digits)) != std::string::npos);
+    CHECK(epochLine(progress) ==
+          fmt::format("epoch 1/3: score {}, 6400 examples in 4.0 s, 1600 samples/s", digits));
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture, "log lines appear above the bar, and the previous sink is restored") {

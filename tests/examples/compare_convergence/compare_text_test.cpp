@@ -82,21 +82,21 @@ struct Shown {
 TEST_CASE("on a terminal a bar is redrawn, with the time left at the rate of this session") {
   Shown shown(true);
   shown.progress->begin("first");
-  CHECK(shown.take() == "\rrun 2/4  25% [=====>              ] first\x1b[K");
+  CHECK(shown.take() == "\x1b[?7l\rrun 2/4  25% [=====>              ] first\x1b[J\x1b[?7h\r");
   shown.time += 50ms;
   shown.progress->advance(10);
   CHECK(shown.take().empty());
   shown.time += 9950ms;
   // Half a run of three in 10 s: two and a half are left.
   shown.progress->advance(50);
-  CHECK(shown.take() == "\rrun 2/4  37% [=======>            ] first  0:50 left\x1b[K");
+  CHECK(shown.take() == "\x1b[?7l\rrun 2/4  37% [=======>            ] first  0:50 left\x1b[J\x1b[?7h\r");
   shown.time += 10s;
   shown.progress->finish("first: 97 %");
-  CHECK(shown.take() == "\r\x1b[Krun 2/4: first: 97 %; 0:40 left\n");
+  CHECK(shown.take() == "\r\x1b[Jrun 2/4: first: 97 %; 0:40 left\n");
   shown.progress->begin("second");
   shown.take();
   shown.progress.reset();
-  CHECK(shown.take() == "\r\x1b[K");
+  CHECK(shown.take() == "\r\x1b[J");
 }
 
 TEST_CASE("elsewhere there are lines only") {

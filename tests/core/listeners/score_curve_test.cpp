@@ -1,0 +1,66 @@
+#include "muster/core/listeners/score_curve.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace muster {
+namespace {
+
+ScoreCurve curveOf(const std::vector<double>& scores) {
+  ScoreCurve curve;
+  for (const double score : scores) curve.add(score, 1);
+  return curve;
+}
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+TEST_CASE("a score for each column, from the largest to the smallest") {
+  CHECK(curveOf({3, 3, 2, 2, 1, 1, 0, 0, 0}).draw(20, 2, false) ==
+        "    3.0000 '':..    \n"
+        "    0.0000     '':..");
+  CHECK(curveOf({2, 2, 2}).draw(20, 3, false) ==
+        "    2.0000          \n"
+        "           .........\n"
+        "    2.0000          ");
+}
+
+TEST_CASE("a score for each dot, where a column has two dots in each of two rows of four") {
+  std::vector<double> scores(18, 0);
+  scores[0] = 7;
+  CHECK(curveOf(scores).draw(20, 2, true) ==
+        "    7.0000 \u28b9        \n"
+        "    0.0000 \u28b8\u28c0\u28c0\u28c0\u28c0\u28c0\u28c0\u28c0\u28c0");
+}
+
+TEST_CASE("scores that are no number are a gap") {
+  CHECK(curveOf({1, 1, 1, kNan, kNan, kNan, 0, 0, 0}).draw(20, 2, false) ==
+        "    1.0000 '''      \n"
+        "    0.0000       ...");
+  CHECK(curveOf({kNan, kNan}).draw(20, 2, false).empty());
+}
+
+TEST_CASE("nothing is drawn of one score, or where there is no room") {
+  CHECK(curveOf({1}).draw(80, 4, false).empty());
+  CHECK(curveOf({1, 0}).draw(19, 4, false).empty());
+}
+
+TEST_CASE("more scores than it keeps are joined by their weights") {
+  ScoreCurve curve;
+  curve.add(0, 1);
+  curve.add(4, 3);
+  curve.add(99, 0);  // a merge without examples
+  for (int i = 2; i < 256; ++i) curve.add(1, 1);
+  CHECK(curve.draw(20, 2, false).starts_with("    4.0000"));
+  curve.add(1, 1);
+  CHECK(curve.draw(20, 2, false).starts_with("    3.0000"));
+  for (int i = 0; i < 100000; ++i) curve.add(1, 1);
+  const auto text = curve.draw(20, 2, false);
+  CHECK(text.find("    1.0000 ", 10) != std::string::npos);
+}
+
+}  // namespace muster

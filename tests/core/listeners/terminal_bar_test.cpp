@@ -1,0 +1,117 @@
+// The last lines of a terminal, on pseudo-terminals as a program has them.
+#include "muster/core/listeners/terminal_bar.h"
+
+#include <doctest/doctest.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/log.h"
+#include "tests/support/environment.h"
+#include "tests/support/pseudo_terminal.h"
+#include "tests/support/terminal_screen.h"
+
+namespace muster {
+namespace {
+
+/// Standard error is another file while this lives.
+class StandardError {
+ public:
+  explicit StandardError(int descriptor) : before_(::dup(STDERR_FILENO)) {
+    ::dup2(descriptor, STDERR_FILENO);
+  }
+  ~StandardError() {
+    ::dup2(before_, STDERR_FILENO);
+    ::close(before_);
+  }
+  StandardError(const StandardError&) = delete;
+  StandardError& operator=(const StandardError&) = delete;
+
+ private:
+  int before_;
+};
+
+/// Lines of so many equal letters.
+std::vector<std::string> lettersOf(int columns, int count) {
+  std::vector<std::string> lines;
+  for (int i = 0; i < count; ++i)
+    lines.emplace_back(static_cast<std::size_t>(columns), static_cast<char>('a' + i));
+  return lines;
+}
+
+void draw(TerminalBar& bar, int lines) {
+  bar.show([&](int columns) { return fmt::format("{}", fmt::join(lettersOf(columns, lines), "\n")); }, "");
+}
+
+}  // namespace
+
+TEST_CASE("whatever the window's width becomes, no piece of an older drawing stays") {
+  test::PseudoTerminal terminal(60, 20);
+  const test::Environment kind("TERM", "xterm");
+  const StandardError redirected(terminal.descriptor());
+  test::TerminalScreen screen(60);
+  screen.write("go\r\n");
+  std::optional<TerminalBar> bar(TerminalOptions{});
+  REQUIRE(bar->onTerminal());
+  CHECK(bar->rows() == 20);
+  const auto expect = [&](int columns, int lines) {
+    auto expected = lettersOf(columns - 1, lines);
+    expected.insert(expected.begin(), "go");
+    screen.write(terminal.take());
+    CHECK(screen.lines == expected);
+  };
+  draw(*bar, 3);
+  expect(60, 3);
+  for (const int columns : {25, 7, 3, 33, 60, 14}) {
+    CAPTURE(columns);
+    terminal.resize(columns, 20);
+    screen.resize(columns);
+    draw(*bar, 3);
+    expect(columns, 3);
+    draw(*bar, 1);  // a drawing with fewer lines
+    expect(columns, 1);
+    draw(*bar, 4);
+    expect(columns, 4);
+  }
+  terminal.resize(9, 20);
+  screen.resize(9);
+  logInfo("log");
+  screen.write(terminal.take());
+  CHECK(screen.lines.front() == "go");
+  CHECK(screen.lines.back() == std::string(9, 'd'));  // of 13: it is not drawn anew yet
+  screen.resize(60);
+  terminal.resize(60, 20);
+  bar->print("done");
+  bar.reset();
+  screen.write(terminal.take());
+  REQUIRE(screen.lines.size() == 4);
+  CHECK(screen.lines[1].ends_with("log"));
+  CHECK(screen.lines[2] == "done");
+  CHECK(screen.lines[3].empty());
+}
+
+TEST_CASE("nothing is drawn where standard error is no terminal, or one that cannot move its cursor") {
+  test::PseudoTerminal terminal(60, 20);
+  const StandardError redirected(terminal.descriptor());
+  {
+    const test::Environment kind("TERM", "dumb");
+    TerminalBar bar;
+    CHECK_FALSE(bar.onTerminal());
+    bar.show([](int) { return "bar"; }, "line");
+    CHECK(terminal.take() == "line\r\n");
+  }
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  {
+    const test::Environment kind("TERM", "xterm");
+    const StandardError pipe(ends[1]);
+    CHECK_FALSE(TerminalBar().onTerminal());
+  }
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+}  // namespace muster

@@ -1,0 +1,192 @@
+#include "muster/core/listeners/watch_listener.h"
+
+#include <doctest/doctest.h>
+#include <fmt/ranges.h>
+
+#include <string>
+#include <vector>
+
+#include "muster/core/listeners/worker_rows.h"
+#include "tests/support/environment.h"
+#include "tests/support/fake_trainer.h"
+#include "tests/support/terminal_screen.h"
+#include "tests/support/toy_wrapper.h"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A training of two workers on a clock and in a window that the test sets.
+struct Watched {
+  test::EchoModel model;
+  test::FakeTrainer trainer{model};
+  int columns = 80, rows = 12;
+  test::TerminalScreen screen{80};
+  std::string written;
+  std::chrono::steady_clock::time_point clock{1h};
+
+  WatchListenerOptions options(bool terminal = true) {
+    return {.terminal = {.terminal = terminal,
+                         .write =
+                             [this](std::string_view text) {
+                               written += text;
+                               screen.write(text);
+                             },
+                         .columns = [this] { return columns; },
+                         .rows = [this] { return rows; },
+                         .now = [this] { return clock; }},
+            .colour = false,
+            .braille = false};
+  }
+
+  std::string shown() const { return fmt::format("{}", fmt::join(screen.lines, "\n")); }
+
+  void start(WatchListener& listener) {
+    trainer.times = {{.worker = 0}, {.worker = 1}};
+    listener.onFitStart({.trainer = trainer, .firstEpoch = 0, .epochs = 1, .batchesPerEpoch = 100});
+    listener.onEpochStart({.trainer = trainer});
+  }
+
+  /// A second in which both workers take a step of 100 examples; worker 1 is slower.
+  void second(WatchListener& listener, Listener& workers, int number, double score) {
+    clock += 1s;
+    for (auto& worker : trainer.times) {
+      ++worker.batches;
+      worker.examples += worker.worker == 0 ? 100 : 50;
+      worker.computing += worker.worker == 0 ? 1000ms : 500ms;
+      worker.waitingForData += worker.worker == 0 ? 0ms : 250ms;
+      worker.merging += worker.worker == 0 ? 0ms : 250ms;
+      workers.onIteration({.trainer = trainer,
+                           .worker = worker.worker,
+                           .stamp = {},
+                           .examples = worker.worker == 0 ? 100 : 50,
+                           .score = score + worker.worker});
+    }
+    listener.onMerge({.trainer = trainer, .batchesInEpoch = 2 * number, .examples = 150, .score = score});
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Watched, "the bar, a row for each worker, and the curve of the merged score") {
+  WatchListener listener(options());
+  const auto workers = listener.workers();
+  start(listener);
+  second(listener, *workers, 1, 3);
+  CHECK(shown() ==
+        "epoch 1/1   2% [>              ]  2/100  150 samples/s  score 3.0000  0:49 left\n"
+        "worker 0  score 3.0000         100 samples/s  #################################\n"
+        "worker 1  score 4.0000          50 samples/s  #################ddddddddmmmmmmmm\n"
+        "# computing, d waiting for data, w for workers, m merging");
+  second(listener, *workers, 2, 1);
+  REQUIRE(screen.lines.size() == 10);
+  CHECK(screen.lines[1].starts_with("worker 0  score 1.0000  "));
+  CHECK(screen.lines[4].starts_with("    3.0000 '"));
+  CHECK(screen.lines[9].starts_with("    1.0000  "));
+  CHECK(screen.lines[9].ends_with("."));
+
+  SUBCASE("a window that is too low shows the first of these, and one too narrow what fits") {
+    rows = 7;  // no room for a curve
+    second(listener, *workers, 3, 1);
+    CHECK(screen.lines.size() == 7);  // the curve is of three lines
+    rows = 4;
+    second(listener, *workers, 4, 1);
+    CHECK(screen.lines.size() == 4);
+    columns = 31;
+    screen.resize(31);
+    second(listener, *workers, 5, 1);
+    CHECK(shown() ==
+          "epoch 1/1  10%  score 1.4000\n"
+          "worker 0  score 1.0000        \n"
+          "worker 1  score 2.0000        \n"
+          "# computing, d waiting for dat");
+    rows = 1;
+    second(listener, *workers, 6, 1);
+    CHECK(screen.lines.size() == 1);
+    CHECK_FALSE(screen.wrapped);
+    return;
+  }
+  clock += 1s;
+  listener.onEpochEnd({trainer, 0, 100, 0.5, 6400});
+  CHECK(screen.lines.size() == 2);
+  CHECK(screen.lines[0].starts_with("epoch 1/1: score 0.5000, 6400 examples in "));
+  CHECK(screen.lines[1].empty());
+  listener.onFitEnd(trainer);
+  CHECK(screen.lines.size() == 2);
+}
+
+TEST_CASE_FIXTURE(Watched, "colours unless NO_COLOR is set") {
+  for (const auto& [value, coloured] :
+       {std::pair(std::optional<std::string>(), true), {"", true}, {"1", false}, {"0", false}}) {
+    const test::Environment noColour("NO_COLOR", value);
+    auto unset = options();
+    unset.colour.reset();
+    WatchListener listener(unset);
+    const auto workers = listener.workers();
+    start(listener);
+    written.clear();
+    second(listener, *workers, 1, 3);
+    CHECK((written.find("\x1b[32m########") != std::string::npos) == coloured);
+    CHECK((written.find("m") != std::string::npos));
+    listener.onFitEnd(trainer);
+  }
+}
+
+TEST_CASE_FIXTURE(Watched, "braille in an environment of UTF-8") {
+  for (const auto& [all, lang, term, braille] : {std::tuple("", "en_GB.UTF-8", "xterm", true),
+                                                 {"C", "en_GB.UTF-8", "xterm", false},
+                                                 {"C.utf8", "C", "xterm", true},
+                                                 {"", "", "xterm", false},
+                                                 {"", "C.UTF-8", "linux", false}}) {
+    const test::Environment a("LC_ALL", all), b("LC_CTYPE", ""), c("LANG", lang), d("TERM", term);
+    auto unset = options();
+    unset.braille.reset();
+    WatchListener listener(unset);
+    const auto workers = listener.workers();
+    start(listener);
+    written.clear();
+    second(listener, *workers, 1, 3);
+    second(listener, *workers, 2, 1);
+    CAPTURE(lang);
+    CHECK((written.find("\xe2\xa0") != std::string::npos) == braille);
+    listener.onFitEnd(trainer);
+  }
+}
+
+TEST_CASE_FIXTURE(Watched, "elsewhere the lines of the progress bar") {
+  WatchListener listener(options(false));
+  const auto workers = listener.workers();
+  start(listener);
+  for (int i = 1; i <= 10; ++i) second(listener, *workers, i, 3);
+  CHECK(written == "epoch 1/1: 20 % (20 of 100 batches), 150 samples/s, score 3.0000, 0:40 left\n");
+}
+
+TEST_CASE("more workers than rows") {
+  const std::vector<WorkerRow> many(1024, WorkerRow{.score = 1e30});
+  CHECK(workerRows(many, 60, 4, false) ==
+        "worker    0  score 1.000e+30        0 samples/s  \n"
+        "worker    1  score 1.000e+30        0 samples/s  \n"
+        "and 1022 more workers\n"
+        "# computing, d waiting for data, w for workers, m merging");
+  CHECK(workerRows(many, 60, 1, false).empty());
+  CHECK(workerRows({}, 60, 4, false).empty());
+}
+
+TEST_CASE("watching in the terminal changes no bit of a training") {
+  const auto bits = [](bool watched) {
+    test::ToyModel model({.size = 3});
+    test::ToyIterator data(test::randomBatches(7, 9, 4, 3), 3);
+    Listeners listeners;
+    if (watched) {
+      const auto watch = std::make_shared<WatchListener>(
+          WatchListenerOptions{.terminal = {.terminal = true, .write = [](std::string_view) {}}});
+      listeners = {watch, watch->workers()};
+    }
+    test::toyWrapper(model, 2, 2).listeners(listeners).build().fit(data, 2);
+    return model.allBits();
+  };
+  CHECK(bits(true) == bits(false));
+}
+
+}  // namespace muster
