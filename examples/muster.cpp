@@ -12,6 +12,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
 #include "muster/core/device/choose_device.h"
+#include "muster_about.h"
 
 namespace {
 
@@ -34,13 +35,7 @@ void printHelp() {
 
 void printVersion() {
   const auto why = muster::whyNoCuda();
-#ifdef MUSTER_PROGRAM_HAS_MPI
-  constexpr std::string_view mpi = "yes";
-#else
-  constexpr std::string_view mpi = "no, this program was built without MPI";
-#endif
-  fmt::print("muster {}\nGPUs: {}\nseveral nodes: {}\n", MUSTER_VERSION,
-             why.empty() ? "yes" : "no, as " + why, mpi);
+  fmt::print("muster {}\n\n{}GPUs: {}\n", kVersion, kAbout, why.empty() ? "yes" : "no, as " + why);
 }
 
 const Command& commandNamed(const std::string& name) {

@@ -42,6 +42,7 @@ const std::vector<Command>& commands() {
       {"evaluate", "run.json", "tests a trained network: accuracy, F1, the confusion matrix", evaluate},
       {"predict", "run.json", "writes a trained network's predictions as CSV", predict},
       {"summary", "run.json | model", "layers, shapes and parameters of a run file or a model file", summary},
+      {"convert", "model", "a model to ONNX, weights to and from PyTorch, a checkpoint to a model", convert},
       {"compare", "", "compares averaging rules over a grid of trainings with several seeds", compare},
       {"strategies", "", "lists the averaging rules with their options and defaults", strategies},
       {"example", "", "prints a run file to begin with", example},

@@ -20,6 +20,7 @@ int evaluate(const Call& call);
 int predict(const Call& call);
 int summary(const Call& call);
 int plan(const Call& call);
+int convert(const Call& call);
 int schema(const Call& call);
 int strategies(const Call& call);
 

@@ -19,7 +19,6 @@
 #include "muster/core/listeners/early_stopping.h"
 #include "muster/core/listeners/evaluation_listener.h"
 #include "muster/core/listeners/performance_listener.h"
-#include "muster/core/listeners/progress_listener.h"
 #include "muster/core/listeners/score_listener.h"
 
 namespace program {
@@ -41,6 +40,7 @@ struct Options {
   std::vector<std::string> sets;
   std::filesystem::path json;
   bool quiet = false;
+  bool watch = false;
 };
 
 /// Keeps what a checkpoint needs beside the model.
@@ -79,11 +79,12 @@ struct Watchers {
   Listeners all{performance, scores, last};
 };
 
-Watchers watch(const RunFile& run, LoadedData& data, bool quiet) {
+Watchers watch(const RunFile& run, LoadedData& data, const Options& options) {
   const auto& l = run.listeners;
   Watchers watchers;
   const auto add = [&](auto listener) { watchers.all.push_back(std::move(listener)); };
-  if (l.progress && !quiet) add(std::make_shared<ProgressListener>());
+  if ((l.progress || options.watch) && !options.quiet)
+    example::WatchOptions{.terminal = options.watch}.addProgress(watchers.all);
   if (l.scoreEvery > 0) add(std::make_shared<ScoreListener>(l.scoreEvery));
   if (l.testEvery > 0) {
     watchers.tests = std::make_shared<EvaluationListener>(watched(data, "listeners.testEvery"),
@@ -91,16 +92,16 @@ Watchers watch(const RunFile& run, LoadedData& data, bool quiet) {
     add(watchers.tests);
   }
   if (const auto& c = l.checkpoints) {
-    CheckpointOptions options{.directory = c->directory,
-                              .everyEpochs = c->everyEpochs,
-                              .everyIterations = c->everyIterations,
-                              .every = minutes(c->everyMinutes),
-                              .keepLast = c->keepLast,
-                              .keepEveryEpochs = c->keepEveryEpochs,
-                              .resumed = run.training.resume == c->directory,
-                              .notes = notesOf(run)};
-    if (c->best) options.best = monitoredOf(*c->best, data, "listeners.checkpoints.best");
-    add(std::make_shared<CheckpointListener>(std::move(options)));
+    CheckpointOptions policy{.directory = c->directory,
+                             .everyEpochs = c->everyEpochs,
+                             .everyIterations = c->everyIterations,
+                             .every = minutes(c->everyMinutes),
+                             .keepLast = c->keepLast,
+                             .keepEveryEpochs = c->keepEveryEpochs,
+                             .resumed = run.training.resume == c->directory,
+                             .notes = notesOf(run)};
+    if (c->best) policy.best = monitoredOf(*c->best, data, "listeners.checkpoints.best");
+    add(std::make_shared<CheckpointListener>(std::move(policy)));
   }
   if (const auto& e = l.earlyStopping) {
     const auto monitored = monitoredOf(e->monitored, data, "listeners.earlyStopping");
@@ -213,7 +214,7 @@ int trainRun(const RunFile& run, Options options) {
   const auto network = makeNetwork(run, data);
   if (!resumed.empty()) loadState(*network, resumed);
   const std::int64_t begun = network->iteration();
-  Watchers watchers = watch(run, data, options.quiet);
+  Watchers watchers = watch(run, data, options);
   const auto watching = watchingOf(run, watchers);
   watching.addTo(watchers.all);
   auto wrapper = makeWrapper(run, devices, nodes, *network, watchers.all);
@@ -281,8 +282,10 @@ int train(const Call& call) {
   line.group("Options");
   describeSets(line, options.sets);
   line.add("json", options.json, "FILE", "write the run and its results");
+  line.flag("watch", options.watch, "draw a row for each worker and the curve of the score in the terminal");
   line.flag("quiet", options.quiet, "print the result only");
   if (!readOptions(line, call)) return 0;
+  example::WatchOptions::check(line);
   const RunFile run = RunFile::read(fileOf(call, "run.json"), options.sets);
   return example::runOn(devicesOf(run.training), [&] { return trainRun(run, options); });
 }

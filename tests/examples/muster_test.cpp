@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <boost/json.hpp>
+#include <csignal>
 #include <fstream>
 
 #include "examples/support/data_sets.h"
@@ -12,6 +13,7 @@
 #include "muster/datasets/generated_digits.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/examples/sandbox.h"
+#include "tests/support/pseudo_terminal.h"
 #include "tests/support/state_bits.h"
 
 namespace muster {
@@ -209,6 +211,147 @@ TEST_CASE("evaluate, predict and summary of what was trained") {
   CHECK(network == json::parse(muster.read("result.json")).at("configuration").at("network"));
 }
 
+TEST_CASE("a model is converted: weights there and back, a checkpoint, a graph, a configuration") {
+  const Muster muster;
+  REQUIRE(muster.small("train").exit == 0);
+  const auto convert = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "convert");
+    const auto run = muster.run(arguments);
+    CAPTURE(run.err);
+    CHECK(run.exit == 0);
+    CHECK(contains(run.out, "written: "));
+  };
+  const auto tensorsOf = [&](const std::string& name) {
+    std::map<std::string, Tensor> all;
+    for (const auto& [tensor, values] : readSafetensors(muster.directory / name).tensors)
+      all.emplace(tensor, values);
+    return all;
+  };
+  const auto sameValues = [](const Tensor& a, const Tensor& b) {
+    return a.shape() == b.shape() && std::ranges::equal(a.span<float>(), b.span<float>());
+  };
+  const auto model = tensorsOf("model.safetensors");
+
+  convert({"model.safetensors", "--to", "weights", "--out", "w.safetensors", "--name", "conv1=features.0"});
+  const auto weights = tensorsOf("w.safetensors");
+  CHECK(weights.contains("features.0.weight"));
+  for (const auto& [name, values] : weights)
+    CHECK(sameValues(values, model.at(name.starts_with("features.0") ? "conv1" + name.substr(10) : name)));
+  convert(
+      {"w.safetensors", "--network", "run.json", "--name", "conv1=features.0", "--out", "back.safetensors"});
+  const auto back = tensorsOf("back.safetensors");
+  for (const auto& [name, values] : model)
+    if (!name.starts_with("updater.") && !name.starts_with("counters."))
+      CHECK(sameValues(values, back.at(name)));
+
+  CHECK(std::ranges::any_of(model, [](const auto& t) { return t.first.starts_with("updater.training."); }));
+  convert({"model.safetensors", "--out", "alone.safetensors"});
+  const auto alone = tensorsOf("alone.safetensors");
+  CHECK(std::ranges::none_of(alone, [](const auto& t) { return t.first.starts_with("updater.training."); }));
+  CHECK(muster.bitsOf("alone.safetensors") == muster.bitsOf("model.safetensors"));
+
+  convert({"alone.safetensors", "--to", "graph", "--out", "graph.safetensors"});
+  const auto graph = Network::load(muster.directory / "graph.safetensors");
+  const auto chain = Network::load(muster.directory / "alone.safetensors");
+  const Tensor images = Tensor::zeros({2, 1, 28, 28});
+  images.data<float>()[400] = 1;
+  CHECK(sameValues(graph->output(images), chain->output(images)));
+  CHECK(muster.bitsOf("graph.safetensors") == muster.bitsOf("alone.safetensors"));
+
+  convert({"alone.safetensors", "--out", "network.json"});
+  CHECK(muster.read("network.json") == muster.run({"summary", "alone.safetensors", "--json"}).out);
+  convert({"w.safetensors", "--network", "network.json", "--name", "conv1=features.0", "--keep", "dense1",
+           "--out", "kept.safetensors"});
+
+  const auto onnx = muster.run({"convert", "alone.safetensors", "--out", "m.onnx"});
+  if (contains(muster.run({"--version"}).out, "onnx (no ONNX was found)")) {
+    CHECK(onnx.exit == 2);
+    CHECK(contains(onnx.err, "this muster was built without the module onnx"));
+  } else {
+    CHECK(onnx.exit == 0);
+    CHECK(contains(muster.read("m.onnx"), "conv1.weight"));
+  }
+}
+
+TEST_CASE("what cannot be converted is said in one line") {
+  const Muster muster;
+  REQUIRE(muster.small("train").exit == 0);
+  const auto problem = [&](std::vector<std::string> arguments, int status = 2) {
+    arguments.insert(arguments.begin(), "convert");
+    const auto run = muster.run(arguments);
+    CHECK(run.exit == status);
+    CHECK(std::ranges::count(run.err, '\n') == 1);
+    return run.err;
+  };
+  const std::string m = "model.safetensors", w = "w.safetensors";
+  CHECK(problem({m}) == "muster: --out is missing: the file to write\n");
+  CHECK(contains(problem({m, "--out", "m.pt"}), "--out m.pt: its ending says no format"));
+  CHECK(contains(problem({m, "--to", "keras", "--out", "m"}),
+                 "--to must be onnx, weights, model, graph or json"));
+  CHECK(contains(problem({m, "--out", m}), "model.safetensors"));
+  CHECK(contains(problem({m, "--out", "x.json", "--lengths"}), "--lengths is of ONNX"));
+  CHECK(contains(problem({m, "--out", "x.json", "--keep", "conv1"}), "--keep needs --network"));
+  CHECK(contains(problem({m, "--out", "x.json", "--name", "a=b"}), "--name is for weights"));
+  CHECK(contains(problem({m, "--to", "weights", "--out", w, "--name", "conv1"}), "--name conv1: expected"));
+  CHECK(contains(problem({m, "--to", "weights", "--out", w, "--name", "convl=x"}),
+                 "names the layer convl, which this network does not have"));
+  CHECK(contains(problem({m, "--network", "run.json", "--out", w}), "is a model of muster"));
+  REQUIRE(muster.run({"convert", m, "--to", "weights", "--out", w}).exit == 0);
+  CHECK(contains(problem({w, "--out", "x.safetensors"}, 1), "holds no model of muster"));
+  CHECK(contains(
+      problem({w, "--network", "run.json", "--set", "network.inputShape=[]", "--out", "x.safetensors"}),
+      "--set network.inputShape=[1,28,28] says it"));
+  const auto other = problem({w, "--network", "run.json", "--set", "network.layers[0].outChannels=7",
+                              "--name", "dense1=fc", "--out", "x.safetensors"},
+                             1);
+  CHECK(contains(other, "it lacks: fc.weight, fc.bias"));
+  CHECK(contains(other, "it has what the network has not: dense1."));
+  CHECK(contains(other, "it has other tensors: conv1.weight is "));
+  CHECK(muster.run({"convert", "none.safetensors", "--out", "x.onnx"}).exit == 1);
+}
+
+TEST_CASE("--watch draws in a terminal, leaves nothing of it there, and writes lines elsewhere") {
+  const Muster muster;
+  {
+    test::PseudoTerminal terminal(80, 24);
+    auto launch = muster.launch({"train", "run.json", "--watch", "--set", "training.epochs=100000", "--set",
+                                 "training.pinThreads=false", "--set", "training.devices=cpu"});
+    launch.environment.insert({{"TERM", "xterm"}, {"NO_COLOR", "1"}, {"LC_ALL", "C"}});
+    launch.terminal = terminal.name();
+    test::Program training(MUSTER_PROGRAM, launch);
+    const auto drawn = terminal.takeUpTo("m merging");
+    CHECK(contains(drawn, "worker 0  score "));
+    CHECK(contains(drawn, "worker 1  score "));
+    CHECK_FALSE(contains(drawn, "\x1b[3"));  // no colour
+    terminal.resize(30, 24);
+    training.signal(SIGINT);
+    CHECK(training.wait().exit == 130);
+    const auto rest = terminal.take();
+    const auto last = rest.rfind("\r\x1b[J");
+    REQUIRE(last != std::string::npos);
+    CHECK_FALSE(contains(rest.substr(last), "worker"));
+  }
+  const auto plain = muster.small("train", {"--watch", "--set", "listeners.progress=false"});
+  CHECK(plain.exit == 0);
+  CHECK(contains(plain.err, "epoch 1/1: score "));
+  CHECK_FALSE(contains(plain.err, "\x1b"));
+  CHECK(contains(muster.small("train", {"--watch", "--quiet"}).err, "--watch shows what --quiet leaves out"));
+}
+
+TEST_CASE("the version, with its libraries, and what is left out") {
+  const auto text = Muster().run({"--version"}).out;
+  CHECK(text.starts_with("muster 0."));
+  for (const char* name : {"\ncompiler: ", "oneDNN ", "Boost ", "fmt ", "OpenSSL ", "zlib "}) {
+    CAPTURE(name);
+    const auto at = text.find(name);
+    REQUIRE(at != std::string::npos);
+    CHECK(std::isalnum(static_cast<unsigned char>(text[at + std::string(name).size()])) != 0);
+  }
+  for (const char* module : {"CUDA", "nodes (", "onnx (", "page (", "tensorboard (", "torch ("})
+    CHECK(contains(text, module));
+  CHECK(contains(text, "\nGPUs: "));
+}
+
 TEST_CASE("CSV files: classes by name, numbers to predict, and what is wrong with a row") {
   const Muster muster;
   std::string rows = "size,speed,kind\n";
@@ -288,7 +431,7 @@ TEST_CASE("what is wrong is said in one line, with the status of a wrong option"
   CHECK(problem({"train", "run.json", "--set", "network.layers[0].kernel=[99,99]"}) != "");
   CHECK(contains(problem({"train", "run.json", "--set", "data.validationExamples=6000"}),
                  "data.validationExamples is 6000, and there are 6000 examples"));
-  if (!contains(muster.run({"--version"}).out, "several nodes: yes"))
+  if (contains(muster.run({"--version"}).out, "nodes (no MPI was found)"))
     CHECK(contains(problem({"train", "run.json", "--set", "training.nodes=mpi"}), "was built without MPI"));
   CHECK(muster.run({"train", "none.json"}).exit == 1);
   CHECK(muster.run({}).exit == 2);
@@ -298,8 +441,8 @@ TEST_CASE("help of every command, and the schema") {
   const Muster muster;
   const auto help = muster.run({"--help"});
   CHECK(help.exit == 0);
-  for (const char* command :
-       {"train", "plan", "evaluate", "predict", "summary", "compare", "strategies", "example", "schema"}) {
+  for (const char* command : {"train", "plan", "evaluate", "predict", "summary", "convert", "compare",
+                              "strategies", "example", "schema"}) {
     CAPTURE(command);
     CHECK(contains(help.out, std::string("\n  ") + command + " "));
     const auto run = muster.run({command, "--help"});

@@ -1,0 +1,229 @@
+// muster convert: models to other formats, and the weights of other systems into models.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <boost/json/object.hpp>
+
+#include "examples/muster/commands.h"
+#include "examples/muster/options.h"
+#include "examples/muster/run_file.h"
+#include "examples/muster/run_sets.h"
+#include "examples/muster/to_onnx.h"
+#include "examples/support/paths.h"
+#include "muster/core/base/error.h"
+#include "muster/core/io/atomic_file.h"
+#include "muster/core/io/detail/json_value.h"
+#include "muster/core/io/detail/network_json.h"
+#include "muster/core/io/model_file.h"
+#include "muster/core/io/weights.h"
+#include "muster/core/nn/computation_graph.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/datasets/file_bytes.h"
+
+namespace program {
+namespace {
+
+using namespace muster;
+
+constexpr std::string_view kIntroduction =
+    R"(Converts a model of muster into other formats, and weights of PyTorch into a model.
+
+  muster convert model.safetensors --out model.onnx           for onnxruntime and others
+  muster convert model.safetensors --to weights --out weights.safetensors --name stem=conv1
+                                                              PyTorch's state_dict()
+  muster convert weights.safetensors --network run.json --out model.safetensors --name stem=conv1
+                                                              the same, back
+  muster convert checkpoint.safetensors --out model.safetensors
+                                                              a checkpoint's model, without what resumes it
+  muster convert model.safetensors --to graph --out graph.safetensors
+                                                              a chain of layers as a graph
+  muster convert model.safetensors --out network.json         the configuration, as a run file has it
+)";
+
+/// What a model becomes.
+enum class Format { Onnx, Weights, Model, Graph, Json };
+
+struct Options {
+  std::filesystem::path out;
+  std::string to;
+  std::string network;
+  std::vector<std::string> sets, names, keep, ignore;
+  std::int64_t batch = 0;
+  bool lengths = false;
+};
+
+Format formatOf(const Options& options) {
+  static constexpr std::array<std::pair<std::string_view, Format>, 5> kNames{{{"onnx", Format::Onnx},
+                                                                              {"weights", Format::Weights},
+                                                                              {"model", Format::Model},
+                                                                              {"graph", Format::Graph},
+                                                                              {"json", Format::Json}}};
+  require(!options.out.empty(), "--out is missing: the file to write");
+  const auto ending = options.out.extension();
+  const std::string to = !options.to.empty()        ? options.to
+                         : ending == ".onnx"        ? "onnx"
+                         : ending == ".json"        ? "json"
+                         : ending == ".safetensors" ? "model"
+                                                    : "";
+  require(!to.empty(),
+          "--out {}: its ending says no format, which .onnx, .safetensors and .json do; --to names one",
+          options.out.string());
+  for (const auto& [name, format] : kNames)
+    if (name == to) return format;
+  throw InvalidArgument(fmt::format("--to must be onnx, weights, model, graph or json, got {}", to));
+}
+
+WeightOptions weightOptions(const Options& options) {
+  WeightOptions weights{.keep = options.keep, .ignore = options.ignore, .batch = options.batch};
+  for (const auto& pair : options.names) {
+    const auto equals = pair.find('=');
+    require(equals != pair.npos && equals > 0 && equals + 1 < pair.size(),
+            "--name {}: expected a layer's name here and there, as in stem=conv1", pair);
+    weights.layers.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
+  }
+  return weights;
+}
+
+/// The network that a file describes: a model, a run file or result, or a configuration.
+std::unique_ptr<Network> networkOf(const std::string& path, const std::vector<std::string>& sets) {
+  if (path.ends_with(".safetensors")) {
+    require(sets.empty(), "--set is of run files, and {} is a model file", path);
+    return Network::load(path);
+  }
+  const auto bytes = readFile(path);
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  try {
+    const auto value = detail::parseJson(text);
+    const bool plain = value.is_object() && !value.get_object().contains("network") &&
+                       !value.get_object().contains("configuration");
+    require(!plain || sets.empty(), "--set is of run files, and this is a network's configuration");
+    return detail::networkFromJson(plain ? text : RunFile::parse(text, sets).network);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("--network {}: {}", path, error.what()));
+  }
+}
+
+/// Weights of another system, in a network of ours.
+std::unique_ptr<Network> fromWeights(const std::string& file, const Options& options) {
+  require(!readSafetensors(file).metadata.contains("configuration"),
+          "--network is for weights of other systems, and {} is a model of muster", file);
+  auto network = networkOf(options.network, options.sets);
+  try {
+    if (!network->initialized()) network->init();
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(
+        fmt::format("--network {}: {}; a run file takes the shape from its data, here --set "
+                    "network.inputShape=[1,28,28] says it",
+                    options.network, error.what()));
+  }
+  loadWeights(*network, file, weightOptions(options));
+  return network;
+}
+
+std::unique_ptr<Network> fromModel(const std::string& file) {
+  if (!readSafetensors(file).metadata.contains("configuration"))
+    throw FileError(
+        file, "holds no model of muster; if it holds weights of PyTorch, --network says of which network");
+  auto network = Network::load(file);
+  network->trainingState().clear();
+  network->strategyState().clear();
+  network->listenerState().clear();
+  return network;
+}
+
+/// The same layers in a graph, with the same state.
+std::unique_ptr<Network> asGraph(Network& network) {
+  auto* const chain = dynamic_cast<MultiLayerNetwork*>(&network);
+  require(chain != nullptr, "--to graph: the model is a graph already");
+  const auto& c = chain->configuration();
+  const std::string input = "features";
+  ComputationGraphConfiguration graph{.seed = c.seed,
+                                      .updater = c.updater,
+                                      .l1 = c.l1,
+                                      .l2 = c.l2,
+                                      .weightDecay = c.weightDecay,
+                                      .clipNorm = c.clipNorm,
+                                      .clipValue = c.clipValue,
+                                      .accumulate = c.accumulate,
+                                      .inputs = {{.name = input, .shape = c.inputShape}}};
+  const auto layers = chain->outputShapes();
+  std::string last = input;
+  for (std::size_t i = 0; i < c.layers.size(); ++i) last = graph.add(layers[i].first, c.layers[i], {last});
+  graph.addOutput(last);
+  auto converted = std::make_unique<ComputationGraph>(std::move(graph));
+  converted->init();
+  converted->copyStateFrom(*chain, /*withUpdaterState=*/true);
+  return converted;
+}
+
+void checkOptions(const example::CommandLine& line, const Options& options, Format format) {
+  const bool in = !options.network.empty(), out = format == Format::Weights;
+  if (!in) line.refuse({"set", "keep", "ignore"}, "needs --network: it is for weights that are read");
+  if (!in && !out) line.refuse({"name", "batch"}, "is for weights: it needs --network or --to weights");
+  require(!in || !out, "--to weights needs a model of muster, and --network is for weights of other systems");
+  if (format != Format::Onnx) line.refuse({"lengths"}, "is of ONNX");
+}
+
+}  // namespace
+
+int convert(const Call& call) {
+  Options options;
+  example::CommandLine line(kIntroduction);
+  line.group("Options");
+  line.add("out", options.out, "FILE", "the file to write", example::fileName);
+  line.add(
+      "to", options.to, "FORMAT",
+      "onnx, weights (PyTorch's state_dict in a safetensors file), model, graph (a model, too) or json (the "
+      "configuration); without it by the ending of --out: .onnx, .safetensors (model), .json");
+  line.flag("lengths", options.lengths,
+            "of ONNX: a further input with the length of each sequence, in the place of a mask");
+  line.group("Weights of PyTorch");
+  line.add("network", options.network, "FILE",
+           "whose weights the first argument holds: a run file or result, a configuration or a model file");
+  describeSets(line, options.sets);
+  line.list("name", options.names, "HERE=THERE",
+            "a layer that has another name there. May be given several times");
+  line.list("keep", options.keep, "LAYER",
+            "a layer that is left as it is drawn: a new head. Several times likewise");
+  line.list(
+      "ignore", options.ignore, "END",
+      "tensors of the file that are left out: ends of their names, as in fc.weight. Several times likewise");
+  line.add(
+      "batch", options.batch, "N",
+      "examples a batch of the training: running variances are unbiased there and not here; 0: as they are",
+      example::atLeast(0));
+  if (!readOptions(line, call)) return 0;
+  const auto& file = fileOf(call, "model.safetensors");
+  const Format format = formatOf(options);
+  checkOptions(line, options, format);
+  example::Paths paths;
+  paths.reads("the first argument", file);
+  paths.reads("--network", options.network);
+  paths.writes("--out", options.out);
+  paths.check();
+
+  auto network = options.network.empty() ? fromModel(file) : fromWeights(file, options);
+  const auto notes = options.network.empty() ? readModelNotes(file) : ModelNotes();
+  switch (format) {
+    case Format::Onnx:
+      toOnnx(*network, options.out, options.lengths);
+      break;
+    case Format::Weights:
+      saveWeights(*network, options.out, weightOptions(options));
+      break;
+    case Format::Graph:
+      saveModel(*asGraph(*network), options.out, notes);
+      break;
+    case Format::Model:
+      saveModel(*network, options.out, notes);
+      break;
+    case Format::Json:
+      writeFileAtomically(options.out, network->toJson());
+      break;
+  }
+  fmt::print("written: {}\n", options.out.string());
+  return 0;
+}
+
+}  // namespace program

@@ -1,0 +1,13 @@
+#include "examples/muster/to_onnx.h"
+#include "muster/core/base/error.h"
+
+namespace program {
+
+void toOnnx(muster::Network&, const std::filesystem::path&, bool) {
+  throw muster::InvalidArgument(
+      "--to onnx: this muster was built without the module onnx, as libonnx was not found; install "
+      "libonnx-dev, "
+      "libprotobuf-dev and protobuf-compiler and build it again");
+}
+
+}  // namespace program

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <filesystem>
+
+#include "muster/core/nn/network.h"
+
+namespace program {
+
+/// Writes a network as an ONNX model. @param lengths  as of OnnxOptions.
+/// @throws InvalidArgument if this program was built without muster::onnx; as exportOnnx.
+void toOnnx(muster::Network& network, const std::filesystem::path& path, bool lengths);
+
+}  // namespace program
