@@ -10,6 +10,7 @@ namespace muster {
 /// each over the same number of scores; when they are full, neighbours are joined.
 class ScoreCurve {
  public:
+  /// Without scores.
   ScoreCurve() { bins_.reserve(kBins); }
 
   /// @param weight  of the score in its mean: examples. Allocates nothing.

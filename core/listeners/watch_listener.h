@@ -9,6 +9,7 @@
 
 namespace muster {
 
+/// How WatchListener draws.
 struct WatchListenerOptions {
   std::optional<std::int64_t> lastEpoch = {};  ///< as of ProgressOptions
   TerminalOptions terminal = {};
@@ -30,6 +31,7 @@ struct WatchListenerOptions {
 /// `fit()`, too. Watching changes no bit of the training.
 class WatchListener final : public Listener {
  public:
+  /// Draws from the next `fit()` on.
   explicit WatchListener(WatchListenerOptions options = {});
   ~WatchListener() override;
 
