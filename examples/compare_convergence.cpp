@@ -74,16 +74,14 @@ Comparison comparisonOf(const Options& options, const example::DataSets& data, c
   comparison.origin = fmt::format("The images are from {}.", data.origin);
   comparison.training = fmt::format(
       "Every arm trains the same network ({}, {} parameters) on the same {} samples, {} epoch{}, from the "
-      "same "
-      "first weights for a seed; each worker is one thread.",
+      "same first weights for a seed; each worker is one thread.",
       networkTitle(options), count(networkOf(grid.arms.front(), 0, setting)->parameterCount()),
       count(setting.samples()), setting.epochs, setting.epochs == 1 ? "" : "s");
   comparison.testing = setting.testEvery >= setting.samples()
                            ? "The merged model is tested at the end."
                            : fmt::format(
                                  "The merged model is tested at the first merge at or after each multiple of "
-                                 "{} samples, and at "
-                                 "the end.",
+                                 "{} samples, and at the end.",
                                  count(setting.testEvery));
   for (const auto& [option, value] : recipe)
     comparison.recipe.push_back(fmt::format("--{} {}", option, value));

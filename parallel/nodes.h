@@ -30,7 +30,7 @@ class Nodes {
   /// which ends when all nodes do. A program that has initialised MPI itself needs MPI_THREAD_SERIALIZED.
   /// @param silence  of the first call. @throws NodeFailure if a node does not answer.
   static Nodes mpi(std::chrono::milliseconds silence = kSilence);
-  /// By a transport of one's own. @param make  is called on the thread that communicates.
+  /// Connects by a transport of your own. @param make  is called on the thread that communicates.
   /// @throws as NodeLink.
   explicit Nodes(const std::function<std::unique_ptr<NodeTransport>()>& make,
                  std::chrono::milliseconds silence = kSilence);

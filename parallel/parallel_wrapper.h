@@ -49,8 +49,8 @@ struct ParallelOptions {
 /// The workers live as long as the wrapper. Same seed, data, workers, frequency and threads a worker: the
 /// same bits on one CPU model, however the threads are scheduled.
 ///
-/// Used by one thread at a time, but for `stopFit` and `workerTimes`. The model must outlive the wrapper, and
-/// is not to be touched while `fit` runs, except by listeners through their events.
+/// Used by one thread at a time, except `stopFit` and `workerTimes`. The model must outlive the wrapper.
+/// While `fit` runs, only listeners may use the model, through their events.
 class ParallelWrapper {
  public:
   class Builder;
@@ -109,9 +109,9 @@ class ParallelWrapper {
   /// Time and work of each worker since the last `fit()` began, [worker]; updated at each merge. Thread-safe.
   std::vector<WorkerTimes> workerTimes() const;
 
-  /// The effective plan in words: workers, devices, threads, pinning, merging, batches a round. Between GPUs
-  /// the route is the one that is used; before the first `fit()`, when nothing was tried yet, the one that it
-  /// begins with.
+  /// The effective plan in words: workers, devices, threads, pinning, merging, batches a round. Between
+  /// GPUs it names the route that is used; before the first `fit()`, the route that will be tried
+  /// first.
   std::string plan() const;
   const ParallelOptions& options() const;
 
@@ -129,9 +129,9 @@ class ParallelWrapper::Builder {
 
   /// Threads, each with a replica, on each node. Default: 1 on the CPU. 1 to 1024 over all nodes.
   Builder& workers(int count);
-  /// When and by which rule workers learn from each other: `Averaging{.frequency = 3}`,
+  /// When the replicas are merged, and by which rule: `Averaging{.frequency = 3}`,
   /// `OuterAveraging::diloco()`, `SynchronousGradients{}`, `SharedGradients{...}`, or an option struct of
-  /// one's own (see StrategyOptions). Default: averaging every iteration.
+  /// your own (see StrategyOptions). Default: averaging every iteration.
   template <StrategyOptions T>
   Builder& strategy(T options) {
     strategy_.emplace(std::move(options));
@@ -144,11 +144,11 @@ class ParallelWrapper::Builder {
   Builder& trainingMode(TrainingMode mode);
   /// As Averaging::frequency. Default 1.
   Builder& averagingFrequency(std::int64_t iterations);
-  /// Merge every iteration until the model has finished so many, and only then at the frequency
-  /// (Period::postLocal). Default 0.
+  /// Merges every iteration until the model has finished this many iterations, then at the averaging
+  /// frequency (Period::postLocal). Default 0.
   Builder& synchronousUntil(std::int64_t iteration);
-  /// As Averaging::updaterState: true is UpdaterState::Average, false Keep. Default true. What the user's
-  /// model holds otherwise, `fit` tells.
+  /// As Averaging::updaterState: true is UpdaterState::Average, false Keep. Default true. `fit` says what
+  /// the user's model holds if it is false.
   Builder& averageUpdaters(bool average);
   /// As Averaging::measureDivergence. Default false.
   Builder& measureDivergence(bool measure);
@@ -175,19 +175,19 @@ class ParallelWrapper::Builder {
   /// Listeners of either scope; replaces those given before.
   Builder& listeners(Listeners listeners);
   /// Trains on several nodes at once (see Nodes), of CPUs. Merged listeners are called on node 0 alone,
-  /// worker listeners on the node of their worker. `stopFit` on any node stops all at the end of their round.
-  /// A node that fails, or is silent for too long, ends `fit` on all others with a TrainingError that names
-  /// it; the model then holds the last committed merge, and the connection cannot be used again. Each node
-  /// skips the other nodes' batches (DataSetIterator::skip), so an iterator that cannot skip reads them.
-  /// `evaluate` is each node's own. Where workers keep state of their own, a checkpoint is a model alone, and
-  /// the user's model has the mean of their updaters' states only when `fit` has ended.
-  /// Default: one node; refused then if an MPI launcher has started several processes, which would all train
-  /// the same. `Nodes()` is one node on purpose.
+  /// worker listeners on the node of their worker. `stopFit` on any node stops all at the end of their
+  /// round. A node that fails, or is silent for too long, ends `fit` on all others with a TrainingError
+  /// that names it; the model then holds the last committed merge, and the connection cannot be used again.
+  /// Each node skips the other nodes' batches (DataSetIterator::skip), so an iterator that cannot skip
+  /// reads them. `evaluate` is each node's own. Where workers keep state of their own, a checkpoint is a
+  /// model alone, and the user's model has the mean of their updaters' states only when `fit` has ended.
+  /// Default: one node, which is refused if an MPI launcher has started several processes: each would train
+  /// the whole model. `Nodes()` allows that.
   Builder& nodes(Nodes nodes);
-  /// Means add up the workers in this many groups, worker w in group w mod groups, and then the groups: as so
-  /// many nodes do, so that one process has their bits. Divides `workers`. Default 1. On the CPU.
+  /// Each mean adds up the workers in this many groups (worker w is in group w mod groups), then the groups:
+  /// one process gets the bits of that many nodes. Must divide `workers`. Default 1. CPU only.
   Builder& groups(int count);
-  /// For tests: what they change inside.
+  /// For tests: replaces parts of the implementation.
   Builder& internals(const detail::Internals& internals);
 
   /// @throws InvalidArgument naming an option out of range, or workers on GPUs and on the CPU together;

@@ -6,8 +6,8 @@
 
 namespace muster {
 
-/// Gives each `count` batches of another iterator as one; the last of an epoch may be of fewer. With 1 it
-/// gives the other's batches as they are. See TrainingOptions::accumulate.
+/// Gives each `count` batches of another iterator as one; the last of an epoch may be of fewer. With 1
+/// batches pass unchanged. See TrainingOptions::accumulate.
 class JoiningIterator final : public DataSetIterator {
  public:
   /// @param data  must outlive it.  @throws InvalidArgument for count < 1.

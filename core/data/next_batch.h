@@ -6,7 +6,7 @@
 
 namespace muster {
 
-/// Reads the next batch into one that was used before. It has no masks but those that the iterator gives: an
+/// Reads the next batch into one that was used before. It has only the masks that the iterator gives: an
 /// iterator that gives masks with some batches only may leave those of an earlier one. Memory of masks is
 /// kept for an iterator that fills them by `Batch::ensure`.
 /// @return as `DataSetIterator::next`.

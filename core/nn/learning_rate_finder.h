@@ -16,7 +16,7 @@ struct LearningRateRange {
   double divergence = 4;     ///< ends once the average is above so many times its lowest
 };
 
-/// What the test came to. `rates` and `scores` are equally long: up to the step that diverged, or all.
+/// The result of the test. `rates` and `scores` have one element a step, up to the step that diverged.
 struct LearningRateCurve {
   std::vector<double> rates;   ///< of each step
   std::vector<double> scores;  ///< the moving average, bias corrected
@@ -27,8 +27,8 @@ struct LearningRateCurve {
 
 /// Trains a copy of the model for some steps, the learning rate growing by a constant factor from step to
 /// step, to find a rate to train with. The model keeps its state; without parameters it is prepared for the
-/// first batch. The updater but for its schedule, regularisation, `accumulate` and the layers'
-/// factors of the rate are the model's.
+/// first batch. The copy has the model's updater (without its schedule), regularisation, `accumulate` and
+/// learning-rate factors of layers.
 /// @param data  is reset, from epoch 0 on, as often as the steps need.
 /// @throws InvalidArgument for numbers out of range, data without batches, or a model that updates itself.
 /// Source: Smith 2017, "Cyclical learning rates for training neural networks", section 3.3.

@@ -34,8 +34,8 @@ struct WorkerTimes {
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  /// The user's model: in a merged listener's call the merged state, elsewhere the last one asked for. To be
-  /// looked at: a ParallelWrapper trains its replicas, so what a listener changes here before onFitEnd is
+  /// The user's model: in a merged listener's call the merged state, elsewhere the last one asked for. Read
+  /// it only: a ParallelWrapper trains its replicas, so changes that a listener makes before onFitEnd are
   /// lost.
   virtual Model& model() = 0;
   virtual int workers() const = 0;
@@ -91,7 +91,7 @@ enum class MergeKind {
   Resynchronisation  ///< encoded updates, then all remainders, and the other state
 };
 
-/// A number that a strategy tells of a merge, as {"staleness", 2}.
+/// A number that a strategy reports with a merge, as {"staleness", 2}.
 struct MergeValue {
   std::string_view name;
   double value = 0;

@@ -4,8 +4,8 @@
 
 namespace muster {
 
-/// A model that has something to say about how it trains, for those who read `ParallelWrapper::plan()`. A
-/// model of one's own derives from it, too.
+/// For models that add a remark on how they train to `ParallelWrapper::plan()`. A model of your own may
+/// derive from it, too.
 class PlanRemark {
  public:
   virtual ~PlanRemark() = default;

@@ -5,10 +5,10 @@
 
 namespace muster {
 
-/// Replaces the running statistics (BatchNorm's means and variances) by those of a data set under the model's
-/// parameters as they are: each batch runs forward as in training (dropout acts), and its statistics count
-/// with its number of examples. A mean's variance includes that between the batches. For parameters that no
-/// training step has led to, such as an average of models, whose running statistics belong to others.
+/// Replaces the running statistics (BatchNorm's means and variances) by those of a data set under the
+/// model's parameters as they are: each batch runs forward as in training (dropout acts), and its
+/// statistics count with its number of examples. A mean's variance includes that between the batches. Use
+/// it for parameters that were not trained with these statistics, such as an average of models.
 ///
 /// Parameters, the updater's state and the counters do not change. A model without such statistics is left as
 /// it is, and the data are not read. The iterator is reset to epoch 0.

@@ -53,7 +53,7 @@ struct EpochPosition {
   EpochPosition after(std::span<const std::int64_t> counts) const;
 };
 
-/// Has an iterator that was just reset skip what is trained. @return the examples that it skipped.
+/// Makes an iterator that was just reset skip the trained batches. @return the examples that it skipped.
 /// @throws InvalidArgument if these are not as many as were trained.
 std::int64_t skipTrained(DataSetIterator& data, const EpochPosition& position);
 

@@ -14,9 +14,9 @@ class UpdateRefused : public NonFiniteScore {
   using NonFiniteScore::NonFiniteScore;
 };
 
-/// Checks a gradient block on the CPU right after the backward pass, while it is in the caches: nothing that
-/// is not finite reaches parameters or a merge. Frozen segments are not looked at. Allocates nothing unless
-/// it throws. Does nothing for a block on a GPU, where the update does it (UpdateGuard).
+/// Checks a gradient block on the CPU right after the backward pass, while it is in the caches: nothing
+/// that is not finite reaches parameters or a merge. Frozen segments are not checked. Allocates nothing
+/// unless it throws. Does nothing for a block on a GPU, where the update does it (UpdateGuard).
 /// @throws UpdateRefused naming the segment and the element.
 void requireFiniteGradient(const StateBlock& gradients);
 
@@ -24,8 +24,8 @@ void requireFiniteGradient(const StateBlock& gradients);
 /// @throws NonFiniteScore naming `what`, the segment and the element.
 double requireFiniteBlock(const StateBlock& block, std::string_view what);
 
-/// Throws what explains why an update was refused (`UpdatePlan::run`): an element of the gradient that is not
-/// finite, or else the segment whose numbers are the largest.
+/// Throws the reason why an update was refused (`UpdatePlan::run`): an element of the gradient that is not
+/// finite, or else the segment with the largest numbers.
 [[noreturn]] void refuseUpdate(const StateBlock& parameters, const StateBlock& gradients);
 
 /// What the guard of an update on a GPU has found. @param element  of the gradient block.

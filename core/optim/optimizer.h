@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// Training options other than the architecture.
+/// How a model is trained; the architecture is apart.
 struct TrainingOptions {
   Updater updater = {};
   double l1 = 0;           ///< adds l1 sign(w) to the gradients of weights, l1 |w| to the score

@@ -105,7 +105,7 @@ Grid expandGrid(const GridLists& lists);
 
 /// A warning of arms that are the same experiment on a data set of `examples`, where there are any: averaging
 /// less often than an epoch has iterations, when it is done at the epoch's end, and arms with fewer batches
-/// than workers, some of whom train nothing. Empty otherwise.
+/// than workers, so some workers train nothing. Empty otherwise.
 std::string degenerateArms(const Grid& grid, std::int64_t examples);
 
 }  // namespace convergence

@@ -109,8 +109,7 @@ std::string linkHtml(const Comparison& comparison) {
 
 const std::vector<std::string> kPlotNotes{
     "Lines are means over the seeds, bands one standard deviation up and down. Hold the pointer on a line "
-    "for "
-    "its name.",
+    "for its name.",
     "Test accuracy and test loss are of the merged model. The training loss is that of the replicas on the "
     "batches they learnt from, before they were merged, so it flatters arms that merge seldom.",
     "The accuracy axis is spaced by the logarithm of the error; the dotted line is the target.",

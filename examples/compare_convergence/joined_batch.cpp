@@ -120,8 +120,7 @@ std::string joinedBatchNote(const Comparison& comparison) {
       seeds,
       isRecomputed(comparison)
           ? " Recomputed: the running statistics of batch normalisation are those of the training images "
-            "under "
-            "the final parameters; after a short training at a high learning rate they lag behind."
+            "under the final parameters; after a short training at a high learning rate they lag behind."
           : "");
 }
 

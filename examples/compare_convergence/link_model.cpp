@@ -107,18 +107,14 @@ std::vector<std::string> linkAssumptions() {
       "An exchange of parameters or gradients is a ring all-reduce: 2 (W - 1) latency + 2 (W - 1) / W bytes "
       "/ bandwidth.",
       "Messages of shared gradients cannot be added up on their way, so every worker gets each of them "
-      "around "
-      "the ring: (W - 1) (latency + bytes / bandwidth). A round that resynchronises sends what can be added "
-      "up: it is a ring all-reduce of all its bytes. Rounds of more than P / 4 + 16 bytes, the longest "
-      "message for P parameters, are taken for those.",
+      "around the ring: (W - 1) (latency + bytes / bandwidth). A round that resynchronises sends what can be "
+      "added up: it is a ring all-reduce of all its bytes.",
       "Each of the W workers does what one worker of the arm did: as many batches of the same size, in as "
       "many rounds. So W workers train W times one worker's samples: seconds of arms whose own workers "
-      "differ "
-      "are not for the same work, samples a second can be compared. Nothing is said of the accuracy they "
-      "would reach: that was measured with the arm's own workers only.",
+      "differ are not for the same work, samples a second can be compared. Nothing is said of the accuracy "
+      "they would reach: that was measured with the arm's own workers only.",
       "\"Own, to\" the target: the arm with its own workers, up to the first test that had it; computing "
-      "time "
-      "in proportion to the samples.",
+      "time in proportion to the samples.",
       "Computing and exchanging do not overlap, all workers are equally fast, every worker has a link of its "
       "own that sends and receives at once, nothing else uses it, and adding up the numbers takes no time.",
       "The computing time was measured on this machine, where the workers share memory and caches."};

@@ -46,7 +46,7 @@ struct Projection {
 /// A training in which each of `workers` computes and exchanges what one worker did in the run.
 Projection project(const Link& link, Mode mode, const WorkerCost& cost, std::int64_t workers);
 
-/// For whom a grid is projected: 2, 4, 8, ... 1024 workers, and those of its own arms.
+/// The numbers of workers that a grid is projected for: 2, 4, 8, ... 1024 workers, and those of its own arms.
 std::vector<std::int64_t> projectedWorkers(const Grid& grid);
 
 /// The formula and what is taken for granted, for the report, a sentence each.

@@ -99,8 +99,7 @@ void describeGrid(CommandLine& line, GridLists& lists) {
   list("batch", "64", "examples of one worker in an iteration, B", lists.batches, numbers(1, 65536));
   list("updater", "nesterovs:0.01",
        "NAME or NAME:RATE of sgd, nesterovs, adam, adamw, rmsprop, adagrad and lion; the learning rate is "
-       "0.01, or "
-       "0.001 with adam, adamw and rmsprop, 0.0001 with lion",
+       "0.01, or 0.001 with adam, adamw and rmsprop, 0.0001 with lion",
        lists.updaters, parseUpdaters);
   list(
       "lr-scaling", "none",

@@ -161,9 +161,8 @@ std::vector<std::string> summaryNotes(const Comparison& comparison, Detail detai
   std::vector<std::string> notes;
   notes.push_back(seedsNote(comparison));
   notes.push_back(fmt::format(
-      "Seconds are wall time of training{}, without the tests. An arm is at {} with the first test "
-      "that has it; "
-      "\"not reached\": no seed's run had it, and where only some had, their number is told.",
+      "Seconds are wall time of training{}, without the tests. An arm is at {} with the first test that has "
+      "it; \"not reached\": no seed's run had it, and where only some had, their number is told.",
       coresText(comparison.runs), example::percentText(comparison.target)));
   if (hasMode(comparison.grid, Mode::Synchronous))
     notes.push_back(

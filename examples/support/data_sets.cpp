@@ -35,7 +35,7 @@ struct Request {
 template <typename Iterator>
 DataSets published(std::string name, std::string title, const Request& request, DataOptions from) {
   from.directory = request.choice.directory;
-  from.allowDownload = from.directory.empty();  // who names a directory means its files
+  from.allowDownload = from.directory.empty();  // a directory that is named must have the files
   DataSets data{.name = std::move(name), .title = std::move(title)};
   if (const auto limit = request.choice.trainLimit()) from.limit = *limit;
   data.train = std::make_unique<Iterator>(request.batch, true, request.seed, from);

@@ -40,12 +40,12 @@ int runOn(const DeviceChoice& choice, const std::function<int()>& run) {
   }
 }
 
-void DeviceOption::describe(CommandLine& line, std::string_view who) {
+void DeviceOption::describe(CommandLine& line, std::string_view what) {
   line.add("device", list_, "LIST",
            fmt::format(
                "cpu, cuda, cuda:1, or a list as in cuda:0,cuda:1: {} i computes on device i of the list, "
                "and beyond its end from its beginning again. If it is not given: {}",
-               who, unasked_ == Unasked::Cpu ? "the CPU" : "the first GPU that can be used, else the CPU"));
+               what, unasked_ == Unasked::Cpu ? "the CPU" : "the first GPU that can be used, else the CPU"));
 }
 
 DeviceChoice DeviceOption::choose() const {

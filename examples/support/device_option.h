@@ -13,13 +13,13 @@ namespace example {
 
 struct DeviceChoice {
   std::vector<muster::Device> devices = {muster::Device::cpu()};
-  /// For a user who named no device: which GPU is used and how to have the CPU instead; or why a GPU is not
+  /// If the user named no device: which GPU is used and how to have the CPU instead; or why a GPU is not
   /// used. "" where there is nothing to tell.
   std::string notice = {};
   bool unasked = false;  ///< these are GPUs, and the user did not name them
 };
 
-/// What a program uses whose user named no device.
+/// The devices of a program whose user named none.
 DeviceChoice chooseUnasked(const muster::MachineGpus& machine = muster::MachineGpus::here());
 
 /// Tries the GPUs that the user named, before anything that takes long; the others have been tried.
@@ -40,8 +40,8 @@ enum class Unasked {
 class DeviceOption {
  public:
   explicit DeviceOption(Unasked unasked = Unasked::FirstGpu) : unasked_(unasked) {}
-  /// Adds `--device`. @param who  computes there, in the singular.
-  void describe(CommandLine& line, std::string_view who = "worker");
+  /// Adds `--device`. @param what  computes there, in the singular.
+  void describe(CommandLine& line, std::string_view what = "worker");
   /// When the command line has been read. Worker i computes on device i mod D of these.
   /// @throws muster::InvalidArgument for a list that names no devices, one of them twice, or GPUs and the CPU
   ///         together; muster::DeviceUnavailable for a device that is missing, naming those that are there.

@@ -5,11 +5,10 @@
 namespace example {
 
 muster::Nodes launchedNodes() {
-  muster::require(
-      muster::launchedProcesses() == "1",
-      "a launcher has started {} processes, but this program was built without MPI; `./run nodes` "
-      "installs it",
-      muster::launchedProcesses());
+  muster::require(muster::launchedProcesses() == "1",
+                  "a launcher has started {} processes, but this program was built without MPI; `./run "
+                  "nodes` installs it",
+                  muster::launchedProcesses());
   return {};
 }
 

@@ -59,9 +59,9 @@ struct ReplicaShapes {
 /// `synchronised` (BatchNorm): then the replicas wait for each other in it, and compute what the model alone
 /// would.
 ///
-/// The same calls give the same bits on one CPU model, however the threads are scheduled. Used by one thread
-/// at a time. The model must outlive this object, and must not be used during a call. A child of fork() is
-/// refused its parent's object.
+/// The same calls give the same bits on one CPU model, however the threads are scheduled. Used by one
+/// thread at a time. The model must outlive this object, and must not be used during a call. A child of
+/// fork() cannot use its parent's object.
 ///
 /// Source: Torch's cunn DataParallelTable; PyTorch's DataParallel.
 class DataParallel {

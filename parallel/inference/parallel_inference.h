@@ -116,7 +116,7 @@ class ParallelInference {
   static constexpr auto kNoDeadline = Clock::time_point::max();
 
   /// The predictions for features (and masks) of one or more examples, on the CPU. Labels are not read. The
-  /// tensors are not to change during the call.
+  /// tensors must not change during the call.
   /// @throws InvalidArgument for features that are not of this form, DeadlineExceeded, QueueFull,
   ///         InferenceShutDown; whatever the model throws for these features: no other call sees that.
   Prediction output(const Batch& batch, Clock::time_point deadline = kNoDeadline);

@@ -15,14 +15,14 @@ namespace muster {
 ///
 /// first worker 0 with 1, 2 with 3, ..., then the sums of neighbours, until one is left. Moves in one
 /// direction give their mean, orthogonal ones their sum. The pairs depend on the worker's number alone, the
-/// dot products are in float64; a move of 0 leaves the other one as it is. What each worker has trained does
-/// not weigh. The number of workers must be a power of two.
+/// dot products are in float64; a move of 0 leaves the other one as it is. Workers are not weighted by what
+/// they have trained. The number of workers must be a power of two.
 ///
 /// Listeners get "gain" (MergeEvent::values): the mean over the parameters of the factors' sum, 1 if all
 /// moves are equal, the number of workers if all are orthogonal.
 ///
-/// A merge reads W - 1 pairs of replicas twice, and on GPUs waits for dot products: for long rounds. Source:
-/// Maleki et al. 2020, "Scaling distributed training with adaptive summation".
+/// A merge reads W - 1 pairs of replicas twice, and on GPUs waits for dot products, so choose long rounds.
+/// Source: Maleki et al. 2020, "Scaling distributed training with adaptive summation".
 struct Adasum {
   Period frequency = 10;  ///< iterations of each worker between merges
   /// What a merge does with the updater's state.

@@ -29,7 +29,7 @@ struct ArrivalPlan {
   static constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 
   std::vector<std::int64_t> iterations = {};  ///< [worker] between its arrivals, at least 1
-  /// If these change: until the next arrival, at least 1, by the departure alone. Called by several threads.
+  /// If they vary: iterations to the next arrival, at least 1, by the departure alone. Must be thread-safe.
   std::function<std::int64_t(const Departure&)> iterationsFrom = {};
   std::vector<double> speeds = {};  ///< [worker] iterations in a unit of virtual time, above 0
   /// Arrivals less than this after the first one are merged together; infinity: of all workers.
@@ -37,8 +37,8 @@ struct ArrivalPlan {
   /// A worker that has arrived c times goes on once every other has arrived c - staleness times. 0: all wait
   /// for all.
   std::int64_t staleness = kUnbounded;
-  /// Workers arrive when they do, and the next batch goes to the worker that asks for one: no two runs are
-  /// alike. Speeds and grace then have no effect.
+  /// Arrivals are in real time, and the next batch goes to the worker that asks first, so a run cannot be
+  /// repeated. Speeds and grace then have no effect.
   bool wallClock = false;
 };
 

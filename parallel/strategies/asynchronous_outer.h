@@ -15,7 +15,7 @@
 
 namespace muster {
 
-/// By which workers arrive that do not wait for each other.
+/// The clock that orders arrivals of workers that do not wait for each other.
 enum class ArrivalClock {
   Virtual,  ///< by declared speeds: the same bits in every run
   Wall      ///< when they do, and each takes the next batch when it asks: no two runs are alike
@@ -39,16 +39,16 @@ struct EnumNames<ArrivalClock> {
 /// each arrival is a Nesterov step, which then needs about a tenth of the rate. Arrivals that are merged
 /// together count one each, and d is that of their mean, weighted by the loss normaliser.
 ///
-/// When a worker that should arrive has no batch left, the epoch ends: all arrive together, and complete an
-/// outer step; likewise at a stop. An iteration is W batches. Each worker keeps its updater's state, and Adam
-/// counts each worker's own updates. Of statistics (BatchNorm) those of n arrivals replace n / W of the
-/// global ones, as distributions are mixed. Layers that need all workers' batches in each step (BatchNorm
-/// with `synchronised`) are refused by the first step.
+/// The epoch ends when a worker has no batch left before its next arrival: all workers arrive together and
+/// complete an outer step, as they do at a stop. An iteration is W batches. Each worker keeps its updater's
+/// state, and Adam counts each worker's own updates. Of statistics (BatchNorm) those of n arrivals replace
+/// n / W of the global ones, as distributions are mixed. Layers that need all workers' batches in each step
+/// (BatchNorm with `synchronised`) are refused by the first step.
 ///
-/// Time is virtual, given by `speeds`: the same bits in every run. In real time a worker waits at its arrival
-/// for those that come before it; with merged listeners, or on several devices, all meet at each landing, for
-/// the same bits. On the wall clock no worker waits, but for merged listeners, or on several devices, once
-/// the others have finished their steps; a checkpoint is resumed from the end of an epoch or a stop only.
+/// Time is virtual, given by `speeds`: the same bits in every run. A worker that arrives waits until the
+/// arrivals before its own have landed; with merged listeners, or on several devices, all workers wait for
+/// each other at each landing. On the wall clock a worker waits only with merged listeners or on several
+/// devices, until the others have finished the step in progress; checkpoints are of ends of epochs and stops.
 /// Listeners get "arrivals", the arrivals merged at once, "staleness", how often W had moved since they took
 /// it (the most of them), and "period", a worker's iterations if it went on now.
 struct AsynchronousOuter {

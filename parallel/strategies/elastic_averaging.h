@@ -14,7 +14,7 @@ namespace muster {
 ///
 ///     c = c + centreRate (m - c);   x_w = x_w - elasticity (x_w - c)
 ///
-/// Both lines read the values from before the exchange; with `centreFirst` the second one reads the new c.
+/// Both formulas use the values from before the exchange; with `centreFirst` the second one uses the new c.
 /// m is weighted by what each worker has trained since the last exchange; every replica is pulled, also one
 /// that has not trained. With equal weights, centreRate = workers * elasticity and not `centreFirst`, an
 /// exchange leaves the sum of all replicas and the centre as it was.

@@ -13,7 +13,7 @@
 
 namespace muster {
 
-/// Whose replicas a worker's replica is mixed with, at one round's end.
+/// With which replicas a worker's replica is mixed at the end of a round.
 enum class GossipGraph {
   Exponential,  ///< one worker: that 2^i before it (modulo workers), i = 0, 1, .. in turn
   Ring,         ///< its two neighbours

@@ -8,9 +8,9 @@
 
 namespace muster {
 
-/// A strategy that command lines and files can name: a rule, or a rule with the numbers of a preset. An
-/// option struct of the library lists its own in `static std::vector<NamedStrategy> named(int workers)`, and
-/// its options in `void fields(Fields&)`.
+/// A strategy that command lines and files can name: a rule, or a preset of a rule. An option struct of the
+/// library lists its own in `static std::vector<NamedStrategy> named(int workers)`, and its options in
+/// `void fields(Fields&)`.
 struct NamedStrategy {
   std::string name;         ///< as in "diloco"
   std::string description;  ///< one line without a full stop
@@ -25,7 +25,7 @@ struct StrategyOption {
   std::string kind;    ///< "number", "true or false", or the words that it may be
 };
 
-/// All of the library, sorted by name. @param workers  of the training: some defaults depend on it.
+/// All strategies of the library, sorted by name. Some defaults depend on the number of workers.
 std::vector<NamedStrategy> namedStrategies(int workers);
 
 /// The strategy called `name`, with these options in place of its defaults.

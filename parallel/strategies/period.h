@@ -13,8 +13,8 @@
 namespace muster {
 
 /// The quadratic synchronisation rule: a round has max(every, floor((alpha / learning rate)^power))
-/// iterations, by the learning rate after the merge. A quotient that only rounding keeps below a whole number
-/// counts as one. While the learning rate warms up its rounds would be far too long: see Period::until.
+/// iterations, by the learning rate after the merge. A quotient that only rounding keeps below a whole
+/// number counts as one. Its rounds are far too long while the learning rate warms up: set Period::until.
 /// Source: Gu et al. 2024, "A quadratic synchronization rule for distributed deep learning".
 struct QuadraticSynchronisation {
   double alpha = 0;  ///< at least 0. 0: always `every`
@@ -40,12 +40,12 @@ struct AdaComm {
 /// When replicas are merged: how many iterations a round has. A whole number is a period, too, so
 /// `Averaging{.frequency = 3}` merges every 3 iterations. A round also ends with its epoch and at a stop.
 struct Period {
-  /// Always as many iterations.
+  /// The same number of iterations in every round.
   Period(std::int64_t iterations = 1)
       : every(iterations) {}  // NOLINT(google-explicit-constructor): see above
   static Period fixed(std::int64_t iterations) { return iterations; }
-  /// Merges every iteration until the model has finished so many, then by another period. Source: Lin et al.
-  /// 2020, "Don't use large mini-batches, use local SGD" (post-local SGD).
+  /// Merges every iteration until the model has finished this many iterations, then by the period `then`.
+  /// Source: Lin et al. 2020, "Don't use large mini-batches, use local SGD" (post-local SGD).
   static Period postLocal(std::int64_t iterations, Period then);
   static Period qsr(std::int64_t least, QuadraticSynchronisation options);
   static Period adaComm(std::int64_t first, AdaComm options = {});
@@ -60,15 +60,15 @@ struct Period {
 
   bool operator==(const Period&) const = default;
   bool constant() const { return adapted.index() == 0; }
-  /// Iterations of a round that begins now, by iteration, epoch and learning rate alone; not of AdaComm,
-  /// which counts as `every`.
+  /// Iterations of a round that begins now, from iteration, epoch and learning rate. Of AdaComm, which also
+  /// needs the score: `every`.
   std::int64_t at(const TrainingProgress& now) const;
   /// @param rule  begins the message, as in "gossip".
   /// @throws InvalidArgument naming the option out of range as `fields` does: "every", "period.until".
   void validate(std::string_view rule) const;
   /// As in "every 3 iterations".
   std::string describe() const;
-  /// Whether `first` counts still.
+  /// Whether `first` still applies.
   bool inFirstPart(const TrainingProgress& now) const;
   /// Visits `every`, and the others inside "period".
   void fields(Fields& f);
@@ -87,8 +87,8 @@ class PeriodState {
   /// Iterations of the next round, right after a merge. Before `begin`: `Period::every`.
   /// Called for each merge, by one thread, with scores of the rounds since.
   std::int64_t iterations(const TrainingProgress& progress);
-  /// A round ends without a merge, as one does at whose end a fragment is launched and does not land: its
-  /// score counts in the next merge. Called instead of `iterations`.
+  /// Call this instead of `iterations` after a round without a merge (a fragment was launched and did not
+  /// land): the score of the round counts in the next merge.
   void passRound(const TrainingProgress& progress);
   /// What listeners get (Strategy::values): "period", the iterations of the round, as they were chosen.
   MergeValue value() const { return value_; }

@@ -15,10 +15,10 @@ namespace muster {
 /// not sent, its residual, is added to its next updates. Updater states are each worker's own. One worker
 /// sends nothing: it takes plain steps. The parameters must be float32, and at most 2^31 - 1.
 ///
-/// A resynchronisation sends the residuals whole and averages updater states and statistics; each worker
-/// counts by what it has trained since the last one. It comes at the end of each epoch, at a stop, and every
-/// `resynchronizationFrequency` iterations. Between two of them the merged copy holds the current parameters,
-/// and updater state and statistics of the last one.
+/// A resynchronisation sends the residuals whole and averages updater states and statistics; workers are
+/// weighted by what they have trained since the last one. It comes at the end of each epoch, at a stop, and
+/// every `resynchronizationFrequency` iterations. Between two of them the merged copy holds the current
+/// parameters, and updater state and statistics of the last one.
 ///
 /// The mean of the messages is applied, not their sum, so a learning rate means what it means with
 /// synchronous gradients. (Deeplearning4j adds them up, which multiplies it by the number of workers.)

@@ -73,10 +73,10 @@ enum class LocalWork {
   Gradient  ///< the gradient alone; the round ends with every replica updating itself by what was merged
 };
 
-/// When replicas are merged, and by which rule.
+/// When replicas are merged, and by which rule. To write your own rule, derive from Strategy and give the
+/// builder an option struct whose `make` returns it (see StrategyOptions). The same code runs on CPU
+/// replicas and on GPUs.
 ///
-/// To write your own, derive from it and give the builder an option struct that makes it (see
-/// StrategyOptions). The same code runs on CPU replicas and on GPUs.
 /// A strategy decides by TrainingProgress alone and computes by Verbs alone, so that a run gives the same
 /// bits every time.
 ///

@@ -175,8 +175,7 @@ void TorchModel::Impl::requirePlaces() const {
   const auto require1 = [](const TorchPlace& place, std::string_view what) {
     require(isAt(place.tensor, place.values),
             "torch: the {} {} is no longer in the model's block ({}): to(), set_data() or torch::load() gave "
-            "it other "
-            "memory; TorchModel::adopt() takes its values",
+            "it other memory; TorchModel::adopt() takes its values",
             what, place.name, described(place.tensor));
   };
   for (const auto& place : parameters) require1(place, "parameter");
@@ -193,8 +192,7 @@ void TorchModel::Impl::requireGradients() const {
     if (!place.gradients.defined()) continue;
     require(isAt(place.tensor.grad(), place.gradients),
             "torch: the gradient of {} is no longer in the model's block: zero_grad() by none, or another "
-            "tensor in its "
-            "place; the model zeroes gradients itself",
+            "tensor in its place; the model zeroes gradients itself",
             place.name);
   }
 }

@@ -6,7 +6,7 @@
 
 namespace muster {
 
-/// Who may see a page, beside being on this machine: browsers that show the token of the printed address.
+/// Access to a page: only browsers on this machine that show the token of the printed address.
 struct PageAccess {
   int port = 0;
   std::string token;  ///< of random hexadecimal digits
