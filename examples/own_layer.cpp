@@ -1,4 +1,4 @@
-// A layer of one's own: what it computes, forward and backward, from the operations of core/ops; then all
+// A layer of your own: what it computes, forward and backward, from the operations of core/ops; then all
 // that the library's layers can do. Its gradient is checked, it is trained by two workers, saved and loaded.
 // `own_layer --help` lists what the program can be told.
 
@@ -28,7 +28,7 @@ namespace {
 constexpr std::uint64_t kDrawing = 20;  // what the digits are drawn from
 
 constexpr std::string_view kIntroduction =
-    R"(Adds a layer of one's own to the library's: checks its gradient, trains a network that has it on digits that
+    R"(Adds a layer of your own to the library's: checks its gradient, trains a network that has it on digits that
 the program draws, saves the network and loads it again.
 )";
 

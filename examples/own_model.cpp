@@ -1,4 +1,4 @@
-// A model of one's own: a class with three functions that ParallelWrapper trains like any network. What it
+// A model of your own: a class with three functions that ParallelWrapper trains like any network. What it
 // computes is LeNet as lenet_from_scratch wrote it with operations alone; it could as well be another
 // library's network. `own_model --help` lists what the program can be told.
 
@@ -27,7 +27,7 @@ namespace {
 constexpr std::uint64_t kDrawing = 20;  // what the digits are drawn from
 
 constexpr std::string_view kIntroduction =
-    R"(Trains a model of one's own, a class with three functions, with several workers on digits that the program
+    R"(Trains a model of your own, a class with three functions, with several workers on digits that the program
 draws, saves its parameters and loads them again.
 )";
 

@@ -1,4 +1,4 @@
-// An averaging rule of one's own, which the library does not have: replicas move only a part of the way to
+// An averaging rule of your own, which the library does not have: replicas move only a part of the way to
 // their mean, a larger part as training goes on, and the user's model is a moving average of those means. It
 // trains beside plain averaging, is saved with its state, and a second wrapper continues from the file.
 // `own_strategy --help` lists what the program can be told.
@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint64_t kDrawing = 20;  // what the digits are drawn from
 
 constexpr std::string_view kIntroduction =
-    R"(Trains digits that the program draws with an averaging rule of one's own, beside plain averaging: replicas move
+    R"(Trains digits that the program draws with an averaging rule of your own, beside plain averaging: replicas move
 a growing part of the way to their mean, and the model is a moving average of the means.
 )";
 

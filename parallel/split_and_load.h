@@ -10,7 +10,7 @@
 namespace muster {
 
 /// Splits a tensor by its rows (its first dimension) into one piece for each device and puts each piece on
-/// its device, for training loops of one's own (as `split_and_load` of MXNet).
+/// its device, for training loops of your own (as `split_and_load` of MXNet).
 ///
 /// Of n rows and k devices, each gets n / k. If k does not divide n, that is refused, unless `evenSplit`
 /// is false: then the first n mod k pieces hold one row more than the others, and if n < k only the first n

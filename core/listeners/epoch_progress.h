@@ -14,7 +14,7 @@ namespace muster {
 /// Lines for below a progress bar, given the columns and rows that they may take; "": none.
 using LinesBelow = std::function<std::string(int columns, int rows)>;
 
-/// Shows how far a training has come, for a loop of one's own; ProgressListener does so for `fit()`.
+/// Shows how far a training has come, for a loop of your own; ProgressListener does so for `fit()`.
 ///
 /// On a terminal: a bar, redrawn in place at most ten times a second and never wider than the terminal;
 /// log lines meanwhile appear above it. Elsewhere: a line every ten seconds. No trace of the bar is left.

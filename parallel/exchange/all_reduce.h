@@ -8,7 +8,7 @@
 namespace muster {
 
 /// Replaces every tensor's elements by the sum of all tensors, element by element: afterwards all hold the
-/// same bits. For training loops of one's own, to add up the gradients that each device has computed:
+/// same bits. For training loops of your own, to add up the gradients that each device has computed:
 ///
 ///     allReduce(std::array{replicas[0].gradW, replicas[1].gradW}, context);
 ///

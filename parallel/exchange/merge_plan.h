@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// Replicas that lie on one device. The first of them is the one that meets those of other devices.
+/// Replicas that lie on one device. The first one exchanges numbers with those of other devices.
 struct DeviceGroup {
   Device device;
   std::vector<int> workers;  // in their order

@@ -46,7 +46,8 @@ void AsynchronousOuter::validate() const {
   }
   muster::validate(updaterState);
   require(updaterState != UpdaterState::Average,
-          "{}: updaterState cannot be Average, since workers do not meet; use Keep or Reset", kRule);
+          "{}: updaterState cannot be Average, since workers are merged one by one; use Keep or Reset",
+          kRule);
   muster::validate(codec, kRule);
 }
 

@@ -17,7 +17,7 @@ namespace muster {
 enum class GossipGraph {
   Exponential,  ///< one worker: that 2^i before it (modulo workers), i = 0, 1, .. in turn
   Ring,         ///< its two neighbours
-  Pairs,        ///< one worker, and that with it: each two workers meet once in workers - 1 rounds
+  Pairs,        ///< one worker, and that with it: each two are mixed once in workers - 1 rounds
   Complete      ///< all: averaging
 };
 

@@ -10,8 +10,8 @@
 
 namespace muster {
 
-/// Where workers arrive that do not meet. Each waits until it may go on; the worker whose arrival completes a
-/// landing carries it out, one landing at a time, in their planned order. Thread-safe, but for `beginEpoch`.
+/// For arrivals without a barrier: each worker waits until it may go on; the worker whose arrival completes a
+/// landing carries it out, one landing at a time, in their planned order. Thread-safe, except `beginEpoch`.
 class ArrivalGate {
  public:
   /// @param anyEndEndsAll  a worker ends when there are no batches left for any of them: on the wall clock.

@@ -37,9 +37,9 @@ struct Participant {
 ///                  -> with gradients: [reduced] -> each updates its replica
 ///                  -> [merged] -> listeners -> [resumed]
 ///
-/// Workers with arrivals meet at each landing (on the wall clock once they have finished the step in
-/// progress), or at the end of an epoch alone: then the one who completes a landing carries it out while
-/// others train.
+/// Workers with arrivals wait for each other at each landing (on the wall clock once they have finished the
+/// step in progress), or only at the end of an epoch: then the worker whose arrival completes a landing
+/// carries it out while others train.
 class Rounds {
  public:
   /// What the rounds of a fit need.
@@ -56,8 +56,8 @@ class Rounds {
     /// devices.
     std::function<void()> keepLastMerge = {};
   };
-  /// @param place  of the workers here, which meet at barriers. Those of other nodes are met over the
-  /// network.
+  /// @param place  of the workers here, which wait for each other at barriers, and for those of other nodes
+  /// over the network.
   /// @param peers  all workers take part in it again when an epoch begins.
   Rounds(const NodePlace& place, const Options& options, PeerSums& peers);
 
@@ -207,7 +207,7 @@ class Rounds {
   Strategy& strategy_;
   PeerSums& peers_;
   std::optional<Arrivals> arrivals_;  // written where a round is planned, as what follows
-  std::optional<ArrivalGate> gate_;   // if workers do not meet at landings
+  std::optional<ArrivalGate> gate_;   // if workers do not wait at landings
 
   Barrier gathered_, reduced_, mergedAlone_;  // the workers
   Barrier merged_, resumed_;                  // the workers and the coordinator

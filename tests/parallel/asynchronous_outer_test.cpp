@@ -425,7 +425,7 @@ TEST_CASE("options out of range are refused by name") {
   CHECK(refusal({.staleness = -1}) == rule + "staleness cannot be negative, got -1");
   CHECK(refusal({.grace = std::nan("")}) == rule + "grace must be at least 0, got nan");
   CHECK(refusal({.updaterState = UpdaterState::Average}) ==
-        rule + "updaterState cannot be Average, since workers do not meet; use Keep or Reset");
+        rule + "updaterState cannot be Average, since workers are merged one by one; use Keep or Reset");
   CHECK(refusal({.frequency = Period::adaComm(4)}) ==
         rule + "period cannot be AdaComm, since batches are dealt before there are scores to adapt to");
   CHECK(refusal({.clock = ArrivalClock::Wall, .grace = 0.5}) ==
