@@ -1,11 +1,12 @@
 #include "muster/core/interop/torch/torch_model.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <c10/core/StreamGuard.h>
 #include <torch/nn/module.h>
 
 #include <fmt/ranges.h>
 
-#include <cstring>
 #include <mutex>
 #include <optional>
 
@@ -32,7 +33,12 @@ c10::ScalarType typeOf(DType dtype) {
   return at::kFloat;
 }
 
-/// The same memory; keeps it alive.
+c10::Device deviceOf(Device device) {
+  return device.isCpu() ? c10::Device(c10::kCPU)
+                        : c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device.index()));
+}
+
+/// The same memory on the CPU; keeps it alive.
 at::Tensor viewOf(const Tensor& tensor) {
   const auto sizes = tensor.shape().sizes();
   return at::from_blob(
@@ -40,9 +46,10 @@ at::Tensor viewOf(const Tensor& tensor) {
       at::TensorOptions(typeOf(tensor.dtype())));
 }
 
-at::Tensor named(const std::vector<NamedTensor>& tensors, std::string_view what, std::string_view name) {
+at::Tensor named(const std::vector<NamedTensor>& tensors, Device device, std::string_view what,
+                 std::string_view name) {
   for (const auto& tensor : tensors)
-    if (name.empty() || tensor.name == name) return viewOf(tensor.gathered());
+    if (name.empty() || tensor.name == name) return viewOf(tensor.gathered()).to(deviceOf(device));
   throw InvalidArgument(name.empty() ? fmt::format("torch: the batch has no {}", what)
                                      : fmt::format("torch: the batch has no {} called {}", what, name));
 }
@@ -73,20 +80,21 @@ auto translated(Work work) {
 }  // namespace
 
 at::Tensor TorchBatch::features(std::string_view name) const {
-  return named(batch_->features, "features", name);
+  return named(batch_->features, device_, "features", name);
 }
 at::Tensor TorchBatch::labels(std::string_view name) const {
-  return named(batch_->labels, "labels", name);
+  return named(batch_->labels, device_, "labels", name);
 }
 at::Tensor TorchBatch::mask(std::string_view name) const {
   for (const auto& mask : batch_->masks)
-    if (mask.name == name) return viewOf(mask.gathered());
+    if (mask.name == name) return viewOf(mask.gathered()).to(deviceOf(device_));
   return {};
 }
 
 struct TorchModel::Impl {
   Impl(detail::TorchProgram torchProgram, TorchModel& owner);
 
+  void addBlocks();
   /// Adds a block with these tensors, which become views of it.
   void addBlock(const char* name, BlockKind kind, MergeRule rule,
                 const std::vector<const TorchTensors*>& parts);
@@ -94,7 +102,19 @@ struct TorchModel::Impl {
   /// @throws InvalidArgument naming a parameter or buffer that is not where it was.
   void requirePlaces() const;
   void requireGradients() const;
+  /// Calls `work`. On a GPU libtorch works on a stream of its own: after what our streams have enqueued, and
+  /// done on return.
+  template <typename Work>
+  void onDevice(Work&& work) const {
+    if (!stream) return work();
+    context.synchronize();
+    const c10::StreamGuard guard(*stream);
+    work();
+    stream->synchronize();
+  }
 
+  Context& context;
+  std::optional<c10::Stream> stream;  // on a GPU
   detail::TorchProgram program;
   std::shared_ptr<torch::nn::Module> module;
   std::vector<StateBlock> blocks;  // parameters, gradients, and statistics if there are any
@@ -104,18 +124,31 @@ struct TorchModel::Impl {
 };
 
 TorchModel::Impl::Impl(detail::TorchProgram torchProgram, TorchModel& owner)
-    : program(std::move(torchProgram)) {
-  require(owner.context().device().isCpu(), "torch: a TorchModel trains on the CPU only, not on {}",
-          owner.context().device().toString());
+    : context(owner.context()), program(std::move(torchProgram)) {
+  const Device device = context.device();
+  if (!device.isCpu()) {
+    require(at::hasCUDA(), "torch: the model is to compute on {}, and this libtorch has no CUDA",
+            device.toString());
+    stream = c10::impl::VirtualGuardImpl(c10::kCUDA).getStreamFromGlobalPool(deviceOf(device));
+  }
   static std::mutex mutex;  // modules are drawn from libtorch's one generator
   const std::scoped_lock lock(mutex);
   module = program.make();
   require(module != nullptr, "torch: the factory returned no module");
-  TorchTensors all;
-  for (const auto& parameter : module->named_parameters()) {
+  for (const auto& parameter : module->named_parameters())
     requireUsable(parameter.key(), parameter.value(), "parameter");
-    all.add(parameter.key(), parameter.value());
-  }
+  for (const auto& buffer : module->named_buffers())
+    if (buffer.value().defined() && buffer.value().is_floating_point())
+      requireUsable(buffer.key(), buffer.value(), "buffer");
+  onDevice([&] {
+    if (!device.isCpu()) module->to(deviceOf(device));
+    addBlocks();
+  });
+}
+
+void TorchModel::Impl::addBlocks() {
+  TorchTensors all;
+  for (const auto& parameter : module->named_parameters()) all.add(parameter.key(), parameter.value());
   require(!all.empty(), "torch: the module has no parameters");
   handles = module->parameters().size();
   addBlock("parameters", BlockKind::Parameters, MergeRule::Average, {&all});
@@ -134,19 +167,19 @@ void TorchModel::Impl::addBlock(const char* name, BlockKind kind, MergeRule rule
   const auto table = std::make_shared<SegmentTable>();
   for (const TorchTensors* part : parts)
     for (const auto& [key, tensor] : part->all()) {
-      if (!learned) requireUsable(key, tensor, "buffer");
       table->add({.name = key,
                   .shape = shapeOf(tensor),
                   .regularised = learned && tensor.dim() > 1,
                   .frozen = learned && !tensor.requires_grad()});
     }
-  StateBlock block = StateBlock::zeros(name, kind, rule, table);
+  StateBlock block = StateBlock::zeros(name, kind, rule, table, DType::Float32, context.device());
   std::size_t segment = 0;
   for (const TorchTensors* part : parts)
     for (const auto& [key, tensor] : part->all()) {
       float* const data = block.values.data<float>() + table->segments[segment++].offset;
-      TorchPlace place{
-          .name = key, .tensor = tensor, .values = at::from_blob(data, tensor.sizes(), tensor.strides())};
+      TorchPlace place{.name = key,
+                       .tensor = tensor,
+                       .values = at::from_blob(data, tensor.sizes(), tensor.strides(), tensor.options())};
       const torch::NoGradGuard noGrad;
       place.values.copy_(tensor);
       place.tensor.set_data(place.values);
@@ -157,12 +190,13 @@ void TorchModel::Impl::addBlock(const char* name, BlockKind kind, MergeRule rule
 
 void TorchModel::Impl::addGradients() {
   const auto table = blocks.front().segments;
-  StateBlock block = StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table);
+  StateBlock block = StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table,
+                                       DType::Float32, context.device());
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     TorchPlace& place = parameters[i];
     if (!place.tensor.requires_grad()) continue;
     place.gradients = at::from_blob(block.values.data<float>() + table->segments[i].offset,
-                                    place.values.sizes(), place.values.strides());
+                                    place.values.sizes(), place.values.strides(), place.values.options());
     place.tensor.mutable_grad() = place.gradients;
   }
   blocks.push_back(std::move(block));
@@ -215,20 +249,22 @@ void TorchModel::adopt() {
     const torch::NoGradGuard noGrad;
     const auto check = [](const TorchPlace& place) {
       require(place.tensor.sizes() == place.values.sizes() && place.tensor.scalar_type() == at::kFloat &&
-                  place.tensor.device().is_cpu(),
+                  place.tensor.device() == place.values.device(),
               "torch: {} is now {}, and was {}", place.name, described(place.tensor),
               described(place.values));
     };
     for (const auto* places : {&impl_->parameters, &impl_->buffers})
       for (const auto& place : *places) check(place);
-    for (auto* places : {&impl_->parameters, &impl_->buffers})
-      for (auto& place : *places) {
-        if (!isAt(place.tensor, place.values)) {
-          place.values.copy_(place.tensor);
-          place.tensor.set_data(place.values);
+    impl_->onDevice([&] {
+      for (auto* places : {&impl_->parameters, &impl_->buffers})
+        for (auto& place : *places) {
+          if (!isAt(place.tensor, place.values)) {
+            place.values.copy_(place.tensor);
+            place.tensor.set_data(place.values);
+          }
+          if (place.gradients.defined()) place.tensor.mutable_grad() = place.gradients;
         }
-        if (place.gradients.defined()) place.tensor.mutable_grad() = place.gradients;
-      }
+    });
   });
 }
 
@@ -238,7 +274,9 @@ std::unique_ptr<Model> TorchModel::replicate(Context& context) const {
   require(mine.size() == theirs.size(), "torch: the factory makes other modules each time");
   const torch::NoGradGuard noGrad;
   translated([&] {
-    for (std::size_t i = 0; i < mine.size(); ++i) at::Tensor(theirs[i].second).copy_(mine[i].second);
+    replica->impl_->onDevice([&] {
+      for (std::size_t i = 0; i < mine.size(); ++i) at::Tensor(theirs[i].second).copy_(mine[i].second);
+    });
   });
   return replica;
 }
@@ -248,17 +286,19 @@ StepTicket TorchModel::gradient(const Batch& batch) {
   return translated([&] {
     impl_->requirePlaces();
     impl_->module->train();
-    const Tensor& gradients = impl_->blocks[1].values;
-    std::memset(gradients.raw(), 0, gradients.bytes());
-    at::Tensor loss;
-    auto weight = static_cast<double>(batch.examples());
-    const at::AutoGradMode recorded(true);
-    impl_->program.loss(*impl_->module, TorchBatch(batch, true), loss, weight);
-    require(loss.defined() && loss.numel() == 1, "torch: the loss is not a scalar: {}",
-            loss.defined() ? described(loss) : "undefined");
-    loss.backward();
-    impl_->requireGradients();
-    return StepTicket({.score = loss.item<double>(), .weight = weight});
+    setZero(impl_->blocks[1].values, context());
+    StepScore result{.weight = static_cast<double>(batch.examples())};
+    impl_->onDevice([&] {
+      at::Tensor loss;
+      const at::AutoGradMode recorded(true);
+      impl_->program.loss(*impl_->module, TorchBatch(batch, true, context().device()), loss, result.weight);
+      require(loss.defined() && loss.numel() == 1, "torch: the loss is not a scalar: {}",
+              loss.defined() ? described(loss) : "undefined");
+      loss.backward();
+      impl_->requireGradients();
+      result.score = loss.item<double>();
+    });
+    return StepTicket(result);
   });
 }
 
@@ -274,13 +314,15 @@ void TorchModel::output(const Batch& batch, Tensor& out) {
     const torch::NoGradGuard noGrad;
     impl_->requirePlaces();
     impl_->module->eval();
-    at::Tensor predictions;
-    impl_->program.output(*impl_->module, TorchBatch(batch, false), predictions);
-    require(predictions.defined() && predictions.scalar_type() == at::kFloat,
-            "torch: predictions must be float32, got {}",
-            predictions.defined() ? described(predictions) : "none");
-    out.resize(shapeOf(predictions), DType::Float32);
-    viewOf(out).copy_(predictions);
+    impl_->onDevice([&] {
+      at::Tensor predictions;
+      impl_->program.output(*impl_->module, TorchBatch(batch, false, context().device()), predictions);
+      require(predictions.defined() && predictions.scalar_type() == at::kFloat,
+              "torch: predictions must be float32, got {}",
+              predictions.defined() ? described(predictions) : "none");
+      out.resize(shapeOf(predictions), DType::Float32);
+      viewOf(out).copy_(predictions);
+    });
   });
 }
 
@@ -290,11 +332,14 @@ double TorchModel::score(const Batch& batch) {
     const torch::NoGradGuard noGrad;
     impl_->requirePlaces();
     impl_->module->eval();
-    at::Tensor loss;
-    double weight = 0;
-    impl_->program.loss(*impl_->module, TorchBatch(batch, false), loss, weight);
-    require(loss.defined() && loss.numel() == 1, "torch: the loss is not a scalar");
-    return loss.item<double>();
+    double result = 0, weight = 0;
+    impl_->onDevice([&] {
+      at::Tensor loss;
+      impl_->program.loss(*impl_->module, TorchBatch(batch, false, context().device()), loss, weight);
+      require(loss.defined() && loss.numel() == 1, "torch: the loss is not a scalar");
+      result = loss.item<double>();
+    });
+    return result;
   });
 }
 

@@ -24,10 +24,12 @@ class Module;
 
 namespace muster {
 
-/// A batch's tensors for libtorch: the same memory, without a copy, valid during the call that got it.
+/// A batch's tensors for libtorch, valid during the call that got it: on the CPU the same memory, without a
+/// copy; for a model on a GPU a copy there.
 class TorchBatch {
  public:
-  TorchBatch(const Batch& batch, bool training) : batch_(&batch), training_(training) {}
+  TorchBatch(const Batch& batch, bool training, Device device = Device::cpu())
+      : batch_(&batch), training_(training), device_(device) {}
 
   /// The features, or labels, of this name; without a name the first. Elements keep their type: float32,
   /// float64, uint8, int64. @throws InvalidArgument if there are none.
@@ -42,6 +44,7 @@ class TorchBatch {
  private:
   const Batch* batch_;
   bool training_;
+  Device device_;
 };
 
 namespace detail {
@@ -89,14 +92,19 @@ concept TorchOutput = std::is_invocable_v < Output&,
 /// they are trained (dropout): libtorch has one generator for all threads, so such trainings with several
 /// workers give other bits each time.
 ///
-/// Only on the CPU. Nothing may give parameters other memory: `to()`, `set_data`, `torch::load`. `adopt()`
-/// takes such values; without it the next step refuses them by name.
+/// Workers on GPUs (`devices`) need a libtorch with CUDA, and are refused without one; the model moves its
+/// modules there. libtorch's kernels for GPUs give other bits each time unless it is told otherwise
+/// (`at::globalContext().setDeterministicAlgorithms`).
+///
+/// Nothing may give parameters other memory: `to()`, `set_data`, `torch::load`. `adopt()` takes such values;
+/// without it the next step refuses them by name.
 class TorchModel final : public Model, public PlanRemark {
  public:
   /// @param factory  returns a `std::shared_ptr` of a module, or a holder as `torch::nn::Sequential`.
   /// @param loss  of (Net&, const TorchBatch&): a scalar, the mean over the batch's examples; or a pair of it
   ///         and its weight, if that is not the number of examples.
-  /// @throws InvalidArgument naming a parameter that is not float32 on the CPU.
+  /// @throws InvalidArgument naming a parameter that is not float32 on the CPU; for a context on a GPU if
+  ///         this libtorch has no CUDA.
   template <typename Factory, typename Loss>
   TorchModel(Factory factory, Loss loss, TrainingOptions options = {}, Context* context = nullptr)
       : TorchModel(programOf<detail::TorchNet<Factory>>(std::move(factory), std::move(loss)),

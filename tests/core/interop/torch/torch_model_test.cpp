@@ -1,17 +1,12 @@
-// Before doctest, whose CHECK is not glog's. Comparisons of vectors have brackets of their own, as glog
-// prints vectors, and not those of bytes.
+// Before doctest, see conv_net.h. Comparisons of vectors have brackets of their own, as glog prints vectors,
+// and not those of bytes.
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <torch/nn.h>
 #include <torch/optim/sgd.h>
 #include <torch/serialize.h>
 #include <torch/version.h>
-#undef CHECK
-#undef CHECK_EQ
-#undef CHECK_NE
-#undef CHECK_LT
-#undef CHECK_LE
-#undef CHECK_GT
-#undef CHECK_GE
+
+#include "tests/core/interop/torch/conv_net.h"
 
 #include <doctest/doctest.h>
 
@@ -20,11 +15,9 @@
 #include <cmath>
 #include <thread>
 
-#include "muster/core/base/random.h"
-#include "muster/core/interop/torch/torch_model.h"
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/strategies.h"
-#include "tests/support/list_iterator.h"
+#include "tests/support/devices.h"
 #include "tests/support/rounding.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
@@ -35,61 +28,7 @@
 namespace muster {
 namespace {
 
-using test::ListIterator;
-using test::stateBits;
-using test::thrown;
-using test::toyWrapper;
-
-/// Images [3, 6, 6] in 4 classes.
-struct ConvNet : torch::nn::Module {
-  torch::nn::Conv2d conv{torch::nn::Conv2dOptions(3, 8, 3).padding(1)};
-  torch::nn::BatchNorm2d norm{8};
-  torch::nn::Linear dense{8 * 9, 4};
-  ConvNet() {
-    register_module("conv", conv);
-    register_module("norm", norm);
-    register_module("dense", dense);
-  }
-  torch::Tensor forward(const torch::Tensor& x) {
-    return dense(torch::max_pool2d(torch::relu(norm(conv(x))), 2).flatten(1));
-  }
-};
-
-std::shared_ptr<ConvNet> makeConvNet() {
-  return std::make_shared<ConvNet>();
-}
-
-/// The mean cross-entropy of any module's logits.
-const auto crossEntropy = [](auto& net, const TorchBatch& batch) {
-  return torch::nn::functional::cross_entropy(net.forward(batch.features()), batch.labels());
-};
-
-TrainingOptions momentum() {
-  return {.updater = Nesterovs{.learningRate = 0.05, .momentum = 0.9}, .l2 = 1e-3};
-}
-
-/// The same parameters each time.
-std::unique_ptr<TorchModel> convModel(const TrainingOptions& options = momentum()) {
-  torch::manual_seed(5);
-  return std::make_unique<TorchModel>(makeConvNet, crossEntropy, options);
-}
-
-Batch imageBatch(std::uint64_t seed, std::int64_t examples = 6) {
-  Batch batch;
-  Tensor images = Batch::ensure(batch.features, "images", {examples, 3, 6, 6});
-  Tensor labels = Batch::ensure(batch.labels, "classes", {examples}, DType::Int64);
-  const RandomStream random(seed, "torch");
-  std::uint64_t index = 0;
-  for (float& value : images.span<float>()) value = static_cast<float>(random.normal(index++));
-  for (auto& label : labels.span<std::int64_t>()) label = static_cast<std::int64_t>(random.below(index++, 4));
-  return batch;
-}
-
-ListIterator imageBatches(int count) {
-  std::vector<Batch> batches;
-  for (int b = 0; b < count; ++b) batches.push_back(imageBatch(static_cast<std::uint64_t>(b)));
-  return ListIterator(std::move(batches));
-}
+using namespace test;
 
 float* parameter(TorchModel& model, const std::string& name) {
   return model.block(BlockKind::Parameters).segment(name).data<float>();
@@ -272,6 +211,32 @@ TEST_CASE("over nodes it has the bits of one process that adds up in as many gro
   }
   CHECK((stateBits(*first) == stateBits(*together)));
   CHECK((stateBits(*second) == stateBits(*together)));
+}
+
+TEST_CASE("on a gpu it learns as on the CPU, or a libtorch without CUDA is named") {
+  if (const auto reason = OnGpu::whyNot(); !reason.empty()) return skip(reason);
+  auto there = convModel(), here = convModel();
+  auto data = imageBatches(8);
+  auto builder = toyWrapper(*there, 2, 2);
+  builder.devices({OnGpu::device()});
+  if (!at::hasCUDA()) {
+    CHECK(thrown<Error>([&] { builder.build().fit(data); }).find("this libtorch has no CUDA") !=
+          std::string::npos);
+    return skip("this libtorch has no CUDA");
+  }
+  builder.build().fit(data);
+  toyWrapper(*here, 2, 2).build().fit(data);
+  const Tensor &a = there->block(BlockKind::Parameters).values,
+               &b = here->block(BlockKind::Parameters).values;
+  const Tensor& c = convModel()->block(BlockKind::Parameters).values;
+  double apart = 0, moved = 0;
+  for (std::int64_t i = 0; i < a.elements(); ++i) {
+    apart = std::max(apart, std::abs(double{a.data<float>()[i]} - b.data<float>()[i]));
+    moved = std::max(moved, std::abs(double{c.data<float>()[i]} - b.data<float>()[i]));
+  }
+  // Four steps; libtorch lets cuDNN multiply with 10 bits of mantissa in convolutions.
+  CHECK(apart <= 0.02 * moved);
+  CHECK(moved > 0);
 }
 
 TEST_CASE("blocks have libtorch's names and shapes, and the module's tensors are views of them") {

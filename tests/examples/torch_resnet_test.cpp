@@ -1,0 +1,36 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/examples/sandbox.h"
+
+// A libtorch module as the program trains it.
+
+namespace muster {
+namespace {
+
+using test::contains;
+using test::Sandbox;
+
+double after(const std::string& text, const std::string& label) {
+  const auto at = text.find(label);
+  REQUIRE(at != std::string::npos);
+  return std::stod(text.substr(at + label.size()));
+}
+
+TEST_CASE("a ResNet of libtorch learns with two workers as in libtorch's own loop, and is saved") {
+  const Sandbox program(MUSTER_TORCH_RESNET);
+  const auto run = program.run({"--examples", "640", "--epochs", "3", "--width", "8"});
+  CAPTURE(run.out);
+  CAPTURE(run.err);
+  REQUIRE(run.exit == 0);
+  CHECK(run.out.starts_with("plan: 2 workers on cpu"));
+  CHECK(after(run.out, "with 2 workers: ") > 0.4);  // guessing is 0.1
+  CHECK(after(run.out, "alone, 2 threads: ") > 0.4);
+  CHECK(contains(run.out, "as many images a second as libtorch alone"));
+  CHECK(std::filesystem::file_size(program.directory / "torch-resnet.pt") > 100'000);
+}
+
+}  // namespace
+}  // namespace muster
