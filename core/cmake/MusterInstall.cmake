@@ -24,7 +24,8 @@ endforeach()
 
 # Backend headers are not installed.
 install(DIRECTORY core datasets parallel DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster"
-  COMPONENT dev FILES_MATCHING PATTERN "*.h" PATTERN "backend" EXCLUDE PATTERN "cmake" EXCLUDE)
+  COMPONENT dev FILES_MATCHING PATTERN "*.h" PATTERN "backend" EXCLUDE PATTERN "cmake" EXCLUDE
+  PATTERN "assets" EXCLUDE)
 install(FILES "${PROJECT_BINARY_DIR}/include/muster/layers.h" "${PROJECT_BINARY_DIR}/include/muster/strategies.h"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster" COMPONENT dev)
 

@@ -1,7 +1,8 @@
 # Debian packages by `cpack` in a build that was configured with
 #   -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_PREFIX=/usr
-# libmuster0.1 and libmuster-dev hold the base; each component that needs more has two packages of its own, so that
-# libtorch and MPI are installed on request alone. They are for the release of Debian that they were built on.
+# libmuster0.1 and libmuster-dev hold the base, muster the program; each component that needs more has two packages of its
+# own, so that libtorch and libonnx are installed on request alone. They are for the release of Debian that they were built
+# on.
 if(NOT BUILD_SHARED_LIBS OR NOT PROJECT_IS_TOP_LEVEL)
   return()
 endif()
@@ -45,7 +46,7 @@ License: Apache-2.0
 file(WRITE "${PROJECT_BINARY_DIR}/packages/triggers" "activate-noawait ldconfig\n")
 
 # muster_package(<component> <package> <summary> <depends> [<libraries>...]): what is installed as the component, as a
-# package; with libraries, one of those, otherwise one for development.
+# package; with libraries, one of those, otherwise one for development. The component program is neither.
 function(muster_package component package summary depends)
   string(TOUPPER "${component}" id)
   set(CPACK_COMPONENTS_ALL ${CPACK_COMPONENTS_ALL} "${component}" PARENT_SCOPE)
@@ -59,6 +60,10 @@ This package has ${summary}." PARENT_SCOPE)
   set(doc "${CMAKE_INSTALL_DATAROOTDIR}/doc/${package}")
   install(FILES "${PROJECT_BINARY_DIR}/packages/copyright" "${PROJECT_BINARY_DIR}/packages/changelog.Debian.gz"
     DESTINATION "${doc}" COMPONENT "${component}")
+  if(component STREQUAL "program")
+    set(CPACK_DEBIAN_${id}_PACKAGE_SECTION science PARENT_SCOPE)
+    set(CPACK_DEBIAN_${id}_PACKAGE_SHLIBDEPS ON PARENT_SCOPE)
+  endif()
   if(NOT ARGN)
     return()
   endif()
@@ -101,7 +106,19 @@ foreach(component IN LISTS muster_built)
 ${does_${component}}" "${own} ${same}, libmuster-dev ${same}${needs_${component}}")
   endif()
 endforeach()
-# Where dpkg-shlibdeps finds the libraries that other packages of this build hold.
+if(MUSTER_BUILD_EXAMPLES)
+  set(needs "${base} ${same}")
+  foreach(part muster_program muster_example_support muster_run_files)
+    get_target_property(linked ${part} LINK_LIBRARIES)
+    foreach(component IN LISTS muster_built)
+      if(NOT component IN_LIST muster_base AND linked MATCHES "muster(::|_)${component}")
+        string(APPEND needs ", libmuster-${component}${so_version} ${same}")
+      endif()
+    endforeach()
+  endforeach()
+  muster_package(program muster "the program: trainings by run files, tests and predictions" "${needs}")
+endif()
+# Where dpkg-shlibdeps finds the libraries that other packages of this build hold; it writes no dependency for them.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "")
 foreach(component IN LISTS muster_built)
   get_target_property(folder muster_${component} BINARY_DIR)
