@@ -18,6 +18,7 @@
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/weights.h"
 #include "muster/core/nn/computation_graph.h"
+#include "muster/core/nn/models/resnet18.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/file_bytes.h"
 
@@ -77,6 +78,11 @@ Format formatOf(const Options& options) {
 WeightOptions weightOptions(const Options& options) {
   WeightOptions weights{.keep = options.keep, .ignore = options.ignore, .batch = options.batch};
   for (const auto& pair : options.names) {
+    if (pair == "torchvision") {
+      const auto known = resnet18InTorchvision();
+      weights.layers.insert(weights.layers.end(), known.begin(), known.end());
+      continue;
+    }
     const auto equals = pair.find('=');
     require(equals != pair.npos && equals > 0 && equals + 1 < pair.size(),
             "--name {}: expected a layer's name here and there, as in stem=conv1", pair);
@@ -183,7 +189,8 @@ int convert(const Call& call) {
            "whose weights the first argument holds: a run file or result, a configuration or a model file");
   describeSets(line, options.sets);
   line.list("name", options.names, "HERE=THERE",
-            "a layer that has another name there. May be given several times");
+            "a layer that has another name there, or torchvision: those of its ResNet-18. May be given "
+            "several times");
   line.list("keep", options.keep, "LAYER",
             "a layer that is left as it is drawn: a new head. Several times likewise");
   line.list(

@@ -8,7 +8,9 @@
 #include "examples/support/data_sets.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
+#include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/models/convnet.h"
+#include "muster/core/nn/models/resnet18.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/generated_digits.h"
 #include "muster/parallel/parallel_wrapper.h"
@@ -271,6 +273,25 @@ TEST_CASE("a model is converted: weights there and back, a checkpoint, a graph, 
     CHECK(onnx.exit == 0);
     CHECK(contains(muster.read("m.onnx"), "conv1.weight"));
   }
+}
+
+TEST_CASE("a ResNet-18 goes to PyTorch's names and back") {
+  const Muster muster;
+  ComputationGraph model(resnet18(10, 3, {.imageSize = {32, 32}, .width = 4}));
+  model.init();
+  model.save(muster.directory / "r.safetensors");
+  const auto there = muster.run(
+      {"convert", "r.safetensors", "--to", "weights", "--name", "torchvision", "--out", "w.safetensors"});
+  CAPTURE(there.err);
+  REQUIRE(there.exit == 0);
+  const auto weights = readSafetensors(muster.directory / "w.safetensors");
+  for (const char* name : {"conv1.weight", "bn1.running_var", "layer1.0.conv1.weight", "fc.bias"})
+    CHECK(weights.find(name) != nullptr);
+  const auto back = muster.run({"convert", "w.safetensors", "--network", "r.safetensors", "--name",
+                                "torchvision", "--out", "back.safetensors"});
+  CAPTURE(back.err);
+  REQUIRE(back.exit == 0);
+  CHECK(muster.bitsOf("back.safetensors") == muster.bitsOf("r.safetensors"));
 }
 
 TEST_CASE("what cannot be converted is said in one line") {
