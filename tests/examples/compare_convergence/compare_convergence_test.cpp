@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <csignal>
+#include <map>
 
+#include "examples/compare_convergence/names.h"
 #include "examples/compare_convergence/options.h"
 #include "examples/compare_convergence/results_file.h"
 #include "examples/support/gaussian_mixtures.h"
 #include "tests/examples/program.h"
+#include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
 
 namespace convergence {
@@ -58,6 +61,29 @@ const RunRecord& runOf(const std::vector<RunRecord>& runs, Mode mode, std::int64
     return candidate.arm.mode == mode && candidate.arm.frequency == frequency &&
            candidate.arm.batch == batch && candidate.seed == 1;
   });
+}
+
+TEST_CASE("--tensorboard makes a directory for each arm and seed") {
+  const TemporaryDirectory directory;
+  const auto outcome = run(directory, {"--data",  "mixtures",      "--model", "mlp",           "--examples",
+                                       "100",     "--workers",     "2",       "--frequency",   "4",
+                                       "--seeds", "1,2",           "--mode",  "averaging",     "--out",
+                                       "out",     "--pin-threads", "false",   "--tensorboard", "tb"});
+  if (contains(outcome.err, "built without TensorBoard"))
+    return muster::test::skip("this build has no TensorBoard (libprotobuf-dev, protobuf-compiler)");
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit == 0);
+  std::map<std::string, int> files;  // [arm/seed]
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory / "tb"))
+    if (entry.is_regular_file())
+      ++files[std::filesystem::relative(entry.path().parent_path(), directory / "tb").string()];
+  const auto runs = runsOf(directory / "out" / "results.jsonl");
+  CHECK(files.size() == runs.size());
+  for (const auto& one : runs) {
+    const auto name = fmt::format("{}/seed-{}", armFileName(one.arm), one.seed);
+    CAPTURE(name);
+    CHECK(files[name] == 1);
+  }
 }
 
 TEST_CASE("a grid is trained on equal samples, compared and reported") {
