@@ -1,14 +1,13 @@
 #include "muster/core/base/interrupt.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <system_error>
 
+#include "muster/core/base/log.h"
 #include "muster/core/base/start_thread.h"
 
 namespace muster {
@@ -53,7 +52,7 @@ Interrupt::Interrupt(std::string_view notice) {
     char byte = kEnd;
     while (::read(pipe_[0], &byte, 1) < 0 && errno == EINTR) continue;
     if (byte != kSignal) return;
-    fmt::print(stderr, "\n{}\n", notice);
+    log(LogLevel::Info, notice);  // above a bar that is drawn, and in place of the ^C that was typed
     stop_.request_stop();
   };
   try {

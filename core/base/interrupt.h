@@ -13,8 +13,8 @@ inline constexpr int kInterruptedExit = 130;  // 128 + SIGINT, as shells count
 /// as long as no Interrupt lives.
 void exitOnInterrupt();
 
-/// While it lives, the first of these signals requests a stop and prints a notice on standard error; the
-/// second ends the program at once with 130. One at a time.
+/// While it lives, the first of these signals requests a stop and logs a notice; the second ends the program
+/// at once with 130. One at a time.
 class Interrupt {
  public:
   explicit Interrupt(std::string_view notice =

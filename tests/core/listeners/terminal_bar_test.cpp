@@ -5,10 +5,13 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
 #include "tests/support/environment.h"
 #include "tests/support/pseudo_terminal.h"
@@ -91,6 +94,22 @@ TEST_CASE("whatever the window's width becomes, no piece of an older drawing sta
   CHECK(screen.lines[1].ends_with("log"));
   CHECK(screen.lines[2] == "done");
   CHECK(screen.lines[3].empty());
+}
+
+TEST_CASE("Ctrl-C: its notice appears above the bar, and nothing stays of what the terminal echoes") {
+  test::PseudoTerminal terminal(60, 20);
+  const test::Environment kind("TERM", "xterm");
+  const StandardError redirected(terminal.descriptor());
+  test::TerminalScreen screen(60);
+  TerminalBar bar;
+  draw(bar, 2);
+  const Interrupt interrupt("notice");
+  REQUIRE(::write(terminal.descriptor(), "^C", 2) == 2);
+  REQUIRE(std::raise(SIGINT) == 0);
+  while (!interrupt.requested()) std::this_thread::yield();
+  screen.write(terminal.take());
+  CHECK(screen.lines ==
+        std::vector<std::string>{"muster: notice", std::string(59, 'a'), std::string(59, 'b')});
 }
 
 TEST_CASE("nothing is drawn where standard error is no terminal, or one that cannot move its cursor") {
