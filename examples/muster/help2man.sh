@@ -2,8 +2,8 @@
 # Makes a man page from what a command of muster says of itself.
 # usage: help2man.sh HELP2MAN "PROGRAM [COMMAND]" PAGE VERSION    writes PAGE.1
 set -eu
-# The first sentence, as the line that `apropos` finds.
-does=$($2 --help | awk -v RS='.' '{ gsub(/[ \n]+/, " "); print tolower(substr($0, 1, 1)) substr($0, 2); exit }')
+# The beginning, up to a full stop or a colon, as the line that `apropos` finds.
+does=$($2 --help | awk -v RS='[.:][ \n]' '{ gsub(/[ \n]+/, " "); print tolower(substr($0, 1, 1)) substr($0, 2); exit }')
 see=$(mktemp)
 trap 'rm -f "$see" "$3.1.new"' EXIT
 if [ "$3" = muster ]; then
