@@ -27,11 +27,13 @@ namespace muster {
 template <typename T>
 class BoundedQueue {
  public:
+  /// @param looks  how often `pop` looks for an item before the thread sleeps.
   /// @throws InvalidArgument if `capacity` is 0; std::bad_alloc.
-  explicit BoundedQueue(std::size_t capacity)
+  explicit BoundedQueue(std::size_t capacity, int looks = 10'000)
       : items_(checked(capacity) + Items::BLOCK_SIZE),
         producer_(items_),
         slots_(static_cast<ssize_t>(capacity)),
+        filled_(0, looks),
         capacity_(capacity) {
     reserve();
   }

@@ -31,9 +31,11 @@ std::int64_t checkedRows(const Tensor& features, const Tensor& labels) {
 }  // namespace
 
 void gatherRows(const Tensor& source, std::span<const std::int64_t> rows, Tensor& target) {
-  require(target.dtype() == source.dtype() &&
-              target.shape() == source.shape().dropFirst().prepend(static_cast<std::int64_t>(rows.size())),
-          "gather: {} rows of {} do not make {}", rows.size(), source.toString(), target.toString());
+  if (target.dtype() != source.dtype() ||
+      target.shape() != source.shape().dropFirst().prepend(static_cast<std::int64_t>(rows.size())))
+      [[unlikely]]
+    throw InvalidArgument(fmt::format("gather: {} rows of {} do not make {}", rows.size(), source.toString(),
+                                      target.toString()));
   const std::size_t bytes =
       static_cast<std::size_t>(source.shape().dropFirst().elements()) * sizeOf(source.dtype());
   const auto* from = static_cast<const std::byte*>(source.raw());

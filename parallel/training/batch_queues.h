@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <vector>
@@ -15,7 +16,9 @@ class BatchQueues {
  public:
   /// @param shared  one queue for all workers: a batch goes to the one that asks.
   BatchQueues(int workers, std::span<const std::unique_ptr<Batch>> batches, bool shared = false)
-      : shared_(shared), free_(batches.size()) {
+      : shared_(shared),
+        group_(std::max<std::size_t>(1, batches.size() / (2 * static_cast<std::size_t>(workers)))),
+        free_(batches.size(), kLooks) {
     for (const auto& batch : batches) free_.push(batch.get());
     // Places for the nulls that end an epoch: they never wait for room.
     const auto nulls = static_cast<std::size_t>(shared ? workers : 1);
@@ -24,6 +27,10 @@ class BatchQueues {
   }
 
   bool shared() const { return shared_; }
+  /// So many trained batches a worker may keep, to give them back together and wake a reader that has filled
+  /// all seldom. At least half of the batches stay with the reader and in the queues: dealt in turn, they
+  /// reach every worker that waits for data while the others stand at a merge.
+  std::size_t group() const { return group_; }
   BoundedQueue<Batch*>& of(int worker) { return *filled_[shared_ ? 0 : static_cast<std::size_t>(worker)]; }
   BoundedQueue<Batch*>& free() { return free_; }
   /// Wakes every thread that waits for a batch or for room.
@@ -33,9 +40,43 @@ class BatchQueues {
   }
 
  private:
+  static constexpr int kLooks = 100;  // then the reader sleeps: it is ahead, and a worker may need its core
+
   const bool shared_;
+  const std::size_t group_;
   BoundedQueue<Batch*> free_;
   std::vector<std::unique_ptr<BoundedQueue<Batch*>>> filled_;  // [worker]
+};
+
+/// The batches that a worker has trained, on their way back to the reader. One thread.
+class TrainedBatches {
+ public:
+  /// @param group  so many are given back together.
+  void begin(BoundedQueue<Batch*>& free, std::size_t group) {
+    free_ = &free;
+    group_ = group;
+    batches_.clear();
+    batches_.reserve(group);
+  }
+
+  /// @return false if the queue is closed.
+  bool add(Batch* batch) {
+    batches_.push_back(batch);
+    return batches_.size() < group_ || giveBack();
+  }
+
+  /// Gives back those that it holds. @return false if the queue is closed.
+  bool giveBack() {
+    bool open = true;
+    for (Batch* const batch : batches_) open = free_->push(batch) && open;
+    batches_.clear();
+    return open;
+  }
+
+ private:
+  BoundedQueue<Batch*>* free_ = nullptr;
+  std::size_t group_ = 1;
+  std::vector<Batch*> batches_;
 };
 
 }  // namespace muster

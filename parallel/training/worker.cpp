@@ -68,6 +68,8 @@ void Worker::train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exc
     staged_ = false;
     const Peer peer(*this, run.peers, exchange.participants() == 1, exchange.nodes() > 1);
     try {
+      // Only batches dealt in turn reach every worker while others keep some.
+      trained_.begin(run.queues.free(), run.rounds.arrivals() ? 1 : run.queues.group());
       trainEpochs(run, epochs, exchange, listeners);
     } catch (const NodeFailure&) {
       run.fail(-1, std::current_exception(), [&] {
@@ -130,7 +132,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
       work(**batch, run, me, listeners);
     else
       contribution_.untrained = (*batch)->stamp.sequence;
-    if (!run.queues.free().push(*batch)) return false;
+    if (!trained_.add(*batch)) return false;
   }
   const bool goesOn = begun_ && !staged_ && !contribution_.ended && !run.stopping();
   if (goesOn && run.rounds.stage(me)) {
@@ -157,6 +159,8 @@ std::optional<Batch*> Worker::nextBatch(FitRun& run, const Participant& me, Work
     finishBegun(run, me, listeners);
     if (batch) return batch;
   }
+  if (const auto batch = run.queues.of(local_).tryPop()) return batch;
+  if (!trained_.giveBack()) return std::nullopt;  // the reader may wait for them
   const auto begin = Clock::now();  // before the activity: who sees it knows that the wait is timed
   thread_.activity().set(Activity::Kind::WaitingForData);
   const auto batch = run.queues.of(local_).pop();
@@ -165,6 +169,7 @@ std::optional<Batch*> Worker::nextBatch(FitRun& run, const Participant& me, Work
 }
 
 void Worker::giveBackBatches(FitRun& run) {
+  trained_.giveBack();
   if (run.queues.shared()) return;  // workers that wait have emptied it
   while (const auto batch = run.queues.of(local_).tryPop())
     if (*batch) run.queues.free().push(*batch);

@@ -80,6 +80,7 @@ class Worker {
     std::int64_t examples;
   };
   std::optional<Step> begun_;                 // likewise: its score is not read yet
+  TrainedBatches trained_;                    // likewise
   bool staged_ = false;                       // likewise: it ends a round, which is still to be merged
   double* updates_ = nullptr;                 // likewise: its own, if it counts them; see kOwnUpdates
   double currentScore_ = 0;                   // likewise: its score, and its examples

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "muster/parallel/training/batch_queues.h"
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"
@@ -164,4 +165,27 @@ TEST_CASE("the iterator of the training cannot be evaluated by a listener") {
   CHECK(failureOf(wrapper, data).cause == refused);
   model.setListeners({std::make_shared<Evaluating>(data)});
   CHECK(thrown<InvalidArgument>([&] { model.fit(data); }) == refused);
+}
+
+TEST_CASE("a worker gives trained batches back in groups, and the rest when it is told to") {
+  std::vector<std::unique_ptr<Batch>> batches;
+  for (int i = 0; i < 18; ++i) batches.push_back(std::make_unique<Batch>());
+  BatchQueues queues(2, batches);
+  REQUIRE(queues.group() == 4);  // 18 / (2 * 2): both workers together keep less than half
+  std::vector<Batch*> read;
+  while (const auto batch = queues.free().tryPop()) read.push_back(*batch);
+  REQUIRE(read.size() == 18);
+
+  TrainedBatches trained;
+  trained.begin(queues.free(), queues.group());
+  for (int i = 0; i < 3; ++i) CHECK(trained.add(read[static_cast<std::size_t>(i)]));
+  CHECK_FALSE(queues.free().tryPop().has_value());
+  CHECK(trained.add(read[3]));
+  for (int i = 0; i < 4; ++i) CHECK(queues.free().tryPop() == read[static_cast<std::size_t>(i)]);
+  CHECK(trained.add(read[4]));
+  CHECK(trained.giveBack());
+  CHECK(queues.free().tryPop() == read[4]);
+  queues.close();
+  CHECK(trained.add(read[5]));
+  CHECK_FALSE(trained.giveBack());
 }
