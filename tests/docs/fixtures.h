@@ -1,0 +1,109 @@
+// What the C++ blocks of the pages find declared; a page names what it needs ("tested: with model train").
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/ops/loss.h"
+#include "muster/datasets/generated_digits.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/support/temporary_directory.h"
+
+#ifdef MUSTER_PAGES_TORCH
+#include <torch/torch.h>
+#endif
+
+namespace muster_pages {
+using namespace muster;
+
+/// A block runs in an empty directory of its own.
+class Sandbox {
+ public:
+  Sandbox() { std::filesystem::current_path(directory_.path()); }
+  ~Sandbox() { std::filesystem::current_path(before_); }
+
+ private:
+  std::filesystem::path before_ = std::filesystem::current_path();
+  test::TemporaryDirectory directory_;
+};
+
+/// Takes the place of the library's: a few drawn digits, so that a page's program reads and fetches no files.
+class MnistDataSetIterator : public GeneratedDigitsIterator {
+ public:
+  MnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed)
+      : GeneratedDigitsIterator(batch, 512, seed, train) {}
+};
+
+struct with_train {
+  GeneratedDigitsIterator train{64, 512, 1, true};
+};
+struct with_test {
+  GeneratedDigitsIterator test{64, 256, 1, false};
+};
+struct with_validation {
+  GeneratedDigitsIterator validation{64, 256, 2, false};
+};
+
+inline MultiLayerConfiguration smallNetwork(std::uint64_t seed) {
+  return {.seed = seed,
+          .updater = Nesterovs{.learningRate = 0.05, .momentum = 0.9},
+          .inputShape = {1, 28, 28},
+          .layers = {Dense{.units = 16, .activation = Activation::ReLU}, Output{.classes = 10}}};
+}
+struct with_model {
+  MultiLayerNetwork model{smallNetwork(1)};
+  with_model() { model.init(); }
+};
+struct with_retrained {
+  MultiLayerNetwork retrained{smallNetwork(2)};
+  with_retrained() { retrained.init(); }
+};
+struct with_image {
+  Tensor image = Tensor::zeros({1, 1, 28, 28});
+};
+/// 500 points of four numbers in three classes.
+struct with_measurements {
+  std::vector<float> measurements = std::vector<float>(2000);
+  std::vector<std::int64_t> classes = std::vector<std::int64_t>(500);
+  with_measurements() {
+    for (std::size_t i = 0; i < 2000; ++i) measurements[i] = static_cast<float>(i % 7) * 0.1f;
+    for (std::size_t i = 0; i < 500; ++i) classes[i] = static_cast<std::int64_t>(i % 3);
+  }
+};
+/// flowers.csv, and pets with one picture a class.
+struct with_files {
+  with_files();
+};
+/// An input of 30 examples with 5 numbers, and a gradient of what comes out of two units.
+struct with_input {
+  Tensor input = Tensor::zeros({30, 5});
+  Tensor gradOutput = Tensor::zeros({30, 2});
+};
+
+#ifdef MUSTER_PAGES_TORCH
+struct with_Net {
+  struct Net : torch::nn::Module {
+    torch::nn::Linear hidden{nullptr}, digits{nullptr};
+    Net() {
+      hidden = register_module("hidden", torch::nn::Linear(784, 16));
+      digits = register_module("digits", torch::nn::Linear(16, 10));
+    }
+    torch::Tensor forward(const torch::Tensor& x) { return digits(torch::relu(hidden(x.flatten(1)))); }
+  };
+};
+#endif
+
+}  // namespace muster_pages

@@ -1,0 +1,18 @@
+// The blocks of the pages are further sources of this program (see page_blocks.cmake).
+#include <fstream>
+
+#include "muster/core/io/png.h"
+#include "tests/docs/fixtures.h"
+
+namespace muster_pages {
+
+with_files::with_files() {
+  std::ofstream("flowers.csv")
+      << "petal,sepal,kind\n1.4,0.2,setosa\n4.7,1.4,versicolor\n1.3,0.2,setosa\n4.5,1.5,versicolor\n";
+  for (const std::string pet : {"cat", "dog"}) {
+    std::filesystem::create_directories("pets/" + pet);
+    writePng("pets/" + pet + "/1.png", std::vector<std::uint8_t>(8 * 8 * 3, 100), 8, 8, PngColour::Rgb);
+  }
+}
+
+}  // namespace muster_pages
