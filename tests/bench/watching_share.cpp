@@ -83,6 +83,16 @@ class Timed final : public Listener {
   std::int64_t computed_ = 0;
 };
 
+/// Watches and does nothing: what measuring itself costs.
+class Nothing final : public Listener {
+ public:
+  explicit Nothing(ListenerScope scope) : scope_(scope) {}
+  ListenerScope scope() const override { return scope_; }
+
+ private:
+  ListenerScope scope_;
+};
+
 /// Threads of this process, by number.
 std::set<std::string> threads() {
   std::set<std::string> all;
@@ -147,7 +157,9 @@ int main(int argc, char** argv) {
       "| watched by | batch | the training computes | calls at merges | calls at steps | beside them | all "
       "|\n"
       "|---|---|---|---|---|---|---|\n");
-  for ([[maybe_unused]] const std::int64_t batch : {16, 128}) {
+  for (const std::int64_t batch : {16, 128}) {
+    measure("nothing", std::make_shared<Nothing>(ListenerScope::Merged),
+            std::make_shared<Nothing>(ListenerScope::Worker), "", batch, epochs);
 #ifdef MUSTER_WITH_TENSORBOARD
     const auto directory =
         std::filesystem::temp_directory_path() / fmt::format("muster-watching-{}", ::getpid());

@@ -26,11 +26,12 @@ void TrainingReadings::Mean::add(double score, std::int64_t count) {
   examples += count;
 }
 
-double TrainingReadings::Mean::take(std::int64_t iteration) {
+double TrainingReadings::Mean::take(std::int64_t iteration, Clock::time_point at) {
   const double mean = sum / static_cast<double>(examples);
   sum = 0;
   examples = 0;
   read = iteration;
+  readAt = at;
   return mean;
 }
 
@@ -39,6 +40,7 @@ TrainingReadings::TrainingReadings(ReadingOptions options, Sink sink)
   require(options_.everyIterations >= 1, "readings of a training: everyIterations must be at least 1, got {}",
           options_.everyIterations);
   require(options_.everyTime.count() >= 0, "readings of a training: everyTime cannot be negative");
+  require(options_.scoresEvery.count() >= 0, "readings of a training: scoresEvery cannot be negative");
 }
 
 void TrainingReadings::fitStart(const FitEvent& event) {
@@ -58,11 +60,13 @@ void TrainingReadings::epochStart() {
 void TrainingReadings::countTime() {
   const auto time = now();
   trained_ += time - mark_;
+  trainedInAll_ += time - mark_;
   mark_ = time;
 }
 
-bool TrainingReadings::due(const Mean& mean, std::int64_t iteration) const {
-  return mean.examples > 0 && iteration / options_.everyIterations > mean.read / options_.everyIterations;
+bool TrainingReadings::due(const Mean& mean, std::int64_t iteration, Clock::time_point at) const {
+  return mean.examples > 0 && iteration / options_.everyIterations > mean.read / options_.everyIterations &&
+         at - mean.readAt >= options_.scoresEvery;
 }
 
 void TrainingReadings::iteration(const IterationEvent& event) {
@@ -73,14 +77,18 @@ void TrainingReadings::iteration(const IterationEvent& event) {
   Mean& mean = workers_[worker];
   const std::int64_t step = event.stamp.iteration + 1;
   mean.add(event.score, event.examples);
-  if (due(mean, step)) sink_(workerNames_[worker], step, mean.take(step));
+  if (const auto at = now(); due(mean, step, at)) sink_(workerNames_[worker], step, mean.take(step, at));
 }
 
 void TrainingReadings::merge(const MergeEvent& event) {
   const std::int64_t step = event.iteration;
   merged_.add(event.score, event.examples);
-  const bool scored = due(merged_, step);
-  if (scored) sink_("score/merged", step, merged_.take(step));
+  samples_ += event.examples;
+  bytes_ += event.bytes;
+  countTime();
+  const bool scored = due(merged_, step, mark_);
+  if (scored) sink_("score/merged", step, merged_.take(step, mark_));
+  if (options_.places && event.kind == MergeKind::Resynchronisation) sink_("mark/resynchronisation", step, 1);
   if (scored || event.examples == 0) {
     sink_("merge/milliseconds", step, std::chrono::duration<double, std::milli>(event.mergeTime).count());
     if (event.bytes > 0) sink_("merge/bytes", step, static_cast<double>(event.bytes));
@@ -95,7 +103,6 @@ void TrainingReadings::merge(const MergeEvent& event) {
       sink_("training/learning rate", step,
             model_->trainingOptions().updater.learningRate().at(step, event.epoch));
   }
-  countTime();
   if (trained_ >= options_.everyTime) readTimes(event.trainer, step);
   readTests();
 }
@@ -103,6 +110,7 @@ void TrainingReadings::merge(const MergeEvent& event) {
 void TrainingReadings::epochEnd(const EpochEvent& event) {
   sink_("score/epoch", event.iteration, event.score);
   if (!timesRead_) readTimes(event.trainer, event.iteration);  // a short training has some, too
+  readPlaces(event.iteration);
   readTests();
 }
 
@@ -120,6 +128,7 @@ void TrainingReadings::readTimes(Trainer& trainer, std::int64_t step) {
   }
   readShares("time/all/", all, step);
   if (const auto bytes = residentBytes()) sink_("memory/resident bytes", step, static_cast<double>(*bytes));
+  readPlaces(step);
   timesBefore_ = trainer.workerTimes();
   trained_ = {};
   timesRead_ = true;
@@ -131,6 +140,13 @@ void TrainingReadings::readShares(const std::string& prefix, const WorkerTimes& 
   sink_(prefix + "waiting for data", step, shares.waitingForData);
   sink_(prefix + "waiting for workers", step, shares.waitingForWorkers);
   sink_(prefix + "merging", step, shares.merging);
+}
+
+void TrainingReadings::readPlaces(std::int64_t step) {
+  if (!options_.places) return;
+  sink_("at/samples", step, static_cast<double>(samples_));
+  sink_("at/seconds", step, std::chrono::duration<double>(trainedInAll_).count());
+  if (bytes_ > 0) sink_("at/bytes", step, static_cast<double>(bytes_));
 }
 
 void TrainingReadings::readTests() {

@@ -22,6 +22,10 @@ struct ReadingOptions {
   /// Times, speed and memory are read no oftener than this of training. What listeners do between epochs, as
   /// evaluate, is no time of training.
   std::chrono::nanoseconds everyTime = std::chrono::milliseconds(500);
+  /// Scores of workers and merges are read no oftener than this, either, so that short steps cost no more.
+  std::chrono::nanoseconds scoresEvery{0};
+  /// Whether places on other axes than iterations, and marks, are read, too: at/..., mark/...
+  bool places = false;
   /// Its results are readings, too. It comes earlier in the list of listeners.
   std::shared_ptr<const EvaluationListener> evaluation = {};
   /// The clock; empty: the steady clock.
@@ -40,6 +44,8 @@ struct ReadingOptions {
 ///                                    data", "waiting for workers", "merging", and time/worker 0/...
 ///     memory/resident bytes          of this process
 ///     test/accuracy, test/loss       of an EvaluationListener
+///     at/samples, at/seconds, at/bytes    trained so far by all workers; of training; sent by a worker
+///     mark/resynchronisation         1 where shared gradients have resynchronised
 ///
 /// Used by one thread at a time.
 class TrainingReadings {
@@ -62,18 +68,20 @@ class TrainingReadings {
   struct Mean {
     double sum = 0;
     std::int64_t examples = 0;
-    std::int64_t read = 0;  // at this iteration
+    std::int64_t read = 0;                           // at this iteration
+    std::chrono::steady_clock::time_point readAt{};  // likewise
     void add(double score, std::int64_t count);
-    double take(std::int64_t iteration);
+    double take(std::int64_t iteration, std::chrono::steady_clock::time_point at);
   };
 
   Clock::time_point now() const { return options_.now ? options_.now() : Clock::now(); }
-  bool due(const Mean& mean, std::int64_t iteration) const;
+  bool due(const Mean& mean, std::int64_t iteration, Clock::time_point at) const;
   /// The time since the last call or the start of an epoch was training.
   void countTime();
   void readTimes(Trainer& trainer, std::int64_t step);
   void readShares(const std::string& prefix, const WorkerTimes& times, std::int64_t step);
   void readTests();
+  void readPlaces(std::int64_t step);
 
   ReadingOptions options_;
   Sink sink_;
@@ -82,9 +90,11 @@ class TrainingReadings {
   std::vector<std::string> workerNames_;                        // [worker] "score/worker 0"
   std::map<std::string, std::string, std::less<>> valueNames_;  // [name of a merge's value] "merge/name"
   Mean merged_;
-  Clock::time_point mark_;               // where the time that is not counted yet begins
-  std::chrono::nanoseconds trained_{0};  // since times were read
-  bool timesRead_ = false;               // in this `fit()`
+  Clock::time_point mark_;                    // where the time that is not counted yet begins
+  std::chrono::nanoseconds trained_{0};       // since times were read
+  bool timesRead_ = false;                    // in this `fit()`
+  std::int64_t samples_ = 0, bytes_ = 0;      // since the beginning
+  std::chrono::nanoseconds trainedInAll_{0};  // likewise
   std::vector<WorkerTimes> timesBefore_;
   std::size_t testsRead_ = 0;
 };

@@ -1,16 +1,18 @@
 #include "muster/core/listeners/watch/page/page_listener.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <mutex>
+#include <optional>
 
-#include "muster/core/nn/network.h"
+#include "muster/core/base/error.h"
 #include "muster/core/listeners/watch/layer_histograms.h"
-#include "muster/core/listeners/watch/page/page_json.h"
+#include "muster/core/listeners/watch/page/curves_file.h"
+#include "muster/core/listeners/watch/page/page_inbox.h"
+#include "muster/core/listeners/watch/page/still_page.h"
 #include "muster/core/listeners/watch/training_readings.h"
+#include "muster/core/nn/network.h"
 
 namespace muster {
 namespace {
@@ -20,12 +22,9 @@ using Clock = std::chrono::steady_clock;
 constexpr int kMostWorkers = 16;
 constexpr auto kHistogramsEvery = std::chrono::seconds(1);
 constexpr std::int64_t kSmallModel = 4096;  // parameters: looked at from the first round on
-constexpr int kHistogramsShare = 500;       // the next comes after so many times what the last one has taken
+constexpr int kHistogramsShare = 2000;      // the next comes after so many times what the last one has taken
 
-std::string hostName() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "HOST";
-}
+constexpr auto kTimesEvery = std::chrono::seconds(1);
 
 bool isSmall(Model& model) {
   for (const auto& block : model.blocks())
@@ -39,16 +38,65 @@ std::string valueText(const HyperParameter& parameter) {
   return std::get<std::string>(parameter.value);
 }
 
+/// What a training has left in the box. The server's thread takes it, or else the listener once a second.
+class LivePage final : public PageSource {
+ public:
+  explicit LivePage(std::shared_ptr<PageInbox> inbox) : inbox_(std::move(inbox)) {}
+
+  void update() override {
+    const std::lock_guard lock(mutex_);
+    inbox_->take(content_);
+    store_.add(content_);
+  }
+  std::unique_ptr<PageReader> reader() override { return std::make_unique<Reader>(*this); }
+  /// Calls `read` with the store.
+  template <typename Read>
+  auto with(Read read) {
+    const std::lock_guard lock(mutex_);
+    return read(store_);
+  }
+
+ private:
+  struct Reader final : PageReader {
+    explicit Reader(LivePage& from) : page(from) {}
+    std::string news() override {
+      return page.with([&](const PageStore& store) { return store.news(seen); });
+    }
+    LivePage& page;
+    PageStore::Seen seen;
+  };
+
+  std::shared_ptr<PageInbox> inbox_;
+  std::mutex mutex_;
+  PageStore store_;             // guarded by mutex_
+  PageInbox::Content content_;  // likewise
+};
+
 }  // namespace
 
 /// What the two listeners share: a worker's call may come at any time.
 struct PageListener::State {
   explicit State(const PageOptions& options)
-      : readings({.evaluation = options.evaluation},
+      : readings({.everyTime = kTimesEvery,
+                  .scoresEvery = options.readEvery,
+                  .places = true,
+                  .evaluation = options.evaluation},
                  [this](std::string_view name, std::int64_t step, double value) {
                    inbox->point(name, step, value);
-                 }),
-        server(options.port, inbox, options.limits) {}
+                 }) {
+    if (!options.curves.empty()) file.emplace(options.curves, options.group);
+    if (options.serve) server.emplace(options.port, page, options.limits);
+  }
+
+  /// Takes what is in the box where no server does, and brings the file up to date.
+  void keep(bool last = false) {
+    keptAt = Clock::now();
+    page->update();
+    if (file) page->with([&](const PageStore& store) { file->update(store, last); });
+  }
+  void keepIfDue(Clock::time_point now) {
+    if ((file || !server) && now - keptAt > kTimesEvery) keep();
+  }
 
   /// Whether the next histograms are due, by what the last ones have cost.
   bool histogramsDue(Clock::time_point now) const {
@@ -73,9 +121,11 @@ struct PageListener::State {
   TrainingReadings readings;
   LayerHistograms layers;
   PageProgress progress;
-  Clock::time_point lastHistograms{}, lastProgress{};
+  Clock::time_point lastHistograms{}, lastProgress{}, keptAt{};
   Clock::duration histogramsTook{0};
-  PageServer server;
+  std::shared_ptr<LivePage> page = std::make_shared<LivePage>(inbox);
+  std::optional<CurvesFile> file;
+  std::optional<PageServer> server;
 };
 
 /// The listener of worker scope.
@@ -94,11 +144,8 @@ class PageListener::Workers final : public Listener {
 };
 
 PageListener::PageListener(PageOptions options) : state_(std::make_shared<State>(options)) {
-  writeLine(options.sink, fmt::format("page: {}", address()));
-  writeLine(options.sink,
-            fmt::format("      from another machine: ssh -L {0}:127.0.0.1:{0} {1}, then the same "
-                        "address there",
-                        port(), hostName()));
+  if (state_->server)
+    for (const auto& line : state_->server->lines()) writeLine(options.sink, line);
 }
 
 PageListener::~PageListener() = default;
@@ -122,12 +169,21 @@ void PageListener::hyperParameters(const std::vector<HyperParameter>& parameters
   state_->inbox->text("options", lines);
 }
 
+std::string PageListener::still(const std::string& document) {
+  state_->page->update();
+  std::vector<std::string> news{state_->page->with([](const PageStore& store) { return store.all(); })};
+  if (!document.empty()) news.push_back(document);
+  return stillPage(news);
+}
+
 std::string PageListener::address() const {
-  return state_->server.address();
+  require(state_->server.has_value(), "page: it is not served, so it has no address");
+  return state_->server->address();
 }
 
 int PageListener::port() const {
-  return state_->server.access().port;
+  require(state_->server.has_value(), "page: it is not served, so it has no port");
+  return state_->server->access().port;
 }
 
 void PageListener::onFitStart(const FitEvent& event) {
@@ -170,6 +226,7 @@ void PageListener::onMerge(const MergeEvent& event) {
     state_->layers.before(event.trainer.model());
     state_->histogramsTook = Clock::now() - now;
   }
+  state_->keepIfDue(now);
 }
 
 void PageListener::onEpochEnd(const EpochEvent& event) {
@@ -179,12 +236,14 @@ void PageListener::onEpochEnd(const EpochEvent& event) {
   state_->progress.iteration = event.iteration;
   state_->progress.batches = 0;
   state_->inbox->progress(state_->progress);
+  state_->keepIfDue(Clock::now());
 }
 
 void PageListener::onFitEnd(Trainer&) {
   const std::lock_guard lock(state_->mutex);
   state_->progress.running = false;
   state_->inbox->progress(state_->progress);
+  if (state_->file) state_->keep(/*last=*/true);
 }
 
 }  // namespace muster

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -8,18 +10,26 @@
 
 #include "muster/core/listeners/evaluation_listener.h"
 #include "muster/core/listeners/line_sink.h"
-#include "muster/core/nn/listener.h"
 #include "muster/core/listeners/watch/hyper_parameter.h"
 #include "muster/core/listeners/watch/page/page_server.h"
+#include "muster/core/nn/listener.h"
 
 namespace muster {
 
 /// Options of a PageListener.
 struct PageOptions {
-  int port = 0;  ///< on 127.0.0.1; 0: any that is free
+  int port = 0;       ///< on 127.0.0.1; 0: any that is free
+  bool serve = true;  ///< false: for `still()` and `curves` alone
+  /// A file for this run's curves, of a name that ends in ".curves.jsonl", which `muster page DIRECTORY`
+  /// shows beside others; replaced where it is there. Empty: none.
+  std::filesystem::path curves = {};
+  std::string group =
+      {};  ///< of that file: runs of one group are drawn as their mean, as those of several seeds
   /// Its results are shown. It comes earlier in the list of listeners.
   std::shared_ptr<const EvaluationListener> evaluation = {};
   LineSink sink = {};  ///< receives the lines with the address
+  /// Scores and what a merge tells are read no oftener; a score is the mean since it was read.
+  std::chrono::nanoseconds readEvery = std::chrono::milliseconds(50);
   PageLimits limits = {};
 };
 
@@ -34,12 +44,13 @@ struct PageOptions {
 ///
 /// Watching changes no bit of the training, and a client cannot make it wait: the listener leaves numbers in
 /// a box that has room for a fixed number. Histograms are taken from the merged copy, at most once a second
-/// and so seldom that they cost less than 1/500 of the time.
+/// and so seldom that they cost less than 1/2000 of the time.
 ///
 /// Thread-safe. Link with muster::page, which needs Boost.Beast and dygraphs where muster is built.
 class PageListener final : public Listener {
  public:
-  /// @throws InvalidArgument for a port that is in use, out of range or not allowed.
+  /// @throws InvalidArgument for a port that is in use, out of range or not allowed, or a file of curves of
+  ///         another name; FileError if that cannot be written.
   explicit PageListener(PageOptions options = {});
   ~PageListener() override;
 
@@ -52,7 +63,11 @@ class PageListener final : public Listener {
   /// The run's options, in a table.
   void hyperParameters(const std::vector<HyperParameter>& parameters);
 
-  /// For a browser, with the token.
+  /// The page as it is now, as one HTML file (`stillPage`).
+  /// @param document  JSON that goes with it, as told there; "": none.
+  std::string still(const std::string& document = {});
+
+  /// For a browser, with the token. Of a page that is served, as `port`.
   std::string address() const;
   int port() const;
 

@@ -1,6 +1,7 @@
 #include "muster/core/listeners/watch/page/page_server.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <list>
@@ -18,7 +19,6 @@
 #include "muster/core/base/log.h"
 #include "muster/core/base/start_thread.h"
 #include "muster/core/listeners/watch/page/page_assets.h"
-#include "muster/core/listeners/watch/page/page_store.h"
 
 namespace muster {
 namespace {
@@ -44,6 +44,11 @@ http::response<http::string_body> plain(http::status status, std::string text) {
   http::response<http::string_body> answer{status, 11, std::move(text)};
   answer.set(http::field::content_type, "text/plain; charset=utf-8");
   return answer;
+}
+
+std::string hostName() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "HOST";
 }
 
 /// All but "/events".
@@ -97,9 +102,8 @@ std::vector<std::string_view> valuesOf(const http::fields& fields, http::field n
 /// A connection: one request, and one answer or a stream of events. Used on the server's thread.
 class PageConnection : public std::enable_shared_from_this<PageConnection> {
  public:
-  PageConnection(tcp::socket socket, const PageAccess& access, const PageLimits& limits,
-                 const PageStore& store)
-      : stream_(std::move(socket)), access_(access), limits_(limits), store_(store) {
+  PageConnection(tcp::socket socket, const PageAccess& access, const PageLimits& limits, PageSource& source)
+      : stream_(std::move(socket)), access_(access), limits_(limits), source_(source) {
     parser_.header_limit(8192);
   }
 
@@ -113,7 +117,7 @@ class PageConnection : public std::enable_shared_from_this<PageConnection> {
   void tick() {
     if (!events_ || writing_) return;
     const auto now = std::chrono::steady_clock::now();
-    if (const auto news = store_.news(seen_); !news.empty())
+    if (const auto news = reader_->news(); !news.empty())
       send("data: " + news + "\n\n");
     else if (now - lastSent_ > limits_.silence)
       send(":\n\n");
@@ -169,6 +173,7 @@ class PageConnection : public std::enable_shared_from_this<PageConnection> {
     std::ostringstream text;
     text << head.base();
     events_ = true;
+    reader_ = source_.reader();
     send(text.str());
     waitForEnd();
   }
@@ -195,7 +200,8 @@ class PageConnection : public std::enable_shared_from_this<PageConnection> {
   beast::tcp_stream stream_;
   const PageAccess& access_;
   const PageLimits& limits_;
-  const PageStore& store_;
+  PageSource& source_;
+  std::unique_ptr<PageReader> reader_;
   beast::flat_buffer buffer_{16384};
   std::array<char, 4096> forgotten_{};
   http::request_parser<http::string_body> parser_;
@@ -203,13 +209,12 @@ class PageConnection : public std::enable_shared_from_this<PageConnection> {
   bool events_ = false, writing_ = false, closed_ = false;
   std::string sending_;
   std::chrono::steady_clock::time_point lastSent_;
-  PageStore::Seen seen_;
 };
 
 class PageServer::Impl {
  public:
-  Impl(int port, std::shared_ptr<PageInbox> inbox, const PageLimits& limits)
-      : inbox_(std::move(inbox)), limits_(limits), acceptor_(context_), timer_(context_) {
+  Impl(int port, std::shared_ptr<PageSource> source, const PageLimits& limits)
+      : source_(std::move(source)), limits_(limits), acceptor_(context_), timer_(context_) {
     open(port);
     access_ = {.port = acceptor_.local_endpoint().port(), .token = newToken()};
     accept();
@@ -254,13 +259,12 @@ class PageServer::Impl {
     beast::error_code ignored;
     if (limits_.sendBuffer > 0)
       socket.set_option(asio::socket_base::send_buffer_size(limits_.sendBuffer), ignored);
-    connections_.push_back(std::make_shared<PageConnection>(std::move(socket), access_, limits_, store_));
+    connections_.push_back(std::make_shared<PageConnection>(std::move(socket), access_, limits_, *source_));
     connections_.back()->start();
   }
 
   void tick() {
-    inbox_->take(content_);
-    store_.add(content_);
+    source_->update();
     std::erase_if(connections_, [](const auto& connection) { return connection->closed(); });
     for (const auto& connection : connections_) connection->tick();
     if (std::exchange(acceptLater_, false)) accept();
@@ -279,11 +283,9 @@ class PageServer::Impl {
     }
   }
 
-  std::shared_ptr<PageInbox> inbox_;
+  std::shared_ptr<PageSource> source_;
   const PageLimits limits_;
   PageAccess access_;
-  PageStore store_;
-  PageInbox::Content content_;
   asio::io_context context_{1};
   tcp::acceptor acceptor_;
   asio::steady_timer timer_;
@@ -292,8 +294,8 @@ class PageServer::Impl {
   std::jthread thread_;
 };
 
-PageServer::PageServer(int port, std::shared_ptr<PageInbox> inbox, const PageLimits& limits)
-    : impl_(std::make_unique<Impl>(port, std::move(inbox), limits)) {}
+PageServer::PageServer(int port, std::shared_ptr<PageSource> source, const PageLimits& limits)
+    : impl_(std::make_unique<Impl>(port, std::move(source), limits)) {}
 
 PageServer::~PageServer() = default;
 
@@ -303,6 +305,12 @@ const PageAccess& PageServer::access() const {
 
 std::string PageServer::address() const {
   return fmt::format("http://127.0.0.1:{}/?token={}", access().port, access().token);
+}
+
+std::vector<std::string> PageServer::lines() const {
+  return {fmt::format("page: {}", address()),
+          fmt::format("      from another machine: ssh -L {0}:127.0.0.1:{0} {1}, then the same address there",
+                      access().port, hostName())};
 }
 
 }  // namespace muster

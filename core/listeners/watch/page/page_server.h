@@ -3,20 +3,22 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "muster/core/listeners/watch/page/page_access.h"
-#include "muster/core/listeners/watch/page/page_inbox.h"
+#include "muster/core/listeners/watch/page/page_source.h"
 
 namespace muster {
 
 /// Limits of the server, for tests to change.
 struct PageLimits {
-  std::chrono::milliseconds tick{250};       ///< between two looks at the inbox
-  std::chrono::milliseconds reading{5000};   ///< for a request to arrive
-  std::chrono::milliseconds writing{5000};   ///< for a client to take what is sent; then it is dropped
-  std::chrono::milliseconds silence{15000};  ///< after which a comment is sent, to find clients that have gone
-  int connections = 32;                      ///< at a time; more are closed at once
-  int sendBuffer = 0;                        ///< bytes of a socket's buffer; 0: the system's
+  std::chrono::milliseconds tick{500};      ///< between two looks at what is new
+  std::chrono::milliseconds reading{5000};  ///< for a request to arrive
+  std::chrono::milliseconds writing{5000};  ///< for a client to take what is sent; then it is dropped
+  std::chrono::milliseconds silence{
+      15000};            ///< after which a comment is sent, to find clients that have gone
+  int connections = 32;  ///< at a time; more are closed at once
+  int sendBuffer = 0;    ///< bytes of a socket's buffer; 0: the system's
 };
 
 /// Serves the page on 127.0.0.1, with a thread of its own, as long as it lives. Clients cost the training
@@ -26,7 +28,7 @@ class PageServer {
  public:
   /// @param port  0: any that is free.
   /// @throws InvalidArgument for a port that is in use or not allowed.
-  PageServer(int port, std::shared_ptr<PageInbox> inbox, const PageLimits& limits = {});
+  PageServer(int port, std::shared_ptr<PageSource> source, const PageLimits& limits = {});
   ~PageServer();
   PageServer(const PageServer&) = delete;
   PageServer& operator=(const PageServer&) = delete;
@@ -34,6 +36,8 @@ class PageServer {
   const PageAccess& access() const;
   /// With the token, for a browser.
   std::string address() const;
+  /// The lines to print: the address, and how it is reached from another machine.
+  std::vector<std::string> lines() const;
 
  private:
   class Impl;

@@ -53,6 +53,17 @@ void PageCurve::thin() {
   groupSize_ = groupSize_ == 1 ? 4 : groupSize_ * 2;
 }
 
+std::size_t PageStore::curve(std::string_view name) {
+  if (const auto known = indices_.find(name); known != indices_.end()) return known->second;
+  names_.emplace_back(name);
+  curves_.emplace_back();
+  return indices_.emplace(std::string(name), curves_.size() - 1).first->second;
+}
+
+void PageStore::point(std::string_view name, std::int64_t step, double value) {
+  if (curves_[curve(name)].add({step, value})) ++generation_;
+}
+
 void PageStore::add(const PageInbox::Content& content) {
   ++version_;
   for (const auto& name : content.newNames) {
@@ -80,7 +91,12 @@ void PageStore::add(const PageInbox::Content& content) {
   lost_ += content.lost;
 }
 
-std::string PageStore::news(Seen& seen) const {
+std::string PageStore::all() const {
+  Seen nothing;
+  return news(nothing);
+}
+
+std::string PageStore::news(Seen& seen, bool histograms) const {
   const bool all = seen.generation != generation_;
   if (all) seen = {.generation = generation_, .points = {}};
   seen.points.resize(curves_.size());
@@ -103,6 +119,13 @@ std::string PageStore::news(Seen& seen) const {
   }
   const bool newPoints = !parts.empty();
   std::string json = fmt::format("{{\"all\":{},\"lost\":{},\"series\":[{}]", all, lost_, parts);
+  if (all)
+    for (const auto& [name, text] :
+         {std::pair{"run", &run_.name}, {"group", &run_.group}, {"failed", &run_.failed}})
+      if (!text->empty()) {
+        fmt::format_to(std::back_inserter(json), ",\"{}\":", name);
+        page_json::append(json, *text);
+      }
   bool any = all || newPoints;
   const auto section = [&](const char* name, std::int64_t version, std::int64_t& seenVersion, auto append) {
     if (version <= seenVersion) return;
@@ -112,7 +135,9 @@ std::string PageStore::news(Seen& seen) const {
     append();
   };
   section("progress", progressVersion_, seen.progress, [&] { page_json::append(json, *progress_); });
-  section("histograms", histogramsVersion_, seen.histograms, [&] { page_json::append(json, *histograms_); });
+  if (histograms)
+    section("histograms", histogramsVersion_, seen.histograms,
+            [&] { page_json::append(json, *histograms_); });
   section("network", networkVersion_, seen.network, [&] { page_json::appendJson(json, network_); });
   section("texts", textsVersion_, seen.texts, [&] {
     const char* between = "{";

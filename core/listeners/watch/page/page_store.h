@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "muster/core/listeners/watch/page/page_inbox.h"
@@ -32,9 +34,19 @@ class PageCurve {
   std::size_t groupSize_ = 1;  // points that become one, or two of more
 };
 
-/// All that a page shows, and what each reader of it has seen. One thread at a time.
+/// Names of a run, where a page has several.
+struct PageRun {
+  std::string name = {};
+  std::string group = {};   ///< runs of one group are drawn as their mean; empty: the name
+  std::string failed = {};  ///< why it ended early; empty: it did not
+};
+
+/// All that a page shows of a run, and what each reader of it has seen. One thread at a time.
 class PageStore {
  public:
+  PageStore() = default;
+  explicit PageStore(PageRun run) : run_(std::move(run)) {}
+
   /// What a reader has seen.
   struct Seen {
     std::int64_t generation = -1;  ///< none
@@ -45,10 +57,18 @@ class PageStore {
 
   /// Adds what has come.
   void add(const PageInbox::Content& content);
+  void point(std::string_view name, std::int64_t step, double value);
   /// What `seen` lacks, as JSON; "" if nothing. Everything, with "all": true, if points were thinned since.
-  std::string news(Seen& seen) const;
+  /// @param histograms  false: these wait for a later call.
+  std::string news(Seen& seen, bool histograms = true) const;
+  /// All of it.
+  std::string all() const;
 
  private:
+  std::size_t curve(std::string_view name);
+
+  PageRun run_;
+  std::map<std::string, std::size_t, std::less<>> indices_;  // of points that come by name
   std::vector<std::string> names_;
   std::vector<PageCurve> curves_;
   std::map<std::string, std::string> texts_;

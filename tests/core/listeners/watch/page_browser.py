@@ -1,6 +1,6 @@
-"""Opens a page in headless Chromium, for page_browser_test: browser.py ADDRESS DIRECTORY. Prints what is wrong, one line
-each, and nothing where all is well; leaves screenshots in DIRECTORY. Ends with 77 and says why where there is no
-Chromium or no selenium."""
+"""Opens pages in headless Chromium, for page_browser_test: page_browser.py live|runs|still ADDRESS DIRECTORY. Prints what is
+wrong, one line each, and nothing where all is well; leaves screenshots in DIRECTORY. Ends with 77 and says why where there
+is no Chromium or no selenium."""
 
 import shutil
 import sys
@@ -13,6 +13,7 @@ try:
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.select import Select
 except ImportError as missing:
     print(f"{sys.executable}: {missing}")
     sys.exit(77)
@@ -20,11 +21,11 @@ if not shutil.which("chromium") or not shutil.which("chromedriver"):
     print("there is no chromium or no chromedriver (Debian: chromium, chromium-driver)")
     sys.exit(77)
 
-address, directory = sys.argv[1:]
+kind, address, directory = sys.argv[1:]
 options = Options()
 for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,1000"):
     options.add_argument(argument)
-options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
 try:
     driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
 except WebDriverException as error:
@@ -51,24 +52,74 @@ def wait(text, what):
         time.sleep(0.05)
 
 
-def pixels():
-    """Drawn pixels of the score's canvas."""
-    return script("(() => { const c = document.querySelector('#charts .plot canvas');"
-                  "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
-                  "let n = 0; for (let i = 3; i < d.length; i += 4) n += d[i] > 0; return n; })()")
+def pixels(title):
+    """Drawn pixels of a figure's canvas; not known (the check is then of the curve's number of rows) before it is there."""
+    return driver.execute_script(
+        "const f = [...document.querySelectorAll('#charts figure')].find(f => f.textContent.startsWith(arguments[0]));"
+        "if (!f) return 0; const c = f.querySelector('canvas');"
+        "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+        "let n = 0; for (let i = 3; i < d.length; i += 4) n += d[i] > 0; return n;", title)
 
 
-try:
+def keys(title):
+    return driver.execute_script(
+        "const f = [...document.querySelectorAll('#charts figure')].find(f => f.textContent.startsWith(arguments[0]));"
+        "return f ? [...f.querySelectorAll('.keys button')].map(b => b.textContent) : [];", title)
+
+
+def zoom():
+    """By keys and by the mouse, and back."""
+    plot = driver.find_element(By.CSS_SELECTOR, "#charts .plot")
+    whole = script("charts[0].graph.xAxisRange()")
+    plot.send_keys("+")
+    near = script("charts[0].graph.xAxisRange()")
+    check(near[1] - near[0] < whole[1] - whole[0], f"+ did not zoom: {whole}, {near}")
+    plot.send_keys(Keys.ARROW_RIGHT)
+    check(script("charts[0].graph.xAxisRange()")[0] > near[0], "the arrow did not move")
+    driver.find_element(By.TAG_NAME, "body").send_keys("r")
+    check(script("charts[0].graph.isZoomed()") is False, "r did not show the whole range")
+    webdriver.ActionChains(driver).move_to_element_with_offset(plot, -60, 0).click_and_hold().move_by_offset(120, 0).release().perform()
+    check(script("charts[0].graph.isZoomed()") is True, "dragging did not zoom")
+    driver.find_element(By.ID, "reset").click()
+    check(script("charts[0].graph.isZoomed()") is False, "the button did not show the whole range")
+
+
+def themes(name):
+    for theme in ("dark", "light"):
+        if script("document.documentElement.dataset.theme") != theme:
+            driver.find_element(By.ID, "theme").click()
+        check(script("document.documentElement.dataset.theme") == theme, f"no {theme} theme")
+        driver.save_screenshot(f"{directory}/{name}-{theme}.png")
+    driver.set_window_size(390, 844)
+    time.sleep(0.3)
+    check(script("document.documentElement.scrollWidth <= window.innerWidth"), "a phone would scroll sideways: "
+          + str(script("[document.documentElement.scrollWidth, window.innerWidth]")))
+    driver.save_screenshot(f"{directory}/{name}-phone.png")
+    driver.set_window_size(1280, 1000)
+
+
+def labels():
+    """No label of an axis lies over another, or over a tick of one."""
+    over = script("""[...document.querySelectorAll('#charts .plot')].filter(plot => {
+      const boxes = [...plot.querySelectorAll('.dygraph-axis-label-x')].map(l => l.getBoundingClientRect()).sort((a, b) => a.left - b.left);
+      const under = plot.parentElement.querySelector('.across').getBoundingClientRect();
+      return boxes.some((b, i) => i > 0 && b.left < boxes[i - 1].right - 30) || boxes.some(b => b.bottom > under.bottom);
+    }).length""")
+    check(over == 0, f"labels of {over} figures lie over each other")
+
+
+def live():
     driver.get(address)
     wait("document.documentElement.dataset.drawn > 0 && charts.some(c => c.graph)", "the first curve")
     check(script("location.search") == "", "the token is still in the address")
     check(script("document.title") == "muster", "the title is " + str(script("document.title")))
     check(script("document.querySelector('#charts figcaption').textContent").startswith("Score"), "no score at the top")
-    check(pixels() > 200, f"the score is not drawn: {pixels()} pixels")
-    keys = script("[...document.querySelectorAll('#charts figure:first-child .keys button')].map(b => b.textContent)")
+    check(pixels("Score") > 200, "the score is not drawn")
     for name in ("worker 0", "worker 1", "merged"):
-        check(any(key.startswith(name) for key in keys), f"no {name} beneath the score: {keys}")
+        check(any(key.startswith(name) for key in keys("Score")), f"no {name} beneath the score: {keys('Score')}")
     check(script("charts[0].bad").count(5) == 1, "the score that is no number has no mark")
+    check(script("charts[0].marks.length") == 1, "the resynchronisation has no mark")
+    check("withheld" in script("charts[0].note.textContent"), "the resynchronisation is not explained")
     # A hostile name is text and nothing else.
     check(script("document.querySelectorAll('img').length") == 0, "a name became an element")
     check(script("window.hacked === undefined"), "a name became a script")
@@ -80,38 +131,73 @@ try:
     check(script("document.querySelectorAll('#histogram-parameters .bar').length") == 50, "no histogram")
 
     # 10,000 points have been thinned, and the page goes on.
-    wait("store.series.get('mine/long') && store.series.get('mine/long').steps.length > 500", "a long curve")
-    check(script("store.series.get('mine/long').steps.length") <= 2000, "the long curve is not thinned")
-    check(script("Math.max(...store.series.get('mine/long').values)") == 1000, "the long curve lost its peak")
-
-    # Zoom by keys, and back.
-    plot = driver.find_element(By.CSS_SELECTOR, "#charts .plot")
-    whole = script("charts[0].graph.xAxisRange()")
-    plot.send_keys("+")
-    near = script("charts[0].graph.xAxisRange()")
-    check(near[1] - near[0] < whole[1] - whole[0], f"+ did not zoom: {whole}, {near}")
-    driver.find_element(By.TAG_NAME, "body").send_keys("r")
-    check(script("charts[0].graph.isZoomed()") is False, "r did not show the whole range")
+    long = "store.run('').series.get('mine/long')"
+    wait(f"{long} && {long}.steps.length > 500", "a long curve")
+    check(script(f"{long}.steps.length") <= 2000, "the long curve is not thinned")
+    check(script(f"Math.max(...{long}.values)") == 1000, "the long curve lost its peak")
+    zoom()
     # A curve switched off and on.
     driver.execute_script("document.querySelector('#charts .keys button').click()")
     check(script("charts[0].graph.visibility()")[0] is False, "a curve could not be switched off")
     driver.execute_script("document.querySelector('#charts .keys button').click()")
-
-    for theme in ("dark", "light"):
-        if script("document.documentElement.dataset.theme") != theme:
-            driver.find_element(By.ID, "theme").click()
-        check(script("document.documentElement.dataset.theme") == theme, f"no {theme} theme")
-        driver.save_screenshot(f"{directory}/{theme}.png")
+    themes("live")
     # Paused, what comes is kept and not drawn.
     driver.find_element(By.ID, "pause").send_keys(Keys.ENTER)
     check(script("document.getElementById('pause').getAttribute('aria-pressed')") == "true", "no pause")
     driver.find_element(By.ID, "pause").send_keys(Keys.ENTER)
+    # The training goes on, and so do the curves; by another axis, too.
+    steps = script("store.run('').series.get('score/merged').steps.length")
+    wait(f"store.run('').series.get('score/merged').steps.length > {steps + 5}", "more of a training that is running")
+    wait("[...document.getElementById('across').options].some(o => o.value === 'samples')", "another axis")
+    Select(driver.find_element(By.ID, "across")).select_by_value("samples")
+    wait("charts[0].across === 'samples' && charts[0].graph.xAxisExtremes()[1] > 100", "curves by samples")
 
-    driver.set_window_size(390, 844)
-    time.sleep(0.3)
-    check(script("document.documentElement.scrollWidth <= window.innerWidth"), "a phone would scroll sideways: "
-          + str(script("[document.documentElement.scrollWidth, window.innerWidth]")))
-    driver.save_screenshot(f"{directory}/phone.png")
+
+def runs(still):
+    driver.get(address)
+    wait("document.documentElement.dataset.drawn > 0 && charts.some(c => c.graph)", "the first curve")
+    wait("store.runs.size === 4", "all runs")
+    check(pixels("Score") > 200 and pixels("Accuracy") > 200, "score and accuracy are not drawn")
+    check(len(keys("Score")) == 2, f"not one curve for each arm: {keys('Score')}")
+    check(any(key.startswith("<img") for key in keys("Score")), "the hostile arm is not named")
+    check(script("document.querySelectorAll('img').length") == 0 and script("window.hacked === undefined"), "a name became an element")
+    # Of two seeds with 0.2 and 0.4: the mean, and one standard deviation (n - 1) up and down.
+    band = script("meanOf(store.groups(null)[0], 'score/merged', 'iterations')[0]")
+    check(abs(band[2] - 0.3) < 1e-9 and abs(band[3] - band[2] - 0.02 ** 0.5) < 1e-9, f"the band is {band}")
+    check(script("document.getElementById('across').value") == "samples", "arms are not compared by samples")
+    check(script("document.querySelectorAll('#before tr, #arms tr').length") == 3, "no table of two arms")
+    labels()
+    zoom()
+    # The curve that others hide comes above them.
+    webdriver.ActionChains(driver).move_to_element(driver.find_element(By.CSS_SELECTOR, "#charts .keys button")).perform()
+    check(script("charts[0].graph.getHighlightSeries()") == "c0", "a name under the pointer does not show its curve")
+    themes("still" if still else "runs")
+    # One run alone, and all of them again.
+    Select(driver.find_element(By.ID, "run")).select_by_index(2)
+    wait("chosenRun() !== null && charts[0].names[0] === 'score/merged'", "a run alone")
+    check("Plan" in script("document.getElementById('words').textContent"), "no plan of a run")
+    Select(driver.find_element(By.ID, "run")).select_by_index(0)
+    wait("charts[0].names.length === 2", "all runs again")
+    Select(driver.find_element(By.ID, "across")).select_by_value("iterations")
+    wait("charts[0].across === 'iterations'", "iterations")
+    if not still:  # the last run grows
+        wait("[...store.runs.values()][3].series.get('score/merged').steps.length > 10", "a run that grows")
+        return
+    # 10,000 points, and no request but for the file itself.
+    check(script("[...store.runs.values()][0].series.get('mine/long').steps.length") <= 2000, "the long curve is not thinned")
+    # Columns that are cut off say so.
+    check(script("document.querySelector('#after .hint').hidden") is False, "a table that is too wide does not say so")
+    check(script("document.querySelector('#before .hint').hidden") is True, "a table that fits says that it does not")
+    requests = [line["message"] for line in driver.get_log("performance") if "Network.requestWillBeSent\"" in line["message"]]
+    others = [r[:200] for r in requests if "file://" not in r and "data:," not in r]
+    check(not others, f"requests: {others[:3]}")
+
+
+try:
+    if kind == "live":
+        live()
+    else:
+        runs(kind == "still")
     for line in driver.get_log("browser"):
         if "willReadFrequently" in line["message"]:  # because of pixels() here
             continue

@@ -4,15 +4,17 @@
 
 #include <map>
 #include <memory>
+#include <regex>
 #include <thread>
 
 #include <boost/json.hpp>
 
 #include "muster/core/listeners/watch/page/page_assets.h"
+#include "tests/core/listeners/watch/raw_client.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
-#include "tests/core/listeners/watch/raw_client.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -25,7 +27,9 @@ struct Page {
   explicit Page(PageLimits limits = {}) {
     limits.tick = 1ms;
     listener = std::make_shared<PageListener>(
-        PageOptions{.sink = [this](std::string_view line) { lines.emplace_back(line); }, .limits = limits});
+        PageOptions{.sink = [this](std::string_view line) { lines.emplace_back(line); },
+                    .readEvery = 0ms,
+                    .limits = limits});
   }
   std::string host() const { return "127.0.0.1:" + std::to_string(listener->port()); }
   std::string token() const {
@@ -109,7 +113,7 @@ TEST_CASE("the address gives a cookie, and the cookie the page and its files") {
   CHECK(html.find("style=") == std::string::npos);
   CHECK(html.find("<style") == std::string::npos);
   CHECK(html.find("<script>") == std::string::npos);
-  CHECK(html.find(" on") == html.find(" on a focused"));
+  CHECK_FALSE(std::regex_search(html, std::regex("\\son[a-z]+ *=")));
 }
 
 TEST_CASE("every refusal, over sockets") {
@@ -182,8 +186,38 @@ TEST_CASE("a training, as the page is told of it") {
   for (const char* part :
        {"score/merged", "score/worker 0", "score/worker 1", "merge/divergence", "score/epoch",
         "training/samples per second", "time/all/computing", "time/worker 1/merging", "memory/resident bytes",
-        "norm/p", "ratio/p", "\"epoch\":2,\"lastEpoch\":2"})
+        "norm/p", "ratio/p", "at/samples", "at/seconds", "at/bytes", "\"epoch\":2,\"lastEpoch\":2"})
     CHECK_MESSAGE(text.find(part) != std::string::npos, part);
+}
+
+TEST_CASE("a page that is not served: one file with all of it, and a file of curves that grows") {
+  const TemporaryDirectory directory;
+  const auto path = directory / "runs" / "averaging" / "seed-1.curves.jsonl";
+  PageListener page({.serve = false, .curves = path, .group = "averaging", .readEvery = 0ms});
+  page.text("plan", "</script><script>");
+  ToyModel model({.size = 5});
+  ToyIterator data(randomBatches(3, 7, 4, 5, true), 5);
+  std::shared_ptr<Listener> listener(&page, [](Listener*) {});
+  auto wrapper = toyWrapper(model, 2, 2).listeners({listener, page.workers()}).build();
+  wrapper.fit(data, 2);
+
+  const auto html = page.still(R"({"document":{"title":"<mine>"}})");
+  CHECK(html.find("score/worker 1") != std::string::npos);
+  CHECK(html.find("\\u003cmine>") != std::string::npos);
+  CHECK(html.find("\\u003c/script>\\u003cscript>") != std::string::npos);
+  CHECK(html.find("default-src 'none'") != std::string::npos);
+  CHECK(html.find(" src=\"") == std::string::npos);
+  CHECK(html.find("/page.css") == std::string::npos);
+
+  const auto text = readFile(path);
+  CHECK(text.starts_with("{\"format\":\"muster-curves/1\",\"group\":\"averaging\"}\n"));
+  CHECK(text.ends_with("}\n"));
+  for (const char* part : {"score/merged", "at/samples", "\"running\":false", "\"histograms\""})
+    CHECK_MESSAGE(text.find(part) != std::string::npos, part);
+  CHECK(thrown<InvalidArgument>([&] { page.port(); }) == "page: it is not served, so it has no port");
+  const auto name = thrown<InvalidArgument>([] { PageListener({.serve = false, .curves = "a.json"}); });
+  CHECK(name ==
+        "curves: the name of a run's file ends in .curves.jsonl, by which muster page finds it; got a.json");
 }
 
 TEST_CASE("a client that takes nothing is dropped, and others go on") {

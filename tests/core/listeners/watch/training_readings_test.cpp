@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "muster/core/listeners/watch/training_readings.h"
 #include "muster/core/nn/models/mlp.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/core/listeners/watch/training_readings.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/thrown.h"
 
@@ -160,6 +160,40 @@ TEST_CASE("the learning rate that a network's next iteration has") {
   CHECK(seen["training/learning rate"][0].value == doctest::Approx(0.5));  // half of the way: cos(pi/2)
 }
 
+TEST_CASE("scores are read no oftener than they are wanted, as means since they were read") {
+  Told told({.scoresEvery = 50ms});
+  told.readings.fitStart({told.trainer, 0, 1, {}});
+  told.time += 1s;
+  for (int i = 0; i < 5; ++i) {
+    told.time += 20ms;
+    told.step(0, i, 1.0 + i);
+    told.readings.merge(told.merge(i + 1, 2, 1.0 + i));
+  }
+  // At once, and after 60 ms; what came then waits.
+  CHECK(told.seen["score/worker 0"] == Readings{{1, 1}, {4, 3}});
+  CHECK(told.seen["score/merged"] == Readings{{1, 1}, {4, 3}});
+  CHECK(told.seen["merge/milliseconds"].size() == 2);
+}
+
+TEST_CASE("places on other axes, and marks, where they are wanted") {
+  Told told({.everyTime = 0s, .places = true});
+  told.trainer.times[0] = {.worker = 0, .examples = 1, .computing = 1s};
+  told.readings.fitStart({told.trainer, 0, 1, {}});
+  told.time += 2s;
+  auto merge = told.merge(1, 8, 0.5);
+  merge.bytes = 100;
+  told.readings.merge(merge);
+  told.time += 1s;
+  told.trainer.times[0].examples = 2;
+  merge.iteration = 2;
+  merge.kind = MergeKind::Resynchronisation;
+  told.readings.merge(merge);
+  CHECK(told.seen["at/samples"] == Readings{{1, 8}, {2, 16}});
+  CHECK(told.seen["at/seconds"] == Readings{{1, 2}, {2, 3}});
+  CHECK(told.seen["at/bytes"] == Readings{{1, 100}, {2, 200}});
+  CHECK(told.seen["mark/resynchronisation"] == Readings{{2, 1}});
+}
+
 TEST_CASE("readings refuse options that make no sense") {
   const auto problem = [](ReadingOptions options) {
     return thrown<InvalidArgument>([&] { TrainingReadings(options, {}); });
@@ -167,4 +201,5 @@ TEST_CASE("readings refuse options that make no sense") {
   CHECK(problem({.everyIterations = 0}).find("everyIterations must be at least 1, got 0") !=
         std::string::npos);
   CHECK(problem({.everyTime = -1s}).find("everyTime cannot be negative") != std::string::npos);
+  CHECK(problem({.scoresEvery = -1s}).find("scoresEvery cannot be negative") != std::string::npos);
 }

@@ -1,0 +1,138 @@
+#include "muster/core/listeners/watch/page/page_directory.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/core/io/json_fields.h"
+#include "muster/core/listeners/watch/page/curves_file.h"
+#include "muster/core/listeners/watch/page/page_json.h"
+
+namespace muster {
+namespace {
+
+constexpr auto kFindEvery =
+    std::chrono::seconds(2);                  // walking a directory is slower than looking at its files
+constexpr std::size_t kMostAtOnce = 1 << 20;  // bytes of an answer; what is left comes with the next one
+
+}  // namespace
+
+/// What one client has been sent of each run.
+class PageDirectoryReader final : public PageReader {
+ public:
+  explicit PageDirectoryReader(const PageDirectory& directory) : directory_(directory) {}
+
+  std::string news() override {
+    std::string json;
+    for (const auto& [name, run] : directory_.runs_) {
+      auto& [generation, sent] = seen_[name];
+      if (generation != run.generation) sent = 0;
+      generation = run.generation;
+      for (; sent < run.lines.size() && json.size() < kMostAtOnce; ++sent)
+        (json += json.empty() ? "[" : ",") += run.lines[sent];
+    }
+    return json.empty() ? json : json + "]";
+  }
+
+ private:
+  const PageDirectory& directory_;
+  std::map<std::string, std::pair<std::int64_t, std::size_t>> seen_;  // generation, lines
+};
+
+PageDirectory::PageDirectory(std::filesystem::path directory, std::chrono::milliseconds findEvery)
+    : directory_(std::move(directory)), findEvery_(findEvery) {
+  if (!std::filesystem::is_directory(directory_)) throw FileError(directory_, "is no directory");
+  update();
+}
+
+void PageDirectory::find() {
+  const auto now = std::chrono::steady_clock::now();
+  if (found_ != std::chrono::steady_clock::time_point{} && now - found_ < findEvery_) return;
+  found_ = now;
+  std::error_code problem;
+  using Walk = std::filesystem::recursive_directory_iterator;
+  for (Walk at(directory_, std::filesystem::directory_options::skip_permission_denied, problem), end;
+       !problem && at != end; at.increment(problem)) {
+    auto name = at->path().lexically_relative(directory_).generic_string();
+    if (!name.ends_with(kCurvesSuffix) || !at->is_regular_file(problem)) continue;
+    name.resize(name.size() - kCurvesSuffix.size());
+    if (runs_.contains(name) || bad_.contains(name)) continue;
+    if (runs_.size() == kMostRuns) {
+      if (bad_.insert("").second) logWarning("page: only the first {} runs are shown", kMostRuns);
+      return;
+    }
+    runs_[name];
+  }
+}
+
+void PageDirectory::addLine(const std::string& name, Run& run, std::string_view line) {
+  JsonReader json(line);
+  if (run.lines.empty() && run.group.empty()) {
+    std::string format;
+    json.field("format", format);
+    require(format == "muster-curves/1", "it is no file of curves, or of another version");
+    json.field("group", run.group);
+    if (run.group.empty()) run.group = name;
+    return;
+  }
+  std::string sent = "{\"run\":";
+  page_json::append(sent, name);
+  sent += ",\"group\":";
+  page_json::append(sent, run.group);
+  sent += ",\"news\":";
+  page_json::appendJson(sent, line);
+  run.lines.push_back(sent + "}");
+}
+
+void PageDirectory::follow(const std::string& name, Run& run) {
+  const auto path = directory_ / (name + std::string(kCurvesSuffix));
+  struct stat now {};
+  if (::stat(path.c_str(), &now) != 0) return;  // gone: what was read stays
+  const auto size = static_cast<std::uintmax_t>(now.st_size);
+  if (run.file != now.st_ino || size < run.read)
+    run = {.group = {}, .file = now.st_ino, .generation = run.generation + 1, .lines = {}};
+  if (size == run.read) return;
+  require(size <= kMostBytes, "it has {} bytes, and at most {} are read", size, kMostBytes);
+  std::ifstream in(path, std::ios::binary);
+  in.seekg(static_cast<std::streamoff>(run.read));
+  std::string text(size - run.read, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(in.gcount(), 0)));
+  std::string_view left = text;
+  for (auto end = left.find('\n'); end != left.npos; end = left.find('\n')) {
+    addLine(name, run, left.substr(0, end));
+    left.remove_prefix(end + 1);
+    run.read += end + 1;  // a line that is not whole yet is read again
+  }
+}
+
+void PageDirectory::update() {
+  find();
+  for (auto run = runs_.begin(); run != runs_.end();) try {
+      follow(run->first, run->second);
+      ++run;
+    } catch (const InvalidArgument& error) {
+      logWarning("page: {}{}: {}; it is left out", (directory_ / run->first).string(), kCurvesSuffix,
+                 error.what());
+      bad_.insert(run->first);
+      run = runs_.erase(run);
+    }
+}
+
+std::unique_ptr<PageReader> PageDirectory::reader() {
+  return std::make_unique<PageDirectoryReader>(*this);
+}
+
+std::vector<std::string> PageDirectory::news() const {
+  std::vector<std::string> all;
+  for (const auto& [name, run] : runs_) all.insert(all.end(), run.lines.begin(), run.lines.end());
+  return all;
+}
+
+}  // namespace muster

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "muster/core/listeners/watch/page/page_source.h"
+
+namespace muster {
+
+/// The runs below a directory, each a file of curves (`CurvesFile`), which may grow while it is shown, and
+/// new ones may come. A run's name is the file's path without its end. What cannot be read is one warning,
+/// and left out.
+class PageDirectory final : public PageSource {
+ public:
+  static constexpr std::size_t kMostRuns = 1000;
+  static constexpr std::uintmax_t kMostBytes = 256 << 20;  // of a file
+
+  /// @param findEvery  new files are looked for no oftener, because walking a directory takes longer.
+  /// @throws FileError if it is no directory.
+  explicit PageDirectory(std::filesystem::path directory,
+                         std::chrono::milliseconds findEvery = std::chrono::seconds(2));
+
+  void update() override;
+  std::unique_ptr<PageReader> reader() override;
+
+  std::size_t runs() const { return runs_.size(); }
+  /// All of it, for `stillPage`.
+  std::vector<std::string> news() const;
+
+ private:
+  friend class PageDirectoryReader;
+  struct Run {
+    std::string group;
+    std::uint64_t file = 0;          // its inode: another one begins anew
+    std::uintmax_t read = 0;         // bytes
+    std::int64_t generation = 0;     // grows when it begins anew
+    std::vector<std::string> lines;  // of news, as they are sent
+  };
+
+  void find();
+  void follow(const std::string& name, Run& run);
+  void addLine(const std::string& name, Run& run, std::string_view line);
+
+  std::filesystem::path directory_;
+  std::chrono::milliseconds findEvery_;
+  std::map<std::string, Run> runs_;  // by name
+  std::set<std::string> bad_;        // names of files that cannot be read
+  std::chrono::steady_clock::time_point found_{};
+};
+
+}  // namespace muster

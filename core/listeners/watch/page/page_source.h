@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace muster {
+
+/// What one client of a page has been told.
+class PageReader {
+ public:
+  virtual ~PageReader() = default;
+  /// What it lacks, as JSON on one line, an object or an array of objects; "" if nothing.
+  virtual std::string news() = 0;
+};
+
+/// What a page shows. Used on the server's thread alone.
+class PageSource {
+ public:
+  virtual ~PageSource() = default;
+  /// Looks at what is new, once a tick.
+  virtual void update() = 0;
+  /// For a client that has seen nothing. It lives no longer than the source.
+  virtual std::unique_ptr<PageReader> reader() = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,49 @@
+#include "muster/core/listeners/watch/page/still_page.h"
+
+#include <string_view>
+
+#include "muster/core/base/error.h"
+#include "muster/core/listeners/watch/page/page_assets.h"
+#include "muster/core/listeners/watch/page/page_json.h"
+
+namespace muster {
+namespace {
+
+std::string_view asset(std::string_view path) {
+  for (const auto& asset : pageAssets())
+    if (asset.path == path) return asset.text;
+  throw InvalidArgument("page: there is no asset of this name");
+}
+
+void replace(std::string& text, std::string_view what, std::string_view by) {
+  const auto at = text.find(what);
+  require(at != std::string::npos, "page: {} is not in its HTML", what);
+  text.replace(at, what.size(), by);
+}
+
+}  // namespace
+
+std::string stillPage(std::span<const std::string> news) {
+  std::string end = "<script type=\"application/json\" id=\"data\">[";
+  const char* separator = "";
+  for (const auto& one : news) {
+    end += separator;
+    page_json::appendJson(end, one);
+    separator = ",\n";
+  }
+  end += "]</script>\n<script>";
+  end.append(asset("/dygraph.js")).append("</script>\n<script>").append(asset("/page.js"));
+  end += "</script>\n</body>";
+  std::string html(asset("/"));
+  replace(html, "<link rel=\"stylesheet\" href=\"/page.css\">\n",
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src "
+          "'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action "
+          "'none'\">\n<style>" +
+              std::string(asset("/page.css")) + "</style>\n");
+  replace(html, "<script src=\"/dygraph.js\" defer></script>\n", "");
+  replace(html, "<script src=\"/page.js\" defer></script>\n", "");
+  replace(html, "</body>", end);
+  return html;
+}
+
+}  // namespace muster

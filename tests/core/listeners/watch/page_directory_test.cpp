@@ -1,0 +1,100 @@
+#include "muster/core/listeners/watch/page/page_directory.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "muster/core/base/error.h"
+#include "muster/core/listeners/watch/page/curves_file.h"
+#include "muster/core/listeners/watch/page/still_page.h"
+#include "tests/support/log_lines.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::size_t countOf(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("runs of a directory: what is there, what grows, and what comes later") {
+  const TemporaryDirectory directory;
+  PageStore store;
+  store.point("score/merged", 1, 0.5);
+  CurvesFile file(directory / "averaging" / "seed-1.curves.jsonl", "averaging <f3>");
+  file.update(store, false);
+  PageDirectory runs(directory.path(), 0ms);
+  CHECK(runs.runs() == 1);
+  const auto early = runs.reader();
+  CHECK(early->news() == R"([{"run":"averaging/seed-1","group":"averaging \u003cf3>","news":)"
+                         R"({"all":true,"lost":0,"series":[{"name":"score/merged","points":[[1,0.5]]}]}}])");
+  CHECK(early->news().empty());
+
+  store.point("score/merged", 2, 0.25);
+  file.update(store, false);
+  writeCurves(directory / "averaging" / "seed-2.curves.jsonl", "averaging <f3>", store);
+  runs.update();
+  CHECK(runs.runs() == 2);
+  const auto news = early->news();
+  CHECK(countOf(news, "\"news\"") == 2);
+  CHECK(news.find("[[2,0.25]]") != std::string::npos);
+  CHECK(news.find("\"run\":\"averaging/seed-2\"") != std::string::npos);
+  CHECK(countOf(runs.reader()->news(), "\"news\"") == 3);  // all lines, for one that comes late
+  CHECK(stillPage(runs.news()).find("averaging \\u003cf3>") != std::string::npos);
+
+  // When points are thinned the file is written anew, and what is sent says so.
+  for (int i = 3; i < 2100; ++i) store.point("score/merged", i, 1.0 / i);
+  file.update(store, true);
+  runs.update();
+  const auto anew = early->news();
+  CHECK(countOf(anew, "\"all\":true") == 1);
+  CHECK(countOf(anew, "\"news\"") == 1);
+  const auto text = readFile(directory.path() / "averaging" / "seed-1.curves.jsonl");
+  CHECK(countOf(text, "\n") == 2);
+}
+
+TEST_CASE("a line that is not whole waits, and what is no file of curves is one warning") {
+  const TemporaryDirectory directory;
+  {
+    std::ofstream out(directory / "a.curves.jsonl");
+    out << curvesHead("") << "{\"series\":[]}\n{\"ser";
+  }
+  writeFile(directory / "other.jsonl", "not ours");
+  writeFile(directory / "b.curves.jsonl", "{\"program\":\"compare_convergence\"}\n");
+  writeFile(directory / "c.curves.jsonl", "no JSON\n");
+  const LogLines log;
+  PageDirectory runs(directory.path(), 0ms);
+  CHECK(runs.runs() == 1);
+  CHECK(log.all().size() == 2);
+  runs.update();
+  CHECK(log.all().size() == 2);
+  const auto reader = runs.reader();
+  CHECK(reader->news() == R"([{"run":"a","group":"a","news":{"series":[]}}])");
+  std::ofstream(directory / "a.curves.jsonl", std::ios::app) << "ies\":[]}\n";
+  runs.update();
+  CHECK(countOf(reader->news(), "\"news\"") == 1);
+  CHECK(thrown<FileError>([&] { PageDirectory(directory / "missing"); }).find("is no directory") !=
+        std::string::npos);
+}
+
+TEST_CASE("a file of curves that cannot be written is one warning") {
+  const TemporaryDirectory directory;
+  PageStore store;
+  CurvesFile file(directory / "a.curves.jsonl", "");
+  std::filesystem::remove_all(directory.path() / "a.curves.jsonl");
+  std::filesystem::create_directory(directory.path() / "a.curves.jsonl");
+  const LogLines log;
+  for (int i = 0; i < 3; ++i) {
+    for (int k = 0; k < 2100; ++k) store.point("a", k, k);  // so that it is written anew
+    file.update(store, false);
+  }
+  CHECK(log.all().size() == 1);
+}
