@@ -47,7 +47,7 @@ function linked(line,   result, text, target, ref) {
     target = text
     sub(/^.*\]\(/, "", target)
     sub(/\)$/, "", target)
-    if (target ~ /^https?:/ || target ~ /\.svg$/) {
+    if (target ~ /^https?:/ || target ~ /\.(svg|png)$/) {
       result = result text
       continue
     }
