@@ -330,7 +330,7 @@ TEST_CASE("options that are out of range, or given twice in different words, are
   CHECK(refusal(wrapperOf(model, 2).strategy(BlockMomentum{.momentum = 1})) ==
         "blockMomentum: momentum must lie in [0, 1), got 1");
   CHECK(refusal(wrapperOf(model, 2).strategy(Averaging{.frequency = 0})) ==
-        "averagingFrequency must be between 1 and 1099511627776, got 0");
+        "averaging: every must be between 1 and 1099511627776, got 0");
   CHECK(refusal(wrapperOf(model, 2).strategy(Averaging{}).averagingFrequency(3)) ==
         "averagingFrequency: the strategy has that among its own options; give it in strategy(...)");
   CHECK(refusal(wrapperOf(model, 2).strategy(Averaging{}).averageUpdaters(true)) ==
