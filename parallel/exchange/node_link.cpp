@@ -25,8 +25,8 @@ NodeLink::NodeLink(const std::function<std::unique_ptr<NodeTransport>()>& make,
   calls_.reserve(256);
   taken_.reserve(256);
   thread_ = std::thread([this, make] { run(make); });
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return started_ || notStarted_; });
+  Lock lock(mutex_);
+  while (!started_ && !notStarted_) changed_.wait(lock.native());
   if (!notStarted_) {
     gatherCall_ = NodeCall(2 * static_cast<std::size_t>(nodes_));
     return;
@@ -42,7 +42,7 @@ NodeLink::~NodeLink() {
 
 bool NodeLink::end() {
   {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     ending_ = true;
     posted_.notify_all();
   }
@@ -51,7 +51,7 @@ bool NodeLink::end() {
 }
 
 void NodeLink::begin(NodeCall& call) {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   call.open_ = call.messages_.size();
   if (call.open_ == 0 || stopped_) return;
   calls_.push_back(&call);
@@ -59,14 +59,14 @@ void NodeLink::begin(NodeCall& call) {
 }
 
 void NodeLink::wait(NodeCall& call) {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   // After a failure, too: until the thread has stopped, it may write to the messages.
-  changed_.wait(lock, [&] { return call.open_ == 0 || stopped_; });
+  while (call.open_ > 0 && !stopped_) changed_.wait(lock.native());
   if (call.open_ > 0) throw NodeFailure(problem_);
 }
 
 void NodeLink::gather(std::span<const std::byte> own, std::span<std::byte> all) {
-  const std::scoped_lock lock(gathering_);
+  const Lock lock(gathering_);
   const auto part = [&](int node) {
     return all.subspan(static_cast<std::size_t>(node) * own.size(), own.size());
   };
@@ -87,12 +87,12 @@ void NodeLink::fail() noexcept {
 }
 
 bool NodeLink::failed() const {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   return failing_ || stopped_;
 }
 
 void NodeLink::requireWhole() const {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   if (stopped_) throw NodeFailure(problem_);
   if (failing_) throw NodeFailure("this node has failed before, and the others have been told");
 }
@@ -101,7 +101,7 @@ void NodeLink::run(const std::function<std::unique_ptr<NodeTransport>()>& make) 
   try {
     start(make);
   } catch (...) {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     notStarted_ = std::current_exception();
     if (transport_) transport_->abandon();
     transport_.reset();
@@ -114,7 +114,7 @@ void NodeLink::run(const std::function<std::unique_ptr<NodeTransport>()>& make) 
     break_(node_, fmt::format("the network of {} has failed: {}", nameOf(node_), error.what()));
   }
   if (failing_) sayFailed();
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   if (problem_.empty()) problem_ = "this node has ended its part in the training";
   stopped_ = true;
   transport_.reset();
@@ -130,7 +130,7 @@ void NodeLink::start(const std::function<std::unique_ptr<NodeTransport>()>& make
   for (int n = 0; n < nodes_; ++n) names_.push_back(fmt::format("node {}", n));
   names_[static_cast<std::size_t>(node_)] = fmt::format("node {} ({})", node_, transport_->host());
   greet();
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   started_ = true;
   changed_.notify_all();
 }
@@ -142,10 +142,10 @@ void NodeLink::serve() {
   for (;;) {
     idle = serveOnce() ? 0 : idle + 1;
     if (failing_) return;
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     if (open_ == 0 && calls_.empty()) {
       if (ending_) break;
-      posted_.wait_for(lock, rest);
+      posted_.wait_for(lock.native(), rest);
       idle = 0;
       continue;
     }
@@ -167,7 +167,7 @@ bool NodeLink::serveOnce() {
 
 bool NodeLink::takeCalls() {
   {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     taken_.swap(calls_);
   }
   for (NodeCall* call : taken_)
@@ -208,7 +208,7 @@ bool NodeLink::poll() {
     if (call) {
       --open_;
       calls = true;
-      const std::scoped_lock lock(mutex_);
+      const Lock lock(mutex_);
       if (--call->open_ == 0) changed_.notify_all();
     } else if (message.way == NodeMessage::Way::Receive) {
       hear(message.node);
@@ -221,7 +221,7 @@ bool NodeLink::poll() {
 
 /// The first problem counts.
 void NodeLink::break_(int culprit, const std::string& problem) {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   if (!problem_.empty()) return;
   problem_ = problem;
   culprit_ = culprit;

@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "muster/core/base/mutex.h"
 #include "muster/parallel/exchange/node_transport.h"
 
 namespace muster {
@@ -127,12 +127,13 @@ class NodeLink {
   std::vector<std::string> names_;  // [node]
   std::string transportName_;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable posted_, changed_;
-  std::vector<NodeCall*> calls_;  // posted; guarded by mutex_, as what follows
-  bool started_ = false, ending_ = false, stopped_ = false;
-  std::exception_ptr notStarted_;
-  std::string problem_;  // why it has failed
+  std::vector<NodeCall*> calls_ MUSTER_GUARDED_BY(mutex_);  // posted
+  bool started_ MUSTER_GUARDED_BY(mutex_) = false, ending_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::exception_ptr notStarted_ MUSTER_GUARDED_BY(mutex_);
+  std::string problem_ MUSTER_GUARDED_BY(mutex_);  // why it has failed
   std::atomic<bool> failing_{false};
 
   // The link's thread only.
@@ -145,8 +146,8 @@ class NodeLink {
   int culprit_ = 0;
   Clock::time_point lastLook_, lastBeat_;
 
-  std::mutex gathering_;
-  NodeCall gatherCall_{0};  // guarded by gathering_
+  Mutex gathering_;
+  NodeCall gatherCall_ MUSTER_GUARDED_BY(gathering_){0};
 
   std::thread thread_;  // last
 };

@@ -27,7 +27,10 @@ void NodeLink::greet() {
   const auto greeted = [&](int n) { return n == node_ || peers_[static_cast<std::size_t>(n)].greeted; };
   for (int n = 0; n < nodes_;) {
     poll();
-    if (failing_) throw NodeFailure(problem_);
+    if (failing_) {
+      const Lock lock(mutex_);
+      throw NodeFailure(problem_);
+    }
     if (greeted(n)) {
       ++n;
       continue;
@@ -112,7 +115,7 @@ bool NodeLink::waitsFor(int node) const {
 /// As long as it takes, but not long: a node that cannot be told hears nothing from now on.
 void NodeLink::sayFailed() {
   {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     if (problem_.empty()) {
       problem_ = "another thread of this node has failed";
       culprit_ = node_;

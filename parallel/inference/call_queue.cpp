@@ -17,12 +17,11 @@ bool sameForm(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>&
   return std::ranges::equal(a, b, alike);
 }
 
-/// @return false if the deadline passed first.
-template <typename Condition>
-bool waitFor(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, TimePoint deadline,
-             Condition condition) {
-  if (deadline != ParallelInference::kNoDeadline) return changed.wait_until(lock, deadline, condition);
-  changed.wait(lock, condition);
+/// @return false if the deadline has passed.
+bool waitUntil(std::condition_variable& changed, Lock& lock, TimePoint deadline) {
+  if (deadline != ParallelInference::kNoDeadline)
+    return changed.wait_until(lock.native(), deadline) == std::cv_status::no_timeout;
+  changed.wait(lock.native());
   return true;
 }
 
@@ -60,7 +59,9 @@ bool CallQueue::waitForRoom(Lock& lock, TimePoint deadline) {
     int& count;
     ~Waiting() { --count; }
   } const waiting{++forRoom_};
-  return waitFor(room_, lock, deadline, [this] { return hasRoom(); });
+  while (!hasRoom() && waitUntil(room_, lock, deadline)) {
+  }
+  return hasRoom();
 }
 
 void CallQueue::enter(InferenceCall& call) {
@@ -82,7 +83,7 @@ void CallQueue::enter(InferenceCall& call) {
 bool CallQueue::leave(InferenceCall& call) {
   Lock lock(mutex_);
   ++late_;
-  read_.wait(lock, [&] { return call.state != State::Taken; });
+  while (call.state == State::Taken) read_.wait(lock.native());
   --late_;
   if (call.state == State::Answered) return false;
   if (call.state == State::Read) {
@@ -103,7 +104,8 @@ std::int64_t CallQueue::examplesAtFront() const {
 
 void CallQueue::waitForOthers(Lock& lock) {
   while (!closed_ && !waiting_.empty() && examplesAtFront() < batchLimit_)
-    if (work_.wait_until(lock, waiting_.front()->arrived + batchTime_) == std::cv_status::timeout) return;
+    if (work_.wait_until(lock.native(), waiting_.front()->arrived + batchTime_) == std::cv_status::timeout)
+      return;
 }
 
 void CallQueue::removeFirst(std::vector<InferenceCall*>& into) {
@@ -129,7 +131,7 @@ bool CallQueue::take(std::vector<InferenceCall*>& calls) {
     if (!waiting_.empty() && batchTime_ > batchTime_.zero()) waitForOthers(lock);
     if (!waiting_.empty()) break;  // another worker may have taken them meanwhile
     if (closed_) return false;
-    work_.wait(lock);
+    work_.wait(lock.native());
   }
   removeFirst(calls);
   for (auto*& call : calls) {
@@ -142,7 +144,7 @@ bool CallQueue::take(std::vector<InferenceCall*>& calls) {
 }
 
 void CallQueue::setState(std::vector<InferenceCall*>& calls, InferenceCall::State state) {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   for (auto* call : calls)
     if (call) call->state = state;
   if (late_ > 0) read_.notify_all();
@@ -164,12 +166,12 @@ void CallQueue::release(std::vector<InferenceCall*>& calls) {
 }
 
 std::int64_t CallQueue::waiting() const {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   return static_cast<std::int64_t>(waiting_.size()) + forRoom_;
 }
 
 void CallQueue::close() {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   closed_ = true;
   work_.notify_all();
   room_.notify_all();

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
-#include <mutex>
 #include <vector>
 
+#include "muster/core/base/mutex.h"
 #include "muster/parallel/inference/answer_signal.h"
 #include "muster/parallel/inference/parallel_inference.h"
 
@@ -66,19 +66,17 @@ class CallQueue {
   void close();
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
-
-  bool hasRoom() const { return closed_ || waiting_.size() < queueLimit_; }
+  bool hasRoom() const MUSTER_REQUIRES(mutex_) { return closed_ || waiting_.size() < queueLimit_; }
   /// @return false if the deadline passed first.
-  bool waitForRoom(Lock& lock, ParallelInference::Clock::time_point deadline);
+  bool waitForRoom(Lock& lock, ParallelInference::Clock::time_point deadline) MUSTER_REQUIRES(mutex_);
   void enter(InferenceCall& call);
   /// The caller gives up. @return whether the call will not be answered.
   bool leave(InferenceCall& call);
   void setState(std::vector<InferenceCall*>& calls, InferenceCall::State state);
   /// Examples of the calls that would be joined with the first, up to `batchLimit`.
-  std::int64_t examplesAtFront() const;
-  void waitForOthers(Lock& lock);
-  void removeFirst(std::vector<InferenceCall*>& into);
+  std::int64_t examplesAtFront() const MUSTER_REQUIRES(mutex_);
+  void waitForOthers(Lock& lock) MUSTER_REQUIRES(mutex_);
+  void removeFirst(std::vector<InferenceCall*>& into) MUSTER_REQUIRES(mutex_);
 
   const InferenceMode mode_;
   const std::int64_t batchLimit_;
@@ -86,13 +84,13 @@ class CallQueue {
   const std::size_t queueLimit_;
   const WhenFull whenFull_;
 
-  mutable std::mutex mutex_;
-  // From here on guarded by mutex_.
-  std::deque<InferenceCall*> waiting_;
+  mutable Mutex mutex_;
   std::condition_variable work_, room_, read_;
-  int forRoom_ = 0;  ///< callers that wait for room
-  int late_ = 0;     ///< callers that wait until their features have been read, or their call is answered
-  bool closed_ = false;
+  std::deque<InferenceCall*> waiting_ MUSTER_GUARDED_BY(mutex_);
+  int forRoom_ MUSTER_GUARDED_BY(mutex_) = 0;  ///< callers that wait for room
+  /// Callers that wait until their features have been read, or their call is answered.
+  int late_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool closed_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster

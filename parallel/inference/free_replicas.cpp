@@ -8,31 +8,51 @@ FreeReplicas::FreeReplicas(const InferenceOptions& options)
     : queueLimit_(static_cast<std::size_t>(options.queueLimit)), whenFull_(options.whenFull) {}
 
 void FreeReplicas::add(std::unique_ptr<FreeReplica> replica) {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   free_.push_back(std::move(replica));
+}
+
+bool FreeReplicas::lend(Loan& loan) {
+  const Lock lock(mutex_);
+  if (closed_) throw InferenceShutDown("output: this ParallelInference was shut down");
+  if (free_.empty()) {
+    if (whenFull_ == WhenFull::Refuse && waiting_.size() >= queueLimit_)
+      throw QueueFull(fmt::format("output: {} calls wait, which is the queue limit", waiting_.size()));
+    waiting_.push_back(&loan);
+    return false;
+  }
+  loan.replica_ = std::move(free_.back());
+  free_.pop_back();
+  ++lent_;
+  return true;
+}
+
+bool FreeReplicas::withdraw(const Loan& loan) {
+  const Lock lock(mutex_);
+  const auto place = std::ranges::find(waiting_, &loan);
+  if (place == waiting_.end()) return false;
+  waiting_.erase(place);
+  if (closed_) left_.notify_all();
+  return true;
+}
+
+FreeReplicas::Loan* FreeReplicas::takeBack(std::unique_ptr<FreeReplica> replica) {
+  const Lock lock(mutex_);
+  if (!waiting_.empty()) {
+    Loan* const next = waiting_.front();
+    waiting_.pop_front();
+    next->replica_ = std::move(replica);
+    return next;
+  }
+  free_.push_back(std::move(replica));  // which had room for it
+  --lent_;
+  if (closed_) left_.notify_all();
+  return nullptr;
 }
 
 FreeReplicas::Loan::Loan(FreeReplicas& replicas, ParallelInference::Clock::time_point deadline)
     : replicas_(replicas) {
-  auto& free = replicas_.free_;
-  const auto& waiting = replicas_.waiting_;
-  std::unique_lock lock(replicas_.mutex_);
-  if (replicas_.closed_) throw InferenceShutDown("output: this ParallelInference was shut down");
-  if (free.empty()) {
-    if (replicas_.whenFull_ == WhenFull::Refuse && waiting.size() >= replicas_.queueLimit_)
-      throw QueueFull(fmt::format("output: {} calls wait, which is the queue limit", waiting.size()));
-    wait(lock, deadline);
-  } else {
-    replica_ = std::move(free.back());
-    free.pop_back();
-    ++replicas_.lent_;
-  }
-}
-
-void FreeReplicas::Loan::wait(std::unique_lock<std::mutex>& lock,
-                              ParallelInference::Clock::time_point deadline) {
-  replicas_.waiting_.push_back(this);
-  lock.unlock();
+  if (replicas_.lend(*this)) return;
   try {
     if (handedOver_.waitUntil(deadline)) return;
   } catch (...) {  // this thread is cancelled
@@ -43,41 +63,24 @@ void FreeReplicas::Loan::wait(std::unique_lock<std::mutex>& lock,
 }
 
 bool FreeReplicas::Loan::leave() {
-  std::unique_lock lock(replicas_.mutex_);
-  if (const auto place = std::ranges::find(replicas_.waiting_, this); place != replicas_.waiting_.end()) {
-    replicas_.waiting_.erase(place);
-    if (replicas_.closed_) replicas_.left_.notify_all();
-    return true;
-  }
-  lock.unlock();
+  if (replicas_.withdraw(*this)) return true;
   handedOver_.wait();  // it is about to be signalled
   return false;
 }
 
 void FreeReplicas::Loan::giveBack() {
-  std::unique_lock lock(replicas_.mutex_);
-  if (!replicas_.waiting_.empty()) {
-    Loan& next = *replicas_.waiting_.front();
-    replicas_.waiting_.pop_front();
-    next.replica_ = std::move(replica_);
-    lock.unlock();
-    next.handedOver_.signal();
-    return;
-  }
-  replicas_.free_.push_back(std::move(replica_));  // which had room for it
-  --replicas_.lent_;
-  if (replicas_.closed_) replicas_.left_.notify_all();
+  if (Loan* const next = replicas_.takeBack(std::move(replica_))) next->handedOver_.signal();
 }
 
 std::int64_t FreeReplicas::waiting() const {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   return static_cast<std::int64_t>(waiting_.size());
 }
 
 void FreeReplicas::close() {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   closed_ = true;
-  left_.wait(lock, [this] { return waiting_.empty() && lent_ == 0; });
+  while (!waiting_.empty() || lent_ > 0) left_.wait(lock.native());
 }
 
 }  // namespace muster

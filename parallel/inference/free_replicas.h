@@ -3,9 +3,9 @@
 #include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "muster/core/base/mutex.h"
 #include "muster/parallel/inference/answer_signal.h"
 #include "muster/parallel/inference/parallel_inference.h"
 #include "muster/parallel/runtime/placement.h"
@@ -39,7 +39,7 @@ class FreeReplicas {
     FreeReplica& replica() { return *replica_; }
 
    private:
-    void wait(std::unique_lock<std::mutex>& lock, ParallelInference::Clock::time_point deadline);
+    friend class FreeReplicas;
     /// Waits no longer. @return false if it has a replica after all.
     bool leave();
     /// To the loan that has waited longest, or to those that are free.
@@ -58,16 +58,22 @@ class FreeReplicas {
   void close();
 
  private:
+  /// @return false if the loan has to wait: it is handed a replica, unless it is withdrawn.
+  bool lend(Loan& loan);
+  /// @return false if the loan was handed a replica meanwhile.
+  bool withdraw(const Loan& loan);
+  /// @return the loan that gets the replica next, to be told, or null.
+  Loan* takeBack(std::unique_ptr<FreeReplica> replica);
+
   const std::size_t queueLimit_;
   const WhenFull whenFull_;
 
-  mutable std::mutex mutex_;
-  // From here on guarded by mutex_.
-  std::vector<std::unique_ptr<FreeReplica>> free_;
-  std::deque<Loan*> waiting_;  ///< for a replica, in the order in which they came
-  std::size_t lent_ = 0;
+  mutable Mutex mutex_;
   std::condition_variable left_;
-  bool closed_ = false;
+  std::vector<std::unique_ptr<FreeReplica>> free_ MUSTER_GUARDED_BY(mutex_);
+  std::deque<Loan*> waiting_ MUSTER_GUARDED_BY(mutex_);  ///< for a replica, in the order in which they came
+  std::size_t lent_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool closed_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster

@@ -29,7 +29,7 @@ ModelVersions::ModelVersions(Model& model)
 }
 
 std::shared_ptr<ModelVersions::Version> ModelVersions::current() const {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   return current_;
 }
 
@@ -39,14 +39,14 @@ std::shared_ptr<const Model> ModelVersions::model() const {
 }
 
 std::int64_t ModelVersions::publish(Model& model) {
-  const std::scoped_lock publishing(publishing_);
+  const Lock publishing(publishing_);
   const auto old = current();
   requireSameForm(model, *old->model);
   const std::shared_ptr<Version> next(
       new Version{.number = old->number + 1, .context = Context(), .model = {}});
   next->model = old->model->replicate(next->context);
   next->model->copyStateFrom(model, /*withUpdaterState=*/false);
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   current_ = next;
   return next->number;
 }
@@ -60,7 +60,7 @@ void ModelVersions::bring(Model& replica, std::int64_t& version) const {
   if (version == latest->number) return;
   version = 0;
   {
-    const std::scoped_lock lock(latest->mutex);
+    const Lock lock(latest->mutex);
     replica.copyStateFrom(*latest->model, /*withUpdaterState=*/false);
   }
   version = latest->number;

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
+#include "muster/core/base/mutex.h"
 #include "muster/core/device/context.h"
 #include "muster/core/nn/model.h"
 
@@ -29,14 +29,14 @@ class ModelVersions {
     std::int64_t number;
     Context context;
     std::unique_ptr<Model> model;
-    std::mutex mutex = {};  ///< held while its state is copied
+    Mutex mutex = {};  ///< held while its state is copied
   };
 
   std::shared_ptr<Version> current() const;
 
-  std::mutex publishing_;  // held while a version is made
-  mutable std::mutex mutex_;
-  std::shared_ptr<Version> current_;  // guarded by mutex_
+  Mutex publishing_;  // held while a version is made
+  mutable Mutex mutex_;
+  std::shared_ptr<Version> current_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -1,7 +1,7 @@
 #include <chrono>
-#include <mutex>
 #include <thread>
 
+#include "muster/core/base/mutex.h"
 #include "muster/parallel/exchange/launched_processes.h"
 #include "muster/parallel/exchange/node_link.h"
 #include "muster/parallel/mpi/mpi_transport.h"
@@ -18,8 +18,8 @@ constexpr auto kTimeToSave = 10s;
 /// MPI can be initialised once in a process, so its connection lasts until the program ends. A static that
 /// owns a thread, therefore.
 struct Connection {
-  std::mutex mutex;
-  std::shared_ptr<NodeLink> link;  // guarded by mutex
+  Mutex mutex;
+  std::shared_ptr<NodeLink> link MUSTER_GUARDED_BY(mutex);
 
   ~Connection() {
     if (!link) return;
@@ -39,7 +39,7 @@ Nodes Nodes::mpi(std::chrono::milliseconds silence) {
   static Connection connection;
   Nodes nodes;
   if (launchedProcesses() == "1") return nodes;
-  const std::scoped_lock lock(connection.mutex);
+  const Lock lock(connection.mutex);
   if (!connection.link) connection.link = std::make_shared<NodeLink>(makeMpiTransport, silence);
   nodes.link_ = connection.link;
   return nodes;

@@ -5,9 +5,10 @@
 #include <limits>
 #include <list>
 #include <map>
-#include <mutex>
 #include <set>
 #include <tuple>
+
+#include "muster/core/base/mutex.h"
 
 namespace muster {
 namespace {
@@ -28,16 +29,21 @@ struct VirtualNetwork::Hub {
     bool silent = false;
   };
 
-  const Link link;
-  mutable std::mutex mutex;
-  std::vector<Node> nodes;                                          // guarded by mutex, as what follows
-  std::map<std::tuple<int, int, int>, std::deque<Parcel>> parcels;  // of (from, to, channel)
-  std::set<std::pair<int, int>> cut;
+  Hub(int nodesInAll, Link given)
+      : link(given), nodes(static_cast<std::size_t>(nodesInAll)), count(nodesInAll) {}
 
-  Node& of(int node) { return nodes[static_cast<std::size_t>(node)]; }
+  const Link link;
+  mutable Mutex mutex;
+  std::vector<Node> nodes MUSTER_GUARDED_BY(mutex);
+  std::map<std::tuple<int, int, int>, std::deque<Parcel>> parcels
+      MUSTER_GUARDED_BY(mutex);  // of (from, to, channel)
+  std::set<std::pair<int, int>> cut MUSTER_GUARDED_BY(mutex);
+  const int count;  // of nodes
+
+  Node& of(int node) MUSTER_REQUIRES(mutex) { return nodes[static_cast<std::size_t>(node)]; }
 
   void send(int from, const NodeMessage& message) {
-    const std::scoped_lock lock(mutex);
+    const Lock lock(mutex);
     Node& sender = of(from);
     sender.silent = sender.silent || (message.channel > 0 && sender.bytes >= sender.silentAfter);
     if (sender.silent || cut.contains({from, message.node})) return;
@@ -52,7 +58,7 @@ struct VirtualNetwork::Hub {
   }
 
   bool receive(int to, const NodeMessage& message) {
-    const std::scoped_lock lock(mutex);
+    const Lock lock(mutex);
     const auto queue = parcels.find({message.node, to, message.channel});
     if (queue == parcels.end() || queue->second.empty()) return false;
     const Parcel parcel = std::move(queue->second.front());
@@ -71,7 +77,7 @@ class VirtualNetwork::End final : public NodeTransport {
   End(std::shared_ptr<Hub> hub, int node) : hub_(std::move(hub)), node_(node) {}
 
   int node() const override { return node_; }
-  int nodes() const override { return static_cast<int>(hub_->nodes.size()); }
+  int nodes() const override { return hub_->count; }
   std::string host() const override { return fmt::format("virtual{}", node_); }
   std::string describe() const override { return "a virtual network"; }
   void begin(const NodeMessage& message, int ticket) override {
@@ -111,18 +117,17 @@ class VirtualNetwork::End final : public NodeTransport {
 
 VirtualNetwork::VirtualNetwork(int nodes) : VirtualNetwork(nodes, Link{}) {}
 
-VirtualNetwork::VirtualNetwork(int nodes, Link link) : hub_(std::make_shared<Hub>(link)) {
+VirtualNetwork::VirtualNetwork(int nodes, Link link) : hub_(std::make_shared<Hub>(std::max(nodes, 0), link)) {
   require(nodes >= 1, "virtual network: it needs at least 1 node, got {}", nodes);
   require(link.bytesPerSecond > 0 && link.latency >= 0,
           "virtual network: {} bytes a second and a latency of {} s cannot be", link.bytesPerSecond,
           link.latency);
-  hub_->nodes.resize(static_cast<std::size_t>(nodes));
 }
 
 VirtualNetwork::~VirtualNetwork() = default;
 
 int VirtualNetwork::nodes() const {
-  return static_cast<int>(hub_->nodes.size());
+  return hub_->count;
 }
 
 std::unique_ptr<NodeTransport> VirtualNetwork::transport(int node) {
@@ -131,24 +136,24 @@ std::unique_ptr<NodeTransport> VirtualNetwork::transport(int node) {
 }
 
 void VirtualNetwork::silence(int node, std::int64_t afterBytes) {
-  const std::scoped_lock lock(hub_->mutex);
+  const Lock lock(hub_->mutex);
   hub_->of(node).silentAfter = afterBytes;
   hub_->of(node).silent = afterBytes == 0;
 }
 
 void VirtualNetwork::cut(int one, int other) {
-  const std::scoped_lock lock(hub_->mutex);
+  const Lock lock(hub_->mutex);
   hub_->cut.insert({one, other});
   hub_->cut.insert({other, one});
 }
 
 std::int64_t VirtualNetwork::bytesSent(int node) const {
-  const std::scoped_lock lock(hub_->mutex);
+  const Lock lock(hub_->mutex);
   return hub_->of(node).bytes;
 }
 
 double VirtualNetwork::seconds() const {
-  const std::scoped_lock lock(hub_->mutex);
+  const Lock lock(hub_->mutex);
   return std::ranges::max_element(hub_->nodes, {}, &Hub::Node::now)->now;
 }
 

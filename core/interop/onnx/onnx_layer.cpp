@@ -1,10 +1,10 @@
 #include "muster/core/interop/onnx/onnx_layer.h"
 
 #include <algorithm>
-#include <mutex>
 #include <numbers>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/mutex.h"
 #include "muster/core/interop/onnx/detail/onnx_graph.h"
 #include "muster/core/io/json_fields.h"
 
@@ -17,8 +17,8 @@ struct Rules {
     detail::addOnnxSequenceRules(byType);
     detail::addOnnxOtherRules(byType);
   }
-  std::mutex mutex;
-  detail::OnnxRules byType;  // guarded by mutex
+  Mutex mutex;
+  detail::OnnxRules byType MUSTER_GUARDED_BY(mutex);
 };
 
 Rules& rules() {
@@ -29,14 +29,16 @@ Rules& rules() {
 }  // namespace
 
 void detail::addOnnxRule(std::string_view type, OnnxRule rule) {
-  const std::scoped_lock lock(rules().mutex);
-  rules().byType.insert_or_assign(std::string(type), std::move(rule));
+  Rules& all = rules();
+  const Lock lock(all.mutex);
+  all.byType.insert_or_assign(std::string(type), std::move(rule));
 }
 
 detail::OnnxRule detail::onnxRule(std::string_view type) {
-  const std::scoped_lock lock(rules().mutex);
-  const auto found = rules().byType.find(type);
-  require(found != rules().byType.end(),
+  Rules& all = rules();
+  const Lock lock(all.mutex);
+  const auto found = all.byType.find(type);
+  require(found != all.byType.end(),
           "there is no rule for layers of type {}; registerOnnx (core/interop/onnx/onnx_layer.h) adds one",
           type);
   return found->second;

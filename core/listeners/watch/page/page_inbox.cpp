@@ -7,7 +7,7 @@ PageInbox::PageInbox() {
 }
 
 void PageInbox::point(std::string_view name, std::int64_t step, double value) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (content_.points.size() == kRoom) {
     ++content_.lost;
     return;
@@ -21,22 +21,22 @@ void PageInbox::point(std::string_view name, std::int64_t step, double value) {
 }
 
 void PageInbox::text(std::string_view name, std::string_view text) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   content_.texts.emplace_back(name, text);
 }
 
 void PageInbox::histograms(PageHistograms histograms) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   content_.histograms = std::move(histograms);
 }
 
 void PageInbox::progress(const PageProgress& progress) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   content_.progress = progress;
 }
 
 void PageInbox::network(std::string json) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   content_.network = std::move(json);
 }
 
@@ -49,7 +49,7 @@ void PageInbox::take(Content& content) {
   content.progress.reset();
   content.network.clear();
   content.lost = 0;
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   std::swap(content, content_);
 }
 

@@ -3,13 +3,13 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "muster/core/base/mutex.h"
 #include "muster/core/listeners/watch/layer_histograms.h"
 
 namespace muster {
@@ -68,9 +68,9 @@ class PageInbox {
   void take(Content& content);
 
  private:
-  std::mutex mutex_;
-  std::map<std::string, std::int32_t, std::less<>> names_;  // guarded by mutex_, as all below
-  Content content_;
+  Mutex mutex_;
+  std::map<std::string, std::int32_t, std::less<>> names_ MUSTER_GUARDED_BY(mutex_);
+  Content content_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

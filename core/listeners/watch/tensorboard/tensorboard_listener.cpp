@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
-
 #include "muster/core/base/error.h"
+#include "muster/core/base/mutex.h"
 #include "muster/core/listeners/every.h"
 #include "muster/core/listeners/watch/layer_histograms.h"
 #include "muster/core/listeners/watch/tensorboard/event_file.h"
@@ -19,18 +18,18 @@ struct TensorBoardListener::State {
       : histograms(options.histogramsEvery > 0),
         histogramsDue(options.histogramsEvery),
         file(directory),
-        readings(
-            {.everyIterations = options.everyIterations, .evaluation = options.evaluation},
-            [this](std::string_view name, std::int64_t step, double value) { scalar(name, step, value); }) {
+        readings({.everyIterations = options.everyIterations, .evaluation = options.evaluation},
+                 [this](std::string_view name, std::int64_t step, double value)
+                     MUSTER_REQUIRES(mutex) { scalar(name, step, value); }) {
     file.append(events::version());
   }
 
-  void scalar(std::string_view name, std::int64_t step, double value) {
+  void scalar(std::string_view name, std::int64_t step, double value) MUSTER_REQUIRES(mutex) {
     iteration = step;
     file.append(events::scalar(name, step, value));
   }
 
-  void writeHistograms(Model& model, std::int64_t step) {
+  void writeHistograms(Model& model, std::int64_t step) MUSTER_REQUIRES(mutex) {
     for (const auto& layer : layers.after(model)) {
       file.append(events::histogram("parameters/" + layer.name, step, layer.parameters));
       file.append(events::histogram("updates/" + layer.name, step, layer.update));
@@ -40,13 +39,13 @@ struct TensorBoardListener::State {
   }
 
   const bool histograms;
-  std::mutex mutex;  // guards all that follows
-  Every histogramsDue;
-  EventFile file;
-  TrainingReadings readings;
-  LayerHistograms layers;
-  std::int64_t iteration = 0;  // of the last scalar
-  std::int64_t epochs = 0;     // that `fit` still has to train
+  Mutex mutex;
+  Every histogramsDue MUSTER_GUARDED_BY(mutex);
+  EventFile file MUSTER_GUARDED_BY(mutex);
+  TrainingReadings readings MUSTER_GUARDED_BY(mutex);
+  LayerHistograms layers MUSTER_GUARDED_BY(mutex);
+  std::int64_t iteration MUSTER_GUARDED_BY(mutex) = 0;  // of the last scalar
+  std::int64_t epochs MUSTER_GUARDED_BY(mutex) = 0;     // that `fit` still has to train
 };
 
 /// The listener of worker scope.
@@ -55,7 +54,7 @@ class TensorBoardListener::Workers final : public Listener {
   explicit Workers(std::shared_ptr<State> state) : state_(std::move(state)) {}
   ListenerScope scope() const override { return ListenerScope::Worker; }
   void onIteration(const IterationEvent& event) override {
-    const std::lock_guard lock(state_->mutex);
+    const Lock lock(state_->mutex);
     state_->readings.iteration(event);
   }
 
@@ -78,12 +77,12 @@ std::shared_ptr<Listener> TensorBoardListener::workers() {
 }
 
 void TensorBoardListener::text(std::string_view tag, std::string_view markdown) {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   state_->file.append(events::text(tag, markdown));
 }
 
 void TensorBoardListener::scalar(std::string_view tag, std::int64_t step, double value) {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   state_->scalar(tag, step, value);
 }
 
@@ -91,22 +90,23 @@ void TensorBoardListener::hyperParameters(const std::vector<HyperParameter>& par
                                           const std::vector<std::string>& results, std::string_view group) {
   std::vector<std::string> metrics = {"result/score"};
   for (const auto& name : results) metrics.push_back("result/" + name);
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   state_->file.append(events::experiment(parameters, metrics));
   state_->file.append(events::runStart(parameters, group));
 }
 
 void TensorBoardListener::result(std::string_view name, double value) {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   state_->scalar(fmt::format("result/{}", name), state_->iteration, value);
 }
 
 const std::filesystem::path& TensorBoardListener::file() const {
+  const Lock lock(state_->mutex);
   return state_->file.path();
 }
 
 void TensorBoardListener::onFitStart(const FitEvent& event) {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   state_->epochs = event.epochs;
   state_->readings.fitStart(event);
   Model& model = event.trainer.model();
@@ -115,12 +115,12 @@ void TensorBoardListener::onFitStart(const FitEvent& event) {
 }
 
 void TensorBoardListener::onEpochStart(const EpochEvent&) {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   state_->readings.epochStart();
 }
 
 void TensorBoardListener::onMerge(const MergeEvent& event) {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   state_->readings.merge(event);
   const bool due = state_->histogramsDue.passed(event.iteration);
   if (!due && !state_->layers.begun()) return;
@@ -131,14 +131,14 @@ void TensorBoardListener::onMerge(const MergeEvent& event) {
 }
 
 void TensorBoardListener::onEpochEnd(const EpochEvent& event) {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   --state_->epochs;
   state_->readings.epochEnd(event);
   state_->scalar("result/score", event.iteration, event.score);
 }
 
 void TensorBoardListener::onFitEnd(Trainer&) {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   state_->file.append(events::runEnd(state_->epochs == 0));
 }
 
