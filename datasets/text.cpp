@@ -1,6 +1,7 @@
 #include "muster/datasets/text.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "muster/core/base/error.h"
@@ -76,11 +77,9 @@ std::string encodeUtf8(std::span<const char32_t> characters) {
   return bytes;
 }
 
-Vocabulary::Vocabulary(std::span<const char32_t> text) : characters_(text.begin(), text.end()) {
-  std::ranges::sort(characters_);
-  const auto repeated = std::ranges::unique(characters_);
-  characters_.erase(repeated.begin(), repeated.end());
-  characters_.shrink_to_fit();
+Vocabulary::Vocabulary(std::span<const char32_t> text) {
+  const std::set<char32_t> all(text.begin(), text.end());  // not a sorted copy of a text that may be long
+  characters_.assign(all.begin(), all.end());
 }
 
 char32_t Vocabulary::character(std::int64_t index) const {

@@ -83,6 +83,7 @@ int train(const example::CharLstmArguments& a) {
   const auto seed = static_cast<std::uint64_t>(a.seed);
   CharacterIterator data(a.text, a.steps, a.batch, seed);
   const auto& vocabulary = data.vocabulary();
+  if (vocabulary.size() < 2) throw FileError(a.text, "has one character only, so there is nothing to learn");
   const example::Sampler sampler(vocabulary, a.steps, a.sample);
 
   auto configuration =

@@ -32,10 +32,18 @@ struct Trained {
   std::unique_ptr<Network> network;
 
   Trained(const Call& call, const Options& options)
-      : run(RunFile::read(fileOf(call, "run.json"), options.sets)),
-        data(loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1)),
-        network(makeNetwork(run, data)) {
-    loadState(*network, options.model.empty() ? std::filesystem::path(run.training.model) : options.model);
+      : run(RunFile::read(fileOf(call, "run.json"), options.sets)) {
+    const std::filesystem::path model =
+        options.model.empty() ? std::filesystem::path(run.training.model) : options.model;
+    example::Paths paths;
+    paths.reads("the run file", call.file);
+    paths.reads(options.model.empty() ? "training.model" : "--model", model);
+    addTo(paths, run.data);
+    paths.writes("--out", options.out);
+    paths.check();
+    data = loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1);
+    network = makeNetwork(run, data);
+    loadState(*network, model);
   }
 
   DataSetIterator& on(const std::string& which) const {

@@ -179,4 +179,15 @@ LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const D
   return loaded;
 }
 
+void addTo(example::Paths& paths, const RunData& d) {
+  for (const auto& [name, path] : {std::pair{"data.train", d.train},
+                                   {"data.test", d.test},
+                                   {"data.trainImages", d.trainImages},
+                                   {"data.trainLabels", d.trainLabels},
+                                   {"data.testImages", d.testImages},
+                                   {"data.testLabels", d.testLabels}})
+    if (!std::filesystem::is_directory(path)) paths.reads(name, path);
+  example::DataChoice{.directory = d.directory}.addTo(paths, "data.directory");
+}
+
 }  // namespace program

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "examples/muster/run_file.h"
+#include "examples/support/paths.h"
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/device/device.h"
 
@@ -29,5 +30,8 @@ struct LoadedData {
 /// @throws InvalidArgument naming the field that does not fit the data; FileError, DownloadError.
 LoadedData loadData(const RunData& data, muster::PlacementWish placement,
                     std::span<const muster::Device> devices, int workers);
+
+/// Adds the files that it is read from. Of a folder of images none.
+void addTo(example::Paths& paths, const RunData& data);
 
 }  // namespace program

@@ -38,7 +38,7 @@ Ctrl-C finishes the step under way, merges, saves the model and exits with 130; 
 
 struct Options {
   std::vector<std::string> sets;
-  std::filesystem::path json;
+  std::filesystem::path runFile, json;
   bool quiet = false;
   bool watch = false;
 };
@@ -146,15 +146,9 @@ std::vector<HyperParameter> hyperParameters(const RunFile& run) {
 
 /// What can be found out before the data are read.
 void checkPaths(const Options& options, const RunFile& run, const std::filesystem::path& resumed) {
-  const auto& d = run.data;
   example::Paths paths;
-  for (const auto& [name, path] : {std::pair{"data.train", d.train},
-                                   {"data.test", d.test},
-                                   {"data.trainImages", d.trainImages},
-                                   {"data.trainLabels", d.trainLabels},
-                                   {"data.testImages", d.testImages},
-                                   {"data.testLabels", d.testLabels}})
-    if (!std::filesystem::is_directory(path)) paths.reads(name, path);
+  paths.reads("the run file", options.runFile);
+  addTo(paths, run.data);
   paths.reads("training.resume", resumed, /*replacedBy=*/"training.model");
   paths.reads("training.initialModel", run.training.initialModel, /*replacedBy=*/"training.model");
   paths.writes("training.model", run.training.model);
@@ -286,7 +280,8 @@ int train(const Call& call) {
   line.flag("quiet", options.quiet, "print the result only");
   if (!readOptions(line, call)) return 0;
   example::WatchOptions::check(line);
-  const RunFile run = RunFile::read(fileOf(call, "run.json"), options.sets);
+  options.runFile = fileOf(call, "run.json");
+  const RunFile run = RunFile::read(options.runFile.string(), options.sets);
   return example::runOn(devicesOf(run.training), [&] { return trainRun(run, options); });
 }
 

@@ -115,10 +115,11 @@ DataSets mnistOrGenerated(const Request& request) {
   return data;
 }
 
-/// As --data-dir, MUSTER_DATA_DIR and the cache may name them.
-std::vector<std::pair<std::string, std::filesystem::path>> dataDirectories(const DataChoice& choice) {
+/// As an option, MUSTER_DATA_DIR and the cache may name them.
+std::vector<std::pair<std::string, std::filesystem::path>> dataDirectories(const DataChoice& choice,
+                                                                           const std::string& option) {
   std::vector<std::pair<std::string, std::filesystem::path>> all{
-      {"--data-dir", choice.directory}, {"MUSTER_DATA_DIR", pathFromEnvironment("MUSTER_DATA_DIR")}};
+      {option, choice.directory}, {"MUSTER_DATA_DIR", pathFromEnvironment("MUSTER_DATA_DIR")}};
   try {
     all.emplace_back("the cache", cacheDirectory());
   } catch (const InvalidArgument&) {  // there is none
@@ -143,9 +144,9 @@ std::vector<std::filesystem::path> dataFiles() {
 
 }  // namespace
 
-void DataChoice::addTo(Paths& paths) const {
+void DataChoice::addTo(Paths& paths, const std::string& option) const {
   std::error_code unreadable;
-  for (const auto& [givenBy, place] : dataDirectories(*this))
+  for (const auto& [givenBy, place] : dataDirectories(*this, option))
     for (const auto& file : dataFiles())
       if (!place.empty() && std::filesystem::is_regular_file(place / file, unreadable))
         paths.reads(givenBy, place / file);

@@ -39,7 +39,8 @@ struct DataChoice {
   /// When they have been read. @throws muster::InvalidArgument naming an option without effect.
   void check() const;
   /// Adds the data sets' files that are in `directory`, in MUSTER_DATA_DIR and in the cache.
-  void addTo(Paths& paths) const;
+  /// @param option  that names `directory`.
+  void addTo(Paths& paths, const std::string& option = "--data-dir") const;
 
   std::optional<std::int64_t> trainLimit() const { return trainExamples ? trainExamples : examples; }
   std::optional<std::int64_t> testLimit() const { return testExamples ? testExamples : examples; }

@@ -136,9 +136,11 @@ TEST_CASE("a text that cannot be learned is refused with 1 and a sentence") {
                 "e aus dem letzten Jahrhundert");
   program.write("short", "too short");
   program.write("empty", "");
+  program.write("one", std::string(100, 'a'));
   const std::vector<std::pair<std::string, std::string>> refused{
       {"latin1", "latin1: is not UTF-8: the byte 0xFC at offset 2 cannot begin a character"},
       {"missing", "missing: cannot be read: No such file or directory"},
+      {"one", "one: has one character only, so there is nothing to learn"},
       {"short", "short: too short: it has 9 characters, but a window of 20 and the next character need 21"},
       {"empty", "empty: too short: it has 0 characters"}};
   for (const auto& [text, sentence] : refused) {

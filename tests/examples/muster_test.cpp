@@ -491,4 +491,34 @@ TEST_CASE("help of every command, and the schema") {
   CHECK(json::parse(muster.run({"schema"}).out).at("properties").at("training").is_object());
 }
 
+TEST_CASE("neither a training nor predictions replace what they read") {
+  const Muster muster;
+  muster.write("run.json", csvRun(2, false));
+  muster.write("rows.csv", "x,y,label\n0,1,0\n1,0,1\n0,2,0\n2,0,1\n");
+  muster.write("train-labels-idx1-ubyte", "labels");
+  REQUIRE(muster.run({"train", "run.json"}).exit == 0);
+  const auto names = muster.directory.names();
+  const auto refused = [&](std::vector<std::string> arguments, const std::string& why) {
+    const auto run = muster.run(arguments);
+    CAPTURE(run.err);
+    CHECK(run.exit == 2);
+    CHECK(contains(run.err, why + ": what is written would replace what the other one names"));
+  };
+  refused({"train", "run.json", "--set", "training.model=run.json"},
+          "the run file and training.model are the same file, run.json");
+  refused({"train", "run.json", "--json", "run.json"}, "the run file and --json are the same file, run.json");
+  refused({"train", "run.json", "--set", "training.model=rows.csv"},
+          "data.train and training.model are the same file, rows.csv");
+  refused({"train", "run.json", "--set", "data={\"type\": \"mnist\", \"directory\": \".\"}", "--set",
+           "training.model=train-labels-idx1-ubyte"},
+          "data.directory and training.model are the same file, ./train-labels-idx1-ubyte");
+  for (const auto& [file, name] : {std::pair<std::string, std::string>{"run.json", "the run file"},
+                                   {"rows.csv", "data.train"},
+                                   {"model.safetensors", "training.model"}})
+    refused({"predict", "run.json", "--out", file}, name + " and --out are the same file, " + file);
+  CHECK(muster.directory.names() == names);
+  CHECK(muster.read("run.json") == csvRun(2, false));
+  CHECK(muster.run({"predict", "run.json", "--out", "out.csv"}).exit == 0);
+}
+
 }  // namespace muster
