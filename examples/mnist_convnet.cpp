@@ -158,7 +158,7 @@ bool saveTrained(MultiLayerNetwork& network, const Options& options, const examp
                  const Start& start, const Watchers& watchers, DataSetIterator& test, bool cutShort) {
   const bool trained = network.iteration() != start.iteration;
   if (!trained && cutShort) {
-    fmt::print("interrupted before the first step: nothing was saved\n");
+    fmt::print("ended before the first step: nothing was saved\n");
     return false;
   }
   example::requireFiniteOutputs(network, test);

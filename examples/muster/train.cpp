@@ -236,7 +236,7 @@ int trainRun(const RunFile& run, Options options) {
       [&](bool failed) {
         if (!first) return;
         if ((failed || interrupt.requested()) && network->iteration() == begun) {
-          fmt::print("interrupted before the first step: nothing was saved\n");
+          fmt::print("ended before the first step: nothing was saved\n");
           return;
         }
         example::requireFiniteOutputs(*network, data.test ? *data.test : *data.train);
