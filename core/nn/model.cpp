@@ -48,11 +48,6 @@ double Model::update(const BatchStamp& stamp) {
   const double penalty =
       optimizer().apply(parameters, gradients, stamp.iteration, stamp.epoch, *context_, stamp.updates());
   if (std::isnan(penalty)) refuseUpdate(parameters, gradients);
-  if (!optimizer().enqueues()) {  // an updater of the user's own, which nothing has bounded
-    requireFiniteBlock(parameters, "after an update the parameters");
-    for (const auto& state : updaterState())
-      requireFiniteBlock(state, "after an update the updater's numbers");
-  }
   return penalty;
 }
 
@@ -64,8 +59,8 @@ StepTicket Model::step(const Batch& batch) {
   StepScore score = gradient(batch).wait();
   // A bad loss or gradient must not reach the parameters; the caller decides what to do.
   requireFinite(score);
-  // A planned update looks at the gradient itself.
-  if (!optimizer_ || !optimizer_->enqueues())
+  // An optimizer looks at the gradient itself.
+  if (!optimizer_)
     for (const auto& some : blocks())
       if (some.kind == BlockKind::Gradients) requireFiniteGradient(some);
   score.score += update(batch.stamp);

@@ -28,6 +28,17 @@ UpdateRange rangeOf(const Segment& segment, const TrainingOptions& options) {
           .regularised = regularised};
 }
 
+StateBlock onCpu(StateBlock block) {
+  block.values = copyTo(block.values, Device::cpu());
+  return block;
+}
+
+void refuse(const StateBlock& block, std::string_view what) try {
+  requireFiniteBlock(onCpu(block), fmt::format("after an update the {}", what));
+} catch (const NonFiniteScore& error) {
+  throw UpdateRefused(error.what());
+}
+
 }  // namespace
 
 void TrainingOptions::fields(Fields& f) {
@@ -89,7 +100,14 @@ Optimizer::Optimizer(TrainingOptions options, const StateBlock& parameters) : op
 }
 
 void Optimizer::prepare(const StateBlock& parameters, Context& context) {
-  if (!enqueues()) return;
+  if (!enqueues()) {
+    if (!kept_.empty()) return;
+    std::vector<Tensor> made;
+    for (std::size_t i = 0; i <= state_.size(); ++i)
+      made.push_back(Tensor::empty(parameters.values.shape(), DType::Float32, context.device()));
+    kept_ = std::move(made);
+    return;
+  }
   plan(parameters, context);
   if (numbers_.defined()) return;
   const Device device = context.device();
@@ -107,8 +125,8 @@ void Optimizer::prepare(const StateBlock& parameters, Context& context) {
 double Optimizer::apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
                         std::int64_t epoch, Context& context, std::int64_t updates) {
   if (updates == 0) updates = iteration + 1;
-  if (!enqueues()) return applyOwn(blocksOf(parameters, gradients), iteration, epoch, updates, context);
   prepare(parameters, context);
+  if (!enqueues()) return applyOwn(parameters, gradients, iteration, epoch, updates, context);
   const bool apart = !context.device().isCpu();
   writeNumbers(iteration, epoch, updates, hostNumbers_);
   if (apart) copy(hostNumbers_, numbers_, context);
@@ -122,8 +140,37 @@ double Optimizer::apply(StateBlock& parameters, const StateBlock& gradients, std
   return outcome[0];
 }
 
-double Optimizer::applyOwn(const UpdateBlocks& blocks, std::int64_t iteration, std::int64_t epoch,
-                           std::int64_t updates, Context& context) {
+double Optimizer::applyOwn(const StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
+                           std::int64_t epoch, std::int64_t updates, Context& context) {
+  if (!isFinite(gradients, context)) requireFiniteGradient(onCpu(gradients));
+  UpdateBlocks blocks = blocksOf(parameters, gradients);
+  copy(blocks.parameters, kept_[0], context);
+  for (std::size_t i = 0; i < state_.size(); ++i) copy(blocks.state[i], kept_[i + 1], context);
+  try {
+    const double penalty = applyUnchecked(blocks, iteration, epoch, updates, context);
+    if (!isFinite(parameters, context)) refuse(parameters, "parameters");
+    for (const auto& state : state_)
+      if (!isFinite(state, context)) refuse(state, "updater's numbers");
+    if (!std::isfinite(penalty))
+      throw UpdateRefused(
+          fmt::format("updater {}: its apply() returned the penalty {}", options_.updater.type(), penalty));
+    return penalty;
+  } catch (...) {
+    copy(kept_[0], blocks.parameters, context);
+    for (std::size_t i = 0; i < state_.size(); ++i) copy(kept_[i + 1], blocks.state[i], context);
+    context.synchronize();
+    throw;
+  }
+}
+
+bool Optimizer::isFinite(const StateBlock& block, Context& context) const {
+  double squares = 0;  // in float64, whose range the squares of float32 do not leave
+  for (const auto& range : ranges_) squares += squaredNorm(block.values, range.begin, range.end, context);
+  return std::isfinite(squares);
+}
+
+double Optimizer::applyUnchecked(const UpdateBlocks& blocks, std::int64_t iteration, std::int64_t epoch,
+                                 std::int64_t updates, Context& context) {
   const double learningRate = options_.updater.learningRate().at(iteration, epoch);
   for (std::size_t i = 0; i < ranges_.size(); ++i)
     stepRanges_[i].learningRate = learningRate * ranges_[i].learningRate;

@@ -43,7 +43,7 @@ class Optimizer {
   void prepare(const StateBlock& parameters, Context& context);
 
   /// One update. Only the first call allocates, unless prepared. @return the regularisation penalty at the
-  /// parameters before the update; waits for it on a GPU.
+  /// parameters before the update; waits for it on a GPU. NaN, or UpdateRefused: nothing has changed.
   /// @param iteration, epoch  before this one, for the learning rate.
   /// @param updates  with this one; 0: iteration + 1.
   double apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
@@ -81,8 +81,12 @@ class Optimizer {
   std::span<const StateBlock> state() const { return state_; }
 
  private:
-  double applyOwn(const UpdateBlocks& blocks, std::int64_t iteration, std::int64_t epoch,
-                  std::int64_t updates, Context& context);
+  double applyOwn(const StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
+                  std::int64_t epoch, std::int64_t updates, Context& context);
+  double applyUnchecked(const UpdateBlocks& blocks, std::int64_t iteration, std::int64_t epoch,
+                        std::int64_t updates, Context& context);
+  /// Of the segments that are updated.
+  bool isFinite(const StateBlock& block, Context& context) const;
   UpdateBlocks blocksOf(const StateBlock& parameters, const StateBlock& gradients) const;
   /// The gradient's factor from clipping by norm.
   float clipScale(const Tensor& gradients, Context& context) const;
@@ -95,6 +99,7 @@ class Optimizer {
   std::optional<UpdateSettings> settings_;  // empty: the updater has its own `apply`
   std::unique_ptr<UpdatePlan> plan_;
   const Context* plannedFor_ = nullptr;
+  std::vector<Tensor> kept_;  // of `applyOwn`: the parameters and the state from before the update
   // Of `apply`; on the CPU each pair is one tensor. Outcomes are {penalty, bad gradient}.
   Tensor hostNumbers_, numbers_, hostOutcome_, outcome_, penalty_, badGradient_;
   Tensor refused_;

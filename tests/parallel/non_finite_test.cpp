@@ -35,6 +35,45 @@ InMemoryDataSetIterator examples(std::int64_t count, std::int64_t bad) {
   return InMemoryDataSetIterator(features, labels, kBatch);
 }
 
+/// An updater of a program's own, with momentum: in its sixth update it goes wrong after half of the block.
+struct BadApply {
+  static constexpr std::string_view kType = "test-bad-apply";
+  enum class Way { Parameters, State, Throws, Penalty };
+  Schedule learningRate = 0.1;
+  Way way = Way::Parameters;
+
+  std::vector<std::string> stateNames() const { return {"velocity"}; }
+  double apply(const UpdateStep& step, Context&) const {
+    float* const w = step.blocks.parameters.data<float>();
+    float* const v = step.blocks.state[0].data<float>();
+    const float* const g = step.blocks.gradients.data<float>();
+    const bool bad = step.updates == 6;
+    for (const auto& range : step.ranges)
+      for (std::int64_t i = range.begin; i < range.end; ++i) {
+        v[i] = 0.5f * v[i] + g[i];
+        w[i] -= static_cast<float>(range.learningRate) * v[i];
+        if (!bad || i != 20) continue;
+        if (way == Way::Parameters) w[i] = std::numeric_limits<float>::infinity();
+        if (way == Way::State) v[i] = std::numeric_limits<float>::quiet_NaN();
+        if (way == Way::Throws) throw std::runtime_error("the updater has failed");
+      }
+    return bad && way == Way::Penalty ? std::numeric_limits<double>::infinity() : 0;
+  }
+  void fields(Fields&) {}
+  void validate() const {}
+};
+
+std::vector<float> numbersOf(MultiLayerNetwork& network) {
+  std::vector<float> all;
+  const auto add = [&](const StateBlock& block) {
+    const auto values = block.values.span<float>();
+    all.insert(all.end(), values.begin(), values.end());
+  };
+  add(network.block(BlockKind::Parameters));
+  for (const auto& block : network.updaterState()) add(block);
+  return all;
+}
+
 constexpr std::string_view kTold = "the gradient of dense1.weight is not finite: element 2 is ";
 
 }  // namespace
@@ -48,11 +87,37 @@ TEST_CASE("fit() ends before such a gradient is applied: the model holds the las
   CHECK(told.starts_with("batch 6 of epoch 1: " + std::string(kTold)));
   auto before = examples(20, 20);  // five batches
   expected.fit(before);
-  const auto parameters = [](MultiLayerNetwork& network) {
-    const auto values = network.block(BlockKind::Parameters).values.span<float>();
-    return std::vector<float>(values.begin(), values.end());
-  };
-  CHECK(parameters(model) == parameters(expected));
+  CHECK(numbersOf(model) == numbersOf(expected));
+}
+
+TEST_CASE(
+    "an update by a program's own apply() is whole or not at all: the model holds the last finite step") {
+  using Way = BadApply::Way;
+  const std::vector<std::pair<Way, std::string>> ways{
+      {Way::Parameters,
+       "after an update the parameters of dense1.weight are not finite: element 20 is inf; "},
+      {Way::State,
+       "after an update the updater's numbers of dense1.weight are not finite: element 20 is nan; "},
+      {Way::Throws, "the updater has failed"},
+      {Way::Penalty, "updater test-bad-apply: its apply() returned the penalty inf"}};
+  for (const auto& [way, words] : ways) {
+    CAPTURE(words);
+    auto configuration = tanhNetwork();
+    configuration.updater = BadApply{.way = way};
+    MultiLayerNetwork model(configuration), expected(configuration);
+    model.init();
+    expected.init();
+    auto data = examples(kExamples, kExamples), before = examples(20, 20);  // 12 batches, five
+    std::string told;
+    try {
+      model.fit(data);
+    } catch (const std::exception& error) {
+      told = error.what();
+    }
+    CHECK(told.find(words) != std::string::npos);
+    expected.fit(before);
+    CHECK(numbersOf(model) == numbersOf(expected));
+  }
 }
 
 TEST_CASE("no mode merges such a gradient: the model holds the last merge, and the wrapper goes on") {
