@@ -6,6 +6,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/data/joining_iterator.h"
+#include "muster/core/data/training_reads.h"
 #include "muster/core/nn/plan_remark.h"
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/exchange/node_link.h"
@@ -101,6 +102,7 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
   require(!running_.exchange(true),
           "fit: it is already running; a listener or another thread called it again");
   const Call call(*this);
+  const TrainingReads reads(users);
   JoiningIterator data(users, model_.trainingOptions().accumulate);
   stop_ = false;
   const std::stop_callback stopWhenAsked(stop, [this] { stop_ = true; });

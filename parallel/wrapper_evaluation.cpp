@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/training_reads.h"
 #include "muster/parallel/evaluation/evaluation_run.h"
 #include "muster/parallel/training/first_batch.h"
 #include "muster/parallel/wrapper_impl.h"
@@ -15,14 +16,14 @@ bool ParallelWrapper::Impl::inListener() const {
 Evaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data) {
   if (!running_.exchange(true)) {
     const Call call(*this);
+    requireNotRead(data);
     const StallWatch::Shift shift(watch_, "evaluate()");
     return evaluateOnWorkers(data);
   }
   require(inListener(),
           "evaluate: the wrapper is at work; while fit() runs only its listeners may evaluate, in calls on "
           "the thread that called fit(), so not in onIteration");
-  require(&data != trainingData(),
-          "evaluate: the training reads this iterator and would miss batches; evaluate another one");
+  requireNotRead(data);
   struct BackInListener {
     Activity& caller;
     ~BackInListener() { caller.set(Activity::Kind::InListener); }

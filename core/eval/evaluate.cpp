@@ -3,6 +3,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/data/next_batch.h"
+#include "muster/core/data/training_reads.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/network.h"
 
@@ -22,6 +23,7 @@ void evaluateBatch(Model& model, const Batch& batch, std::optional<Evaluation>& 
 }
 
 Evaluation evaluate(Model& model, DataSetIterator& data) {
+  requireNotRead(data);
   std::optional<Evaluation> evaluation;
   Batch batch;
   BatchStamp stamp;
@@ -40,8 +42,6 @@ Evaluation Network::evaluate(DataSetIterator& data) {
 }
 
 Evaluation Trainer::evaluate(DataSetIterator& data) {
-  require(&data != trainingData(),
-          "evaluate: the training reads this iterator and would miss batches; evaluate another one");
   return muster::evaluate(model(), data);
 }
 

@@ -5,6 +5,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/next_batch.h"
+#include "muster/core/data/training_reads.h"
 #include "muster/core/nn/model.h"
 
 namespace muster {
@@ -197,6 +198,7 @@ void Model::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_toke
   require(epochs >= 0, "fit: epochs cannot be negative, got {}", epochs);
   stopRequested_ = false;
   const std::stop_callback stopWhenAsked(stop, [this] { stopRequested_ = true; });
+  const TrainingReads reads(data);
   strategyState_.clear();
   Fit(*this, data, listeners_, stopRequested_).run(epochs);
 }

@@ -60,7 +60,7 @@ void mutate(Bytes& bytes, Draw& draw) {
   if (contents && draw.oneIn(2)) {
     Bytes changed = bytesOf(*contents);
     mutateBytes(changed, draw);
-    if (draw.oneIn(8)) changed.insert(changed.end(), 1 << draw.below(22), 'x');
+    if (draw.oneIn(8)) changed.insert(changed.end(), 1 << draw.below(draw.oneIn(64) ? 22 : 13), 'x');
     bytes = bytesOf(test::gzip(std::string(textOf(changed))));
     if (bytes.size() > 1 << 14) bytes.resize(1 << 14);
   }

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "muster/core/eval/evaluation.h"
 #include "muster/parallel/training/batch_queues.h"
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
@@ -151,11 +152,17 @@ TEST_CASE("a stream that reset() does not rewind loses no batch to the wrapper's
   CHECK(model.iteration() == 3);
 }
 
-TEST_CASE("the iterator of the training cannot be evaluated by a listener") {
+TEST_CASE("the iterator of the training cannot be evaluated by a listener, by the trainer or by any model") {
   struct Evaluating final : Listener {
-    explicit Evaluating(DataSetIterator& training) : data(training) {}
-    void onMerge(const MergeEvent& event) override { event.trainer.evaluate(data); }
+    explicit Evaluating(DataSetIterator& training, Model* other = nullptr) : data(training), model(other) {}
+    void onMerge(const MergeEvent& event) override {
+      if (model)
+        evaluate(*model, data);
+      else
+        event.trainer.evaluate(data);
+    }
     DataSetIterator& data;
+    Model* const model;
   };
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4});
@@ -165,6 +172,12 @@ TEST_CASE("the iterator of the training cannot be evaluated by a listener") {
   CHECK(failureOf(wrapper, data).cause == refused);
   model.setListeners({std::make_shared<Evaluating>(data)});
   CHECK(thrown<InvalidArgument>([&] { model.fit(data); }) == refused);
+
+  ToyModel other;
+  model.setListeners({std::make_shared<Evaluating>(data, &other)});
+  CHECK(thrown<InvalidArgument>([&] { model.fit(data); }) == refused);
+  auto again = toyWrapper(model, 2).listeners({std::make_shared<Evaluating>(data, &other)}).build();
+  CHECK(failureOf(again, data).cause == refused);
 }
 
 TEST_CASE("a worker gives trained batches back in groups, and the rest when it is told to") {
