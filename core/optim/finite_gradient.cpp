@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
-#include "muster/core/ops/detail/finite.h"
+#include "muster/core/ops/largest_magnitude.h"
 
 namespace muster {
 namespace {
@@ -21,21 +22,21 @@ struct BadElement {
   double value;
 };
 
-/// Of n numbers. @return the largest magnitude, and the first element that is not finite if there is one.
 template <typename T>
-std::pair<double, std::optional<BadElement>> look(const T* x, std::int64_t n) {
-  const auto largest = detail::largestMagnitude(x, n);
-  if (detail::isFinite<T>(largest)) return {std::bit_cast<T>(largest), std::nullopt};
+BadElement firstBad(const T* x) {
   std::int64_t at = 0;
   while (std::isfinite(x[at])) ++at;
-  return {std::numeric_limits<double>::infinity(),
-          BadElement{at, std::isnan(x[at]) ? std::abs(x[at]) : x[at]}};
+  return {at, std::isnan(x[at]) ? std::abs(x[at]) : x[at]};
 }
 
+/// Of n numbers. @return the largest magnitude, and the first element that is not finite if there is one.
 std::pair<double, std::optional<BadElement>> look(const Tensor& values, std::int64_t begin, std::int64_t n) {
-  if (values.dtype() == DType::Float64) return look(values.data<double>() + begin, n);
-  if (values.dtype() == DType::Float32) return look(values.data<float>() + begin, n);
-  return {};
+  const bool wide = values.dtype() == DType::Float64;
+  if (!wide && values.dtype() != DType::Float32) return {};
+  const double largest = largestMagnitude(values, begin, begin + n);
+  if (std::isfinite(largest)) return {largest, std::nullopt};
+  return {std::numeric_limits<double>::infinity(),
+          wide ? firstBad(values.data<double>() + begin) : firstBad(values.data<float>() + begin)};
 }
 
 std::span<const Segment> segmentsOf(const StateBlock& block) {

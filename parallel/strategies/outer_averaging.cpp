@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/outer_step.h"
 
@@ -47,6 +48,8 @@ class OuterAveragingStrategy final : public Strategy {
     sending_.begin(exchange, std::span(&all_, 1));
     spreads_.assign(static_cast<std::size_t>(exchange.participants()), {});
     parts_.assign(spreads_.size(), Fragment::whole(0));
+    const auto* const host = dynamic_cast<const HostExchange*>(&exchange);
+    atOnce_ = sending_.whole() && host != nullptr && host->groups() == 1;
   }
   void start(Verbs& verbs) override { step_.writeBack(0, all_, verbs); }
   RoundPlan plan(const TrainingProgress& progress) override {
@@ -63,7 +66,9 @@ class OuterAveragingStrategy final : public Strategy {
       step_.apply(part, verbs, scale);
       step_.writeBack(0, part, verbs);
     };
-    if (sending_.whole())
+    if (atOnce_)
+      step_.takeAtOnce(round.weights, scale, verbs);
+    else if (sending_.whole())
       verbs.inParts(all_, parts_[static_cast<std::size_t>(verbs.participant())], step);
     else
       step(all_);  // encoding needs whole replicas
@@ -100,6 +105,7 @@ class OuterAveragingStrategy final : public Strategy {
   CodedReplicas sending_;
   Fragment all_;
   std::vector<Fragment> parts_;  // [participant] the one at hand
+  bool atOnce_ = false;          // mean, step and write-back are one pass
   Tensor memory_;                // the first worker's block kRate; written between rounds
   std::vector<Spread> spreads_;  // [participant] of its shares
   mutable std::array<MergeValue, 2> values_{};

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/ops/non_finite.h"
+#include "muster/core/ops/step_to_mean.h"
 
 namespace muster {
 namespace {
@@ -28,6 +30,29 @@ void OuterStep::declare(std::vector<StrategyBlock>& blocks, bool meanInFlight) c
   if (momentum > 0) blocks.push_back({.name = std::string(kMomentum)});
 }
 
+void OuterStep::takeAtOnce(std::span<const double> weights, double scale, Verbs& verbs) const {
+  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+  const Tensor& outer = parameters.mergedCopy();
+  StepToMean step{.rate = rate};
+  if (momentum > 0)
+    step = {.rate = rate, .decay = decay(scale), .ahead = ahead(), .moves = verbs.own(kMomentum).front()};
+  try {
+    verbs.eachShare(outer.elements(), [&](const Share& share) {
+      stepToMean(parameters.replicas, weights, outer, step, share.slice.begin, share.slice.end,
+                 share.context);
+    });
+  } catch (const NonFiniteResult&
+               bad) {  // nothing was written there, so these verbs fail as well, and tell of what
+    const Fragment there{{{bad.element(), bad.element() + 1}}};
+    verbs.mean(parameters.replicas, weights, verbs.own(kMean), there);
+    apply(there, verbs, scale);
+    writeBack(0, there, verbs);
+    throw;
+  }
+  const auto own = static_cast<std::size_t>(verbs.participant());
+  verbs.countBytes(bytesToMerge(parameters, own, weights));
+}
+
 void OuterStep::takeMean(const CodedReplicas& sending, std::span<const double> weights, double remember,
                          const Fragment& fragment, Verbs& verbs) const {
   const std::span<const Tensor> outer = verbs.block(BlockKind::Parameters).mergedCopies;
@@ -40,10 +65,8 @@ void OuterStep::apply(const Fragment& fragment, Verbs& verbs, double scale) cons
   const auto mean = verbs.own(kMean);
   // Rate 1 without momentum copies the mean: as W + (mean - W) it would be rounded twice.
   if (momentum == 0) return verbs.combine(outer, {{rate, mean}, {1 - rate, outer}}, fragment);
-  // The mean's move is measured from the base, which is W + momentum D with Nesterov.
-  const double eta = momentum * (nesterov ? scale - rate : scale);
   const auto moves = verbs.own(kMomentum);
-  verbs.combine(moves, {{eta, moves}, {rate, mean}, {-rate, outer}}, fragment);
+  verbs.combine(moves, {{decay(scale), moves}, {rate, mean}, {-rate, outer}}, fragment);
   verbs.combine(outer, {{1, outer}, {1, moves}}, fragment);
 }
 

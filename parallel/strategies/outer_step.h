@@ -32,6 +32,10 @@ struct OuterStep {
   /// Adds the blocks that it needs. @param meanInFlight  the mean is taken in one round and used in another.
   void declare(std::vector<StrategyBlock>& blocks, bool meanInFlight) const;
 
+  /// Mean, step, and replicas at the base, in one pass over them: as `takeMean`, `apply` and `writeBack`, of
+  /// whole replicas that all are on the CPU and added up in one sum.
+  /// @param scale  as of `apply`.
+  void takeAtOnce(std::span<const double> weights, double scale, Verbs& verbs) const;
   /// m becomes the weighted mean of what the workers send.
   /// @param remember  as of CodedReplicas::send.
   void takeMean(const CodedReplicas& sending, std::span<const double> weights, double remember,
@@ -40,6 +44,9 @@ struct OuterStep {
   void apply(const Fragment& fragment, Verbs& verbs, double scale = 1) const;
   /// The base is merged copy + ahead() * look(verbs).
   double ahead() const { return nesterov ? momentum : 0; }
+  /// What D is multiplied by. The mean's move is measured from the base, which is W + momentum D with
+  /// Nesterov.
+  double decay(double scale) const { return momentum * (nesterov ? scale - rate : scale); }
   /// D; without momentum the merged copies, in D's place in sums with factor 0.
   std::span<const Tensor> look(Verbs& verbs) const;
   /// The replicas move to the base: replica = keep * replica + (1 - keep) * base.

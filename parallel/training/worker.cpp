@@ -249,12 +249,14 @@ void Worker::lookAtReplica(const FitRun& run) {
   Model& replica = thread_.replica();
   const bool updatesItself = dynamic_cast<const Network*>(&replica) == nullptr;
   if (!updatesItself && !run.rounds.looksAtReplicas()) return;
+  const auto begin = Clock::now();
   for (const auto& block : replica.blocks())
     if (block.kind == BlockKind::Parameters)
       contribution_.largest = requireFiniteBlock(block, "after its steps the parameters");
-  if (!updatesItself) return;
-  for (const auto& block : replica.updaterState())
-    requireFiniteBlock(block, "after its steps the updater's numbers");
+  if (updatesItself)
+    for (const auto& block : replica.updaterState())
+      requireFiniteBlock(block, "after its steps the updater's numbers");
+  times_.own.merging += Clock::now() - begin;
 }
 
 double Worker::update(FitRun& run, const RoundResult& round, WorkerListeners& listeners) {

@@ -102,8 +102,8 @@ std::unique_ptr<Arm> armOf(const std::string& text) {
   const std::string options = text.substr(std::min(text.size(), colon + 1));
   auto arm = std::make_unique<Arm>(Arm{.text = text});
   arm->model->init();
-  const auto strategy =
-      strategyNamed(text.substr(0, colon), "every=3" + (options.empty() ? "" : "," + options), 2);
+  const std::string every = options.starts_with("every=") ? "" : options.empty() ? "every=3" : "every=3,";
+  const auto strategy = strategyNamed(text.substr(0, colon), every + options, 2);
   arm->wrapper = std::make_unique<ParallelWrapper>(ParallelWrapper::Builder(*arm->model)
                                                        .workers(2)
                                                        .strategy(TimedOptions{strategy, arm->computed})

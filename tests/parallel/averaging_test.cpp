@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/strategies/period.h"
 #include "tests/parallel/reference.h"
 #include "tests/support/thrown.h"
 
@@ -100,4 +101,25 @@ TEST_CASE("against NumPy: every frequency, and what a merge does with the update
                     Averaging{.frequency = 3, .updaterState = UpdaterState::Keep});
   checkAgainstNumpy("averaging", "frequency=5 state=reset",
                     Averaging{.frequency = 5, .updaterState = UpdaterState::Reset});
+}
+
+TEST_CASE("against NumPy: periods") {
+  if (!numpyFound()) return;
+  checkAgainstNumpy("averaging", "frequency=4 post_local=3", Averaging{.frequency = Period::postLocal(3, 4)});
+  // At 0.25, 0.125, 0.0625: 2, 5 and 23 iterations.
+  checkAgainstNumpy("averaging", "frequency=2 qsr=0.3",
+                    Averaging{.frequency = Period::qsr(2, {.alpha = 0.3})});
+}
+
+TEST_CASE("against NumPy: averages of the merged models") {
+  if (!numpyFound()) return;
+  for (const auto& [options, average] :
+       {std::pair{"frequency=2 ema=0.4", MergedModelAverageOptions{.decay = 0.4}},
+        std::pair{"frequency=3 swa=1", MergedModelAverageOptions{.decay = {}}}})
+    checkAgainstNumpy(
+        "averaging", options,
+        [&](ParallelWrapper::Builder& builder, int) {
+          builder.strategy(Averaging{.frequency = average.decay ? 2 : 3});
+        },
+        average);
 }

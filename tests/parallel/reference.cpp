@@ -153,7 +153,8 @@ std::vector<Case> runScript(std::string_view script, const std::string& options)
   return cases;
 }
 
-Merges train(const Case& one, int devices, const StrategyFor& strategy) {
+Merges train(const Case& one, int devices, const StrategyFor& strategy,
+             const std::optional<MergedModelAverageOptions>& averaged) {
   const bool quadratic = one.problem == "quadratic";
   TrainingOptions training{.updater = Sgd{.learningRate = 0.25}};
   if (one.updater == "nesterovs")
@@ -162,14 +163,18 @@ Merges train(const Case& one, int devices, const StrategyFor& strategy) {
   const auto model = modelOf(quadratic, training);
   FormulaBatches batches(quadratic);
   Merges merges;
+  const auto average = averaged ? std::make_shared<MergedModelAverage>(*averaged) : nullptr;
   const auto listener = std::make_shared<RecordingListener>(
       ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
-        if (call.event == "merge") merges.push_back(parametersOf(trainer.model()));
+        if (call.event == "merge")
+          merges.push_back(parametersOf(average ? average->model() : trainer.model()));
       });
+  Listeners listeners{listener};
+  if (average) listeners.insert(listeners.begin(), average);
   auto builder = ParallelWrapper::Builder(*model);
   builder.workers(one.workers)
       .pinThreads(false)
-      .listeners({listener})
+      .listeners(listeners)
       .internals({.pretendedDevices = devices});
   strategy(builder, one.workers);
   builder.build().fit(batches, kEpochs);
@@ -195,7 +200,8 @@ bool numpyFound() {
   return found;
 }
 
-void checkAgainstNumpy(std::string_view script, const std::string& options, const StrategyFor& strategy) {
+void checkAgainstNumpy(std::string_view script, const std::string& options, const StrategyFor& strategy,
+                       const std::optional<MergedModelAverageOptions>& average) {
   for (const Case& one : runScript(script, options))
     for (const int devices : {0, 2}) {
       CAPTURE(options);
@@ -203,7 +209,7 @@ void checkAgainstNumpy(std::string_view script, const std::string& options, cons
       CAPTURE(one.updater);
       CAPTURE(one.workers);
       CAPTURE(devices);
-      const Merges merges = train(one, devices, strategy);
+      const Merges merges = train(one, devices, strategy, average);
       REQUIRE(merges.size() == one.merges.size());
       for (std::size_t merge = 0; merge < merges.size(); ++merge) {
         CAPTURE(merge);

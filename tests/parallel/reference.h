@@ -2,11 +2,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "muster/core/listeners/merged_model_average.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "muster/parallel/strategies/codec.h"
 
@@ -45,7 +47,9 @@ using StrategyFor = std::function<void(ParallelWrapper::Builder&, int workers)>;
 /// Runs reference/<script>.py with these options, trains the same, and compares the user's model after every
 /// merge.
 /// @param options  "name=value name=value".
-void checkAgainstNumpy(std::string_view script, const std::string& options, const StrategyFor& strategy);
+/// @param average  if set, what is compared is not the model but the average of the merged models.
+void checkAgainstNumpy(std::string_view script, const std::string& options, const StrategyFor& strategy,
+                       const std::optional<MergedModelAverageOptions>& average = {});
 
 template <StrategyOptions T>
 void checkAgainstNumpy(std::string_view script, const std::string& options, const T& strategy) {

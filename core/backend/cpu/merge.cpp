@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "muster/core/backend/cpu/contributors.h"
 #include "muster/core/backend/cpu/first_bad.h"
 #include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/simd.h"
@@ -54,23 +55,6 @@ void finishStreaming() {
   _mm_sfence();
 #endif
 }
-
-/// The contributing replicas and their shares.
-struct Contributors {
-  explicit Contributors(std::span<const double> replicaWeights) : weights(replicaWeights) {
-    for (std::size_t replica = 0; replica < weights.size(); ++replica) {
-      if (weights[replica] == 0) continue;
-      if (count++ == 0) first = replica;
-      last = replica;
-      total += weights[replica];
-    }
-  }
-  double share(std::size_t replica) const { return weights[replica] / total; }
-
-  std::span<const double> weights;  // [replica]
-  std::size_t first = 0, last = 0, count = 0;
-  double total = 0;
-};
 
 /// @return the first element whose mean is not finite: then nothing is written; or else n.
 template <typename T>

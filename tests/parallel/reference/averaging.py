@@ -1,16 +1,38 @@
-"""Periodic averaging: every replica becomes the weighted mean."""
+"""Periodic averaging: every replica becomes the weighted mean. Also its periods, and the averages of merged models."""
+from math import floor
+
 from common import main, mean, merge_updaters
 
 
 class Averaging:
-    def __init__(self, workers, frequency=1, state="average"):
-        self.frequency, self.state = frequency, state
+    """post_local: every iteration until that one. qsr: max(frequency, floor((qsr / learning rate)^2)) iterations, by the
+    learning rate of the round's first step. ema, swa: the model to look at is the average of all merged models."""
+
+    def __init__(self, workers, frequency=1, state="average", post_local=0, qsr=0, ema=0, swa=0):
+        self.every = self.frequency = frequency
+        self.state, self.post_local, self.qsr, self.ema, self.swa = state, post_local, qsr, ema, swa
+        self.merged = 0
+
+    def plan(self, learning_rate, rounds):
+        self.frequency = self.every
+        if self.qsr:
+            self.frequency = max(self.every, floor((self.qsr / learning_rate) ** 2))
+        if rounds < self.post_local:
+            self.frequency = 1
 
     def merge(self, replicas, weights, last):
-        self.parameters = mean([r.parameters for r in replicas], weights)
+        model = mean([r.parameters for r in replicas], weights)
         for r in replicas:
-            r.parameters = self.parameters.copy()
+            r.parameters = model.copy()
         merge_updaters(replicas, weights, self.state)
+        if not (self.ema or self.swa) or self.merged == 0:
+            self.parameters = model
+        elif self.swa:
+            self.parameters = (self.merged * self.parameters + model) / (self.merged + 1)
+        else:  # a smaller decay at first, as TensorFlow's
+            decay = min(self.ema, (1 + self.merged) / (10 + self.merged))
+            self.parameters = decay * self.parameters + (1 - decay) * model
+        self.merged += 1
 
 
 if __name__ == "__main__":
