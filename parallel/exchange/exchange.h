@@ -77,6 +77,9 @@ class Exchange {
   /// Whether one participant can do the parts of all while others work: it touches only replicas that take
   /// part.
   virtual bool onePlace() const { return false; }
+  /// Whether all replicas lie in this process's memory and their mean is one sum: a strategy may then form it
+  /// in a pass of its own that does more (Verbs::eachShare).
+  virtual bool oneSum() const { return false; }
   /// With `onePlace`: from now on the verbs of the first participant do the parts of all, or each its own
   /// again. While no verb runs.
   virtual void doneByFirst(bool /*all*/) {}

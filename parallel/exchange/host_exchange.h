@@ -25,8 +25,7 @@ class HostExchange final : public Exchange {
   int participants() const override { return static_cast<int>(all_.size()); }
   std::span<const SharedBlock> blocks() const override { return blocks_; }
   bool onePlace() const override { return true; }
-  /// Groups that a mean adds up by themselves, as given.
-  std::size_t groups() const { return groups_; }
+  bool oneSum() const override { return groups_ == 1; }
   void doneByFirst(bool all) override { byFirst_ = all; }
   void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context& context,
              Spread* spread) override;

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/outer_step.h"
 
@@ -48,8 +47,7 @@ class OuterAveragingStrategy final : public Strategy {
     sending_.begin(exchange, std::span(&all_, 1));
     spreads_.assign(static_cast<std::size_t>(exchange.participants()), {});
     parts_.assign(spreads_.size(), Fragment::whole(0));
-    const auto* const host = dynamic_cast<const HostExchange*>(&exchange);
-    atOnce_ = sending_.whole() && host != nullptr && host->groups() == 1;
+    atOnce_ = sending_.whole() && exchange.oneSum();
   }
   void start(Verbs& verbs) override { step_.writeBack(0, all_, verbs); }
   RoundPlan plan(const TrainingProgress& progress) override {
