@@ -35,4 +35,8 @@ TEST_CASE("texts") {
   check(targets::text, 3000);
 }
 
+TEST_CASE("tables of numbers as CSV") {
+  check(targets::csv, 3000);
+}
+
 }  // namespace muster::fuzz

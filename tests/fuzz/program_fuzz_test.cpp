@@ -1,4 +1,4 @@
-// The fuzzers of checkpoints and command lines without their engine.
+// The fuzzers of checkpoints, command lines and run files without their engine.
 #include "tests/fuzz/check.h"
 
 namespace muster::fuzz {
@@ -9,6 +9,10 @@ TEST_CASE("checkpoints") {
 
 TEST_CASE("command lines") {
   check(targets::command_line, 2000);
+}
+
+TEST_CASE("run files of the program muster") {
+  check(targets::run_file, 500);
 }
 
 }  // namespace muster::fuzz

@@ -56,7 +56,8 @@ void expectReadable(std::string_view message);
 
 /// All of them, each in a file of its own.
 namespace targets {
-extern const Target safetensors, model, checkpoint, configuration, idx, gzip, cifar, tar, text, command_line;
+extern const Target safetensors, model, checkpoint, configuration, idx, gzip, cifar, tar, text, csv,
+    command_line, run_file;
 }
 
 }  // namespace muster::fuzz

@@ -1,0 +1,68 @@
+// Run files of the program muster: what is read is written to the same again, and its rule can be made.
+#include "examples/muster/run_file.h"
+
+#include <boost/json/value.hpp>
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/layers.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/fuzz/json_mutation.h"
+#include "tests/fuzz/target.h"
+
+namespace muster::fuzz {
+namespace {
+
+void run(ByteSpan bytes) {
+  program::RunFile read;
+  try {
+    read = program::RunFile::parse(textOf(bytes));
+  } catch (const InvalidArgument& error) {
+    return expectReadable(error.what());
+  } catch (const DeviceUnavailable& error) {
+    return expectReadable(error.what());
+  }
+  read.makeStrategy(1);
+  const std::string text = read.toJson();
+  expect(program::RunFile::parse(text).toJson() == text, "a run that was read and written is another one");
+  program::decisiveFields(read);
+}
+
+std::vector<Bytes> seeds() {
+  const MultiLayerConfiguration network{.inputShape = {2},
+                                        .layers = {Dense{.units = 3}, Output{.classes = 2}}};
+  std::vector<Bytes> all;
+  for (const char* const type : {"csv", "idx", "mnist", "images", "generated"}) {
+    program::RunFile run;
+    run.data = {.type = type,
+                .trainImages = "i",
+                .trainLabels = "l",
+                .testImages = "i2",
+                .testLabels = "l2",
+                .train = "t",
+                .test = "t2",
+                .classWeights = {1, 2}};
+    run.network = network.toJson();
+    run.training.strategy = type == std::string_view("csv") ? "diloco" : "averaging";
+    run.listeners.checkpoints = program::RunCheckpoints{
+        .directory = "c", .best = program::RunMonitor{.monitor = Monitor::Loss, .mode = "min"}};
+    run.listeners.earlyStopping =
+        program::RunEarlyStopping{.monitored = {.monitor = Monitor::Accuracy, .mode = "max"}};
+    all.push_back(bytesOf(run.toJson()));
+  }
+  return all;
+}
+
+void mutate(Bytes& bytes, Draw& draw) {
+  static const auto donors = [] {
+    std::vector<boost::json::value> all;
+    for (const auto& seed : seeds()) all.push_back(*jsonIn(textOf(seed)));
+    return all;
+  }();
+  bytes = bytesOf(mutateJsonText(textOf(bytes), draw, donors));
+}
+
+}  // namespace
+
+const Target targets::run_file{"run_file", &run, &seeds, &mutate};
+
+}  // namespace muster::fuzz
