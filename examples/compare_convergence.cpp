@@ -123,7 +123,7 @@ bool trainAll(const Setting& setting, const std::filesystem::path& out, Comparis
       auto run = runArm(
           arm, seed, setting, [&](std::int64_t samples) { progress.advance(samples); }, stop);
       if (!run.finished) return false;
-      writeMerges(out, run.record, run.merges);
+      writeRun(out, run.record, grid, run.merges);
       const auto line = lineOf(run.record, name);
       results.add(std::move(run.record));
       summariseInto(comparison);
@@ -177,10 +177,15 @@ int run(const Options& options) {
   const bool complete = trainAll(setting, options.out, comparison, results, interrupt.token());
   summariseInto(comparison);
   if (!results.runs().empty()) {
-    writeComparison(options.out, comparison);  // also where there was nothing to train: the target may be new
+    // Also where there was nothing to train: the target may be new.
+    const bool page = writeComparison(options.out, comparison);
     printTables(comparison);
-    fmt::print("\nreport: {}; the last table for a README: {}\n", (options.out / "report.html").string(),
-               (options.out / "table.md").string());
+    fmt::print(
+        "\nreport: {}; the last table for a README: {}\n",
+        page ? (options.out / "report.html").string() : std::string("left out, as ") + example::kNoPage,
+        (options.out / "table.md").string());
+    if (page)
+      fmt::print("its runs beside those that are still trained: muster page {}\n", options.out.string());
   }
   if (complete) return 0;
   fmt::print("interrupted: {} of {} runs are in {}, and the same command goes on from there\n",

@@ -175,7 +175,7 @@ bool saveTrained(MultiLayerNetwork& network, const Options& options, const examp
 
 /// Prints the results and writes the files asked for.
 void conclude(const example::Results& results, const Options& options, example::DataSets& data,
-              MultiLayerNetwork& network, const ParallelWrapper& wrapper) {
+              MultiLayerNetwork& network, const ParallelWrapper& wrapper, const example::Watching& watching) {
   fmt::print("{}\n", example::describe(results));
   if (!results.interrupted)
     say(options, "saved: {}; {}\n", options.model.string(),
@@ -183,7 +183,7 @@ void conclude(const example::Results& results, const Options& options, example::
   if (!options.report.empty())
     say(options, "report: {}\n",
         example::writeReport(options.report, results.test, network, data,
-                             results.interrupted ? interruption(network, options) : ""));
+                             results.interrupted ? interruption(network, options) : "", watching));
   if (options.json.empty()) return;
   example::writeResults(results, options, data, wrapper, network.configuration());
   say(options, "json: {}\n", options.json.string());
@@ -244,7 +244,7 @@ int run(const Options& options) {
             .secondsInAll = seconds.count(),
             .epochsFinished = network.epoch(),
             .interrupted = cutShort},
-           options, data, network, wrapper);
+           options, data, network, wrapper, watching);
   return interrupt.requested() ? kInterruptedExit : 0;
 }
 
@@ -257,6 +257,7 @@ int main(int argc, char** argv) {
       options->nodes = example::launchedNodes();
       options->quiet = options->quiet || options->nodes.node() > 0;
       options->watch.page = options->watch.page && options->nodes.node() == 0;
+      options->watch.still = !options->report.empty() && options->nodes.node() == 0;
     }
     return options ? example::runOn(options->device, [&] { return run(*options); }) : 0;
   });

@@ -3,7 +3,8 @@
     import read_results
     tensors, metadata = read_results.model("model.safetensors")     # arrays by name, as tensors["conv1.weight"]
     points = read_results.grid("comparison/results.jsonl")          # pandas: a row a point of each arm and seed
-    curves = read_results.events("runs")                            # pandas: a row a value of event files (TensorBoard)
+    values = read_results.curves("runs")                            # pandas: a row a value of files of curves (muster page)
+    values = read_results.events("runs")                            # pandas: a row a value of event files (TensorBoard)
 
     python3 read_results.py FILE...    prints the same of each file or directory
 """
@@ -48,6 +49,22 @@ def grid(path):
     return pandas.json_normalize(rows)
 
 
+def curves(directory):
+    """The numbers of all files of curves below a directory: run, group, name, step, value (NaN where it was none)."""
+    import pandas
+
+    root = pathlib.Path(directory)
+    rows = []
+    for path in sorted(root.rglob("*.curves.jsonl")):
+        run = path.relative_to(root).as_posix()[: -len(".curves.jsonl")]
+        head, *lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what is behind the last line end is half a line
+        group = json.loads(head)["group"] or run
+        for line in lines:
+            for series in json.loads(line).get("series", []):
+                rows += [(run, group, series["name"], step, value) for step, value in series["points"]]
+    return pandas.DataFrame(rows, columns=["run", "group", "name", "step", "value"])
+
+
 def events(directory):
     """The numbers of all event files below a directory: run, tag, step, seconds (of the clock), value. Read by
     TensorBoard's own reader: pip install tensorboard."""
@@ -68,7 +85,7 @@ def events(directory):
 def show(path):
     path = pathlib.Path(path)
     if path.is_dir():
-        print(events(path).to_string())
+        print((curves(path) if any(path.rglob("*.curves.jsonl")) else events(path)).to_string())
     elif path.suffix == ".jsonl":
         print(grid(path).to_string())
     else:

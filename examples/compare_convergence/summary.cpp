@@ -17,26 +17,6 @@ example::Spread spreadOver(const Items& items, Value value) {
   return example::spreadOf(values);
 }
 
-std::vector<CurvePoint> curveOf(const Runs& runs) {
-  std::vector<CurvePoint> curve;
-  if (runs.empty()) return curve;
-  std::size_t length = runs.front()->points.size();
-  for (const auto* run : runs) length = std::min(length, run->points.size());
-  for (std::size_t i = 0; i < length; ++i) {
-    const auto of = [&](auto member) {
-      return spreadOver(runs, [&](const RunRecord* run) { return run->points[i].*member; });
-    };
-    curve.push_back({.samples = static_cast<double>(runs.front()->points[i].samples),
-                     .seconds = of(&Point::seconds),
-                     .testAccuracy = of(&Point::testAccuracy),
-                     .testLoss = of(&Point::testLoss),
-                     .trainingLoss = of(&Point::trainingLoss),
-                     .distance = of(&Point::distance),
-                     .bytes = of(&Point::bytes)});
-  }
-  return curve;
-}
-
 /// The first test of a run that had the accuracy; nullptr where none had.
 const Point* firstAt(const RunRecord& run, double accuracy) {
   const auto found =
@@ -81,12 +61,12 @@ ArmSummary summariseArm(const Arm& arm, const std::vector<RunRecord>& all, doubl
     // One that failed has no end to speak of.
     run.failed() || run.points.empty() ? void(++summary.failures) : runs.push_back(&run);
   }
-  summary.curve = curveOf(runs);
   summary.target = targetOf(runs, targetAccuracy);
   if (runs.empty()) return summary;
   const auto atEnd = [&](auto member) {
     return spreadOver(runs, [&](const RunRecord* run) { return run->points.back().*member; });
   };
+  summary.samples = atEnd(&Point::samples).mean;
   summary.finalAccuracy = atEnd(&Point::testAccuracy);
   const auto [worst, best] =
       std::ranges::minmax(runs, {}, [](const RunRecord* run) { return run->points.back().testAccuracy; });
@@ -128,8 +108,8 @@ example::Spread speedUpOver(const Arm& reference, const Arm& arm, const std::vec
 }  // namespace
 
 double samplesPerSecond(const ArmSummary& arm, const Projection& projection) {
-  if (arm.curve.empty() || projection.seconds <= 0) return 0;
-  const double ofOneWorker = arm.curve.back().samples / static_cast<double>(arm.arm.workers);
+  if (projection.seconds <= 0) return 0;
+  const double ofOneWorker = arm.samples / static_cast<double>(arm.arm.workers);
   return ofOneWorker * static_cast<double>(projection.workers) / projection.seconds;
 }
 

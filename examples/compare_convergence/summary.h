@@ -11,13 +11,6 @@
 
 namespace convergence {
 
-/// A point of all seeds of an arm together.
-struct CurvePoint {
-  double samples = 0;
-  example::Spread seconds, testAccuracy, testLoss, trainingLoss, distance;
-  example::Spread bytes;
-};
-
 /// The first test at which an arm had the target accuracy.
 struct Target {
   std::size_t reached = 0;           ///< seeds that did
@@ -42,7 +35,7 @@ struct ArmSummary {
   example::Spread distance;  ///< mean over each run's points
   WorkerCost cost;           ///< means over the seeds
   bool oversubscribed = false;
-  std::vector<CurvePoint> curve;  ///< as far as all seeds came
+  double samples = 0;  ///< of a whole run, all workers; 0 if none is finished
 
   /// Whether all seeds that were trained reached the target.
   bool reachesTarget() const { return runs > 0 && target.reached == runs; }

@@ -3,24 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <iterator>
+#include <span>
+#include <string>
 #include <system_error>
 #include <vector>
 
-#include "examples/mnist_convnet/picture.h"
+#include "examples/support/pages.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/atomic_file.h"
+#include "muster/core/io/json_fields.h"
 
 namespace example {
 namespace {
 
 using namespace muster;
 
-constexpr Colour kPaper{255, 255, 255};
-constexpr Colour kInk{38, 50, 56};
-constexpr Colour kLine{224, 228, 231};
-constexpr Colour kRight{46, 125, 50};
-constexpr Colour kWrong{198, 40, 40};
+constexpr std::size_t kMostMistakes = 80;
 
 /// A test image that was taken for another class.
 struct Mistake {
@@ -51,88 +51,6 @@ std::vector<Mistake> findMistakes(MultiLayerNetwork& network, ImageSetIterator& 
   return mistakes;
 }
 
-void drawCentred(Picture& picture, int x, int y, int width, std::string_view text, int scale, Colour colour) {
-  picture.drawText(x + (width - Picture::textWidth(text, scale)) / 2, y, text, scale, colour);
-}
-
-/// "TRUE>PREDICTED" and its like, in two colours.
-void drawPair(Picture& picture, int x, int y, std::string_view actual, std::string_view predicted,
-              int scale) {
-  const auto draw = [&](std::string_view text, Colour colour) {
-    picture.drawText(x, y, text, scale, colour);
-    x += Picture::textWidth(text, scale) + scale;  // and the gap before the next sign
-  };
-  draw(actual, kRight);
-  draw(">", kInk);
-  draw(predicted, kWrong);
-}
-
-/// A grid of images, each with "true>predicted" below, and these two words above them all.
-Picture drawMistakes(const std::vector<Mistake>& mistakes, const ImageSet& images) {
-  constexpr int kColumns = 10, kMostRows = 8, kScale = 3, kGap = 12, kTextScale = 2, kTextGap = 5;
-  const int side = static_cast<int>(images.imageShape()[2]);
-  const int count = std::min<int>(kColumns * kMostRows, static_cast<int>(mistakes.size()));
-  const int columns = std::min(count, kColumns), rows = (count + kColumns - 1) / kColumns;
-  const int tile = side * kScale, pitchX = tile + kGap;
-  const int pitchY = tile + kTextGap + Picture::textHeight(kTextScale) + kGap;
-  constexpr std::string_view kTrue = "TRUE", kPredicted = "PREDICTED";
-  const int legend = Picture::textWidth("TRUE>PREDICTED", kTextScale),
-            top = Picture::textHeight(kTextScale) + kGap;
-  Picture picture(kGap + std::max(columns * pitchX, legend + kGap), kGap + top + rows * pitchY, kPaper);
-  drawPair(picture, kGap, kGap, kTrue, kPredicted, kTextScale);
-  for (int i = 0; i < count; ++i) {
-    const auto& mistake = mistakes[static_cast<std::size_t>(i)];
-    const int x = kGap + i % kColumns * pitchX, y = kGap + top + i / kColumns * pitchY;
-    picture.fill(x - 1, y - 1, tile + 2, tile + 2, kLine);
-    picture.drawImage(x, y, images.image(mistake.image), side, kScale, kPaper, kInk);
-    const int textX = x + (tile - Picture::textWidth("0>0", kTextScale)) / 2;
-    const int textY = y + tile + kTextGap;
-    drawPair(picture, textX, textY, fmt::format("{}", mistake.actual), fmt::format("{}", mistake.predicted),
-             kTextScale);
-  }
-  return picture;
-}
-
-/// How strongly a cell is coloured: what is right by its share of the class, what is wrong beside the
-/// largest error, as a mistake made ten times in a thousand would be invisible otherwise.
-Colour cellColour(const Evaluation& evaluation, std::int64_t actual, std::int64_t predicted,
-                  std::int64_t largestError) {
-  const auto count = static_cast<double>(evaluation.count(actual, predicted));
-  if (count == 0) return kPaper;
-  if (actual == predicted) return mix(kPaper, kRight, 0.15 + 0.6 * evaluation.recall(actual));
-  return mix(kPaper, kWrong, 0.1 + 0.7 * std::sqrt(count / static_cast<double>(largestError)));
-}
-
-Picture drawConfusion(const Evaluation& evaluation) {
-  constexpr int kCell = 52, kMargin = 64, kEdge = 16, kTextScale = 2, kLineHeight = 18;
-  const auto classes = static_cast<int>(evaluation.classes());
-  std::int64_t largestError = 1;
-  for (int a = 0; a < classes; ++a)
-    for (int p = 0; p < classes; ++p)
-      if (a != p) largestError = std::max(largestError, evaluation.count(a, p));
-  const int side = kMargin + classes * kCell;
-  Picture picture(side + kEdge, side + kEdge, kPaper);
-  drawCentred(picture, kMargin, kEdge - 4, classes * kCell, "PREDICTED", kTextScale, kInk);
-  constexpr std::string_view kTrue = "TRUE";
-  for (std::size_t i = 0; i < kTrue.size(); ++i)
-    picture.drawText(kEdge - 4, kMargin + classes * kCell / 2 + (static_cast<int>(i) - 2) * kLineHeight,
-                     kTrue.substr(i, 1), kTextScale, kInk);
-  picture.fill(kMargin, kMargin, classes * kCell + 1, classes * kCell + 1, kLine);
-  for (int a = 0; a < classes; ++a) {
-    const int at = kMargin + a * kCell, textAt = at + (kCell - Picture::textHeight(kTextScale)) / 2;
-    drawCentred(picture, at, kMargin - 8 - Picture::textHeight(kTextScale), kCell, fmt::format("{}", a),
-                kTextScale, kInk);
-    picture.drawText(kMargin - 22, textAt, fmt::format("{}", a), kTextScale, kInk);
-    for (int p = 0; p < classes; ++p) {
-      const int x = kMargin + p * kCell;
-      picture.fill(x + 1, at + 1, kCell - 1, kCell - 1, cellColour(evaluation, a, p, largestError));
-      if (const auto count = evaluation.count(a, p); count > 0 || a == p)
-        drawCentred(picture, x, textAt, kCell, fmt::format("{}", count), kTextScale, kInk);
-    }
-  }
-  return picture;
-}
-
 std::string confusionText(const Evaluation& evaluation, const DataSets& data, std::string_view remark) {
   auto text = fmt::format("{}, from {}\n{}{}\n{}", data.title, data.origin, remark,
                           remark.empty() ? "" : "\n", evaluation.summary());
@@ -142,20 +60,82 @@ std::string confusionText(const Evaluation& evaluation, const DataSets& data, st
   return text;
 }
 
+std::string className(const DataSets& data, std::int64_t c) {
+  const auto place = static_cast<std::size_t>(c);
+  return place < data.classNames.size() ? std::string(data.classNames[place]) : fmt::format("{}", c);
+}
+
+void putConfusion(JsonWriter& json, const Evaluation& evaluation, const DataSets& data) {
+  std::vector<std::string> names;
+  for (std::int64_t c = 0; c < evaluation.classes(); ++c) names.push_back(className(data, c));
+  json.put("classes", std::span<const std::string>(names));
+  json.list("rows", names.size(), [&](std::size_t actual, JsonWriter& row) {
+    std::vector<double> counts;
+    for (std::int64_t p = 0; p < evaluation.classes(); ++p)
+      counts.push_back(static_cast<double>(evaluation.count(static_cast<std::int64_t>(actual), p)));
+    row.numbers("counts", counts);
+  });
+}
+
+/// Bytes [C, H, W] as one of grey, in hexadecimal.
+std::string greyPixels(std::span<const std::uint8_t> image, std::size_t pixels) {
+  std::string text;
+  for (std::size_t i = 0; i < pixels; ++i) {
+    std::size_t sum = 0;
+    for (std::size_t at = i; at < image.size(); at += pixels) sum += image[at];
+    fmt::format_to(std::back_inserter(text), "{:02x}", sum * pixels / image.size());
+  }
+  return text;
+}
+
+void putMistakes(JsonWriter& json, const std::vector<Mistake>& mistakes, const DataSets& data) {
+  const ImageSet& images = *data.test->set();
+  const auto height = images.imageShape()[1], width = images.imageShape()[2];
+  json.put("title", "The mistakes that it was surest of");
+  json.put("width", width);
+  json.put("height", height);
+  json.list("list", std::min(kMostMistakes, mistakes.size()), [&](std::size_t i, JsonWriter& one) {
+    const Mistake& mistake = mistakes[i];
+    one.put("pixels", std::string_view(
+                          greyPixels(images.image(mistake.image), static_cast<std::size_t>(height * width))));
+    one.put("caption",
+            std::string_view(fmt::format("{}, taken for {} ({:.0f} %)", className(data, mistake.actual),
+                                         className(data, mistake.predicted), 100 * mistake.sureness)));
+  });
+}
+
+/// As muster::stillPage has it.
+std::string documentOf(const Evaluation& evaluation, MultiLayerNetwork& network, DataSets& data,
+                       std::string_view remark) {
+  JsonWriter all;
+  all.group("document", [&](JsonWriter& json) {
+    json.put("title", std::string_view(data.title));
+    std::vector<std::string> paragraphs{
+        fmt::format("The images are from {}. Test accuracy {:.2f} %, loss {:.4f}, F1 {:.4f}.", data.origin,
+                    100 * evaluation.accuracy(), evaluation.loss(), evaluation.f1())};
+    json.put("paragraphs", std::span<const std::string>(paragraphs));
+    if (!remark.empty()) json.put("warnings", std::span<const std::string>(std::array{std::string(remark)}));
+    json.group("confusion", [&](JsonWriter& in) { putConfusion(in, evaluation, data); });
+    if (const auto mistakes = findMistakes(network, *data.test); !mistakes.empty())
+      json.group("pictures", [&](JsonWriter& in) { putMistakes(in, mistakes, data); });
+  });
+  return all.line();
+}
+
 }  // namespace
 
 std::string writeReport(const std::filesystem::path& directory, const Evaluation& evaluation,
-                        MultiLayerNetwork& network, DataSets& data, std::string_view remark) {
+                        MultiLayerNetwork& network, DataSets& data, std::string_view remark,
+                        const Watching& watching) {
   std::error_code problem;
   std::filesystem::create_directories(directory, problem);
   if (problem) throw FileError(directory, fmt::format("cannot be made: {}", problem.message()));
   writeFileAtomically(directory / "confusion.txt", confusionText(evaluation, data, remark));
-  drawConfusion(evaluation).save(directory / "confusion.png");
-  const auto mistakes = findMistakes(network, *data.test);
-  if (mistakes.empty())
-    return fmt::format("{}: confusion.txt and .png; nothing was misclassified", directory.string());
-  drawMistakes(mistakes, *data.test->set()).save(directory / "misclassified.png");
-  return fmt::format("{}: confusion.txt and .png, misclassified.png", directory.string());
+  const auto page = watching.still(documentOf(evaluation, network, data, remark));
+  if (page.empty())
+    return fmt::format("{}: confusion.txt; report.html was left out, as {}", directory.string(), kNoPage);
+  writeFileAtomically(directory / "report.html", page);
+  return fmt::format("{}: report.html, confusion.txt", directory.string());
 }
 
 }  // namespace example

@@ -35,6 +35,10 @@ void setListeners(const Options& options, program::RunListeners& listeners) {
   listeners.progress = !options.quiet;
   listeners.testEvery = options.testEvery;
   listeners.tensorBoard = options.watch.tensorBoard.string();
+  listeners.page = options.watch.page;
+  listeners.pagePort = options.watch.pagePort;
+  listeners.curves = options.watch.curves.string();
+  listeners.group = options.watch.group;
   if (options.checkpointDirectory.empty()) return;
   listeners.checkpoints = program::RunCheckpoints{.directory = options.checkpointDirectory.string(),
                                                   .everyEpochs = options.checkpointEvery,

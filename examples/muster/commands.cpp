@@ -44,6 +44,7 @@ const std::vector<Command>& commands() {
       {"summary", "run.json | model", "layers, shapes and parameters of a run file or a model file", summary},
       {"convert", "model", "a model to ONNX, weights to and from PyTorch, a checkpoint to a model", convert},
       {"compare", "", "compares averaging rules over a grid of trainings with several seeds", compare},
+      {"page", "DIR", "shows the runs of a directory side by side, in a browser or as one HTML file", page},
       {"strategies", "", "lists the averaging rules with their options and defaults", strategies},
       {"example", "", "prints a run file to begin with", example},
       {"schema", "", "prints the JSON Schema of run files, for editors", schema},

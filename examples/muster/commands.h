@@ -23,6 +23,7 @@ int plan(const Call& call);
 int convert(const Call& call);
 int schema(const Call& call);
 int strategies(const Call& call);
+int page(const Call& call);
 
 struct Command {
   std::string_view name;

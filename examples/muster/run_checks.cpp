@@ -76,6 +76,9 @@ void checkListeners(const RunListeners& l) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   requireBetween("listeners.scoreEvery", l.scoreEvery, 0, kMost);
   requireBetween("listeners.testEvery", l.testEvery, 0, kMost);
+  requireBetween("listeners.pagePort", l.pagePort, 0, 65535);
+  require(l.pagePort == 0 || l.page, "listeners.pagePort needs listeners.page");
+  require(l.group.empty() || !l.curves.empty(), "listeners.group needs listeners.curves");
   if (const auto& c = l.checkpoints) {
     require(!c->directory.empty(), "listeners.checkpoints.directory: is missing");
     requireBetween("listeners.checkpoints.everyEpochs", c->everyEpochs, 0, kMost);

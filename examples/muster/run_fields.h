@@ -105,6 +105,10 @@ void visitListeners(Visitor& v, RunListeners& l) {
   v.field("scoreEvery", l.scoreEvery);
   v.field("testEvery", l.testEvery);
   v.field("tensorBoard", l.tensorBoard);
+  v.field("page", l.page);
+  v.field("pagePort", l.pagePort);
+  v.field("curves", l.curves);
+  v.field("group", l.group);
   optionalGroup(v, "checkpoints", l.checkpoints, [](Visitor& in, RunCheckpoints& c) {
     in.field("directory", c.directory);
     in.field("everyEpochs", c.everyEpochs);

@@ -90,6 +90,10 @@ struct RunListeners {
   std::int64_t scoreEvery = 0;   ///< iterations; 0: no lines
   std::int64_t testEvery = 0;    ///< epochs
   std::string tensorBoard = {};  ///< a directory for this run's event file
+  bool page = false;             ///< a page for browsers of this machine
+  std::int64_t pagePort = 0;     ///< 0: any that is free
+  std::string curves = {};       ///< a file for `muster page`, of a name that ends in .curves.jsonl
+  std::string group = {};        ///< of that file: runs of one group are drawn as their mean
   std::optional<RunCheckpoints> checkpoints = {};
   std::optional<RunEarlyStopping> earlyStopping = {};
 };

@@ -126,12 +126,19 @@ bool classifies(const RunFile& run) {
   return !run.data.regression;
 }
 
-/// @throws InvalidArgument if this program was built without TensorBoard.
-example::Watching watchingOf(const RunFile& run, const Watchers& watchers) {
+/// @param first  of the nodes: it alone has a page. @throws InvalidArgument if this program was built without
+/// what is asked for.
+example::Watching watchingOf(const RunFile& run, const Watchers& watchers, bool first) {
+  const auto& l = run.listeners;
   try {
-    return example::Watching({.tensorBoard = run.listeners.tensorBoard}, watchers.tests);
+    return example::Watching({.tensorBoard = l.tensorBoard,
+                              .page = l.page && first,
+                              .pagePort = static_cast<int>(l.pagePort),
+                              .curves = first ? l.curves : "",
+                              .group = l.group},
+                             watchers.tests);
   } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("listeners.tensorBoard: {}", error.what()));
+    throw InvalidArgument(fmt::format("listeners: {}", error.what()));
   }
 }
 
@@ -158,6 +165,8 @@ void checkPaths(const Options& options, const RunFile& run, const std::filesyste
   if (const auto& c = run.listeners.checkpoints)
     paths.writesInto("listeners.checkpoints.directory", c->directory);
   paths.writesInto("listeners.tensorBoard", run.listeners.tensorBoard);
+  if (const std::filesystem::path curves = run.listeners.curves; !curves.empty())
+    paths.writesInto("listeners.curves", curves.parent_path() / ".", {curves.filename().string()});
   paths.check();
 }
 
@@ -209,7 +218,7 @@ int trainRun(const RunFile& run, Options options) {
   if (!resumed.empty()) loadState(*network, resumed);
   const std::int64_t begun = network->iteration();
   Watchers watchers = watch(run, data, options);
-  const auto watching = watchingOf(run, watchers);
+  const auto watching = watchingOf(run, watchers, first);
   watching.addTo(watchers.all);
   auto wrapper = makeWrapper(run, devices, nodes, *network, watchers.all);
   if (!options.quiet) {

@@ -15,10 +15,17 @@ void WatchOptions::describe(CommandLine& line, bool live) {
   line.flag("page", page,
             "serve a page with curves, layers and plan to browsers of this machine, and print its address");
   line.add("page-port", pagePort, "N", "of the page; 0: any that is free", between(0, 65535));
+  line.add("curves", curves, "FILE",
+           "write the curves there while they grow, as runs/averaging/seed-1.curves.jsonl: muster page runs "
+           "shows all runs of a directory");
+  line.add(
+      "group", group, "NAME",
+      "of the file of curves: the page draws runs of one group as their mean; without it each run is one");
 }
 
 void WatchOptions::check(const CommandLine& line) {
   if (!line.said("page")) line.refuse({"page-port"}, "needs --page");
+  if (!line.said("curves")) line.refuse({"group"}, "needs --curves");
   if (line.said("quiet")) line.refuse({"watch"}, "shows what --quiet leaves out");
 }
 
@@ -35,10 +42,12 @@ void WatchOptions::addProgress(muster::Listeners& all, std::optional<std::int64_
 
 void WatchOptions::addTo(Paths& paths) const {
   paths.writesInto("--tensorboard", tensorBoard);
+  if (!curves.empty()) paths.writesInto("--curves", curves.parent_path() / ".", {curves.filename().string()});
 }
 
 Watching::Watching(const WatchOptions& options, std::shared_ptr<const muster::EvaluationListener> tests) {
-  if (options.page) watchers_.push_back(pageWatcher(options.pagePort, tests));
+  if (options.page || options.still || !options.curves.empty())
+    if (auto page = pageWatcher(options, tests)) watchers_.push_back(std::move(page));
   if (!options.tensorBoard.empty())
     watchers_.push_back(tensorBoardWatcher(options.tensorBoard, std::move(tests)));
 }
@@ -62,6 +71,12 @@ void Watching::options(const std::vector<muster::HyperParameter>& options,
 
 void Watching::result(std::string_view name, double value) const {
   for (const auto& watcher : watchers_) watcher->result(name, value);
+}
+
+std::string Watching::still(const std::string& document) const {
+  for (const auto& watcher : watchers_)
+    if (auto page = watcher->still(document); !page.empty()) return page;
+  return {};
 }
 
 }  // namespace example

@@ -18,8 +18,11 @@ namespace example {
 struct WatchOptions {
   std::filesystem::path tensorBoard = {};  ///< empty: not
   bool page = false;
-  bool terminal = false;  ///< rows of the workers and a curve, below the progress bar
-  int pagePort = 0;       ///< 0: any that is free
+  bool terminal = false;              ///< rows of the workers and a curve, below the progress bar
+  int pagePort = 0;                   ///< 0: any that is free
+  std::filesystem::path curves = {};  ///< a file for `muster page`; empty: none
+  std::string group = {};             ///< of that file
+  bool still = false;                 ///< whether `Watching::still` will be asked for
 
   /// Adds the options that go here, as a group of their own; those of one training alone if `live`.
   void describe(CommandLine& line, bool live = true);
@@ -41,14 +44,18 @@ class Watcher {
   virtual void options(const std::vector<muster::HyperParameter>& options,
                        const std::vector<std::string>& results, std::string_view group) = 0;
   virtual void result(std::string_view name, double value) = 0;
+  /// As one HTML file; "" if it is none.
+  virtual std::string still(const std::string& document) = 0;
 };
 
 /// @throws muster::InvalidArgument if this build has no such module; muster::FileError.
 std::unique_ptr<Watcher> tensorBoardWatcher(const std::filesystem::path& directory,
                                             std::shared_ptr<const muster::EvaluationListener> tests = {});
 
-/// @param port  0: any that is free. Prints the address.
-std::unique_ptr<Watcher> pageWatcher(int port, std::shared_ptr<const muster::EvaluationListener> tests = {});
+/// Of `options.page`, `curves` and `still`. Prints the address. Null if it is for `still` alone and this
+/// build has no page.
+std::unique_ptr<Watcher> pageWatcher(const WatchOptions& options,
+                                     std::shared_ptr<const muster::EvaluationListener> tests = {});
 
 /// All that the options ask for.
 class Watching {
@@ -64,6 +71,9 @@ class Watching {
   void options(const std::vector<muster::HyperParameter>& options, const std::vector<std::string>& results,
                std::string_view group = {}) const;
   void result(std::string_view name, double value) const;
+  /// The page so far as one HTML file; "" if this build has no page.
+  /// @param document  JSON of what is beside the curves, as muster::stillPage has it.
+  std::string still(const std::string& document) const;
 
  private:
   std::vector<std::unique_ptr<Watcher>> watchers_;

@@ -8,12 +8,17 @@ namespace {
 
 class PageWatcher final : public Watcher {
  public:
-  PageWatcher(int port, std::shared_ptr<const muster::EvaluationListener> tests)
-      : listener_(std::make_shared<muster::PageListener>(muster::PageOptions{
-            .port = port, .evaluation = std::move(tests), .sink = [](std::string_view line) {
-              fmt::print("{}\n", line);
-              std::fflush(stdout);
-            }})) {}
+  PageWatcher(const WatchOptions& options, std::shared_ptr<const muster::EvaluationListener> tests)
+      : listener_(
+            std::make_shared<muster::PageListener>(muster::PageOptions{.port = options.pagePort,
+                                                                       .serve = options.page,
+                                                                       .curves = options.curves,
+                                                                       .group = options.group,
+                                                                       .evaluation = std::move(tests),
+                                                                       .sink = [](std::string_view line) {
+                                                                         fmt::print("{}\n", line);
+                                                                         std::fflush(stdout);
+                                                                       }})) {}
 
   muster::Listeners listeners() override { return {listener_, listener_->workers()}; }
   void text(std::string_view name, std::string_view text) override { listener_->text(name, text); }
@@ -24,6 +29,7 @@ class PageWatcher final : public Watcher {
   void result(std::string_view name, double value) override {
     listener_->text("result", fmt::format("{}: {}", name, value));
   }
+  std::string still(const std::string& document) override { return listener_->still(document); }
 
  private:
   std::shared_ptr<muster::PageListener> listener_;
@@ -31,8 +37,9 @@ class PageWatcher final : public Watcher {
 
 }  // namespace
 
-std::unique_ptr<Watcher> pageWatcher(int port, std::shared_ptr<const muster::EvaluationListener> tests) {
-  return std::make_unique<PageWatcher>(port, std::move(tests));
+std::unique_ptr<Watcher> pageWatcher(const WatchOptions& options,
+                                     std::shared_ptr<const muster::EvaluationListener> tests) {
+  return std::make_unique<PageWatcher>(options, std::move(tests));
 }
 
 }  // namespace example

@@ -23,6 +23,7 @@ class TensorBoardWatcher final : public Watcher {
     listener_->hyperParameters(options, results, group);
   }
   void result(std::string_view name, double value) override { listener_->result(name, value); }
+  std::string still(const std::string&) override { return {}; }
 
  private:
   std::shared_ptr<muster::TensorBoardListener> listener_;

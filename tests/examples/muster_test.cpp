@@ -3,6 +3,7 @@
 
 #include <boost/json.hpp>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "examples/support/data_sets.h"
@@ -14,6 +15,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/generated_digits.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/examples/program.h"
 #include "tests/examples/sandbox.h"
 #include "tests/support/pseudo_terminal.h"
 #include "tests/support/state_bits.h"
@@ -430,22 +432,42 @@ TEST_CASE("IDX files and safetensors are read") {
   CHECK(contains(idx.out, "4 examples to train with"));
 }
 
-TEST_CASE("completion for bash: commands, the options of each, files") {
+TEST_CASE("runs of a directory are shown side by side, to browsers and as one file") {
   const Muster muster;
-  const auto completed = [&](const std::string& words, int at) {
-    auto launch =
-        muster.launch({"-c", "source " MUSTER_COMPLETION "; COMP_WORDS=(" + words +
-                                 "); COMP_CWORD=" + std::to_string(at) + "; _muster; echo ${COMPREPLY[@]}"});
-    const char* const path = std::getenv("PATH");
-    launch.environment["PATH"] =
-        std::filesystem::path(MUSTER_PROGRAM).parent_path().string() + ":" + (path ? path : "/usr/bin:/bin");
-    return test::runProgram("/bin/bash", launch).out;
-  };
-  CHECK(completed("muster p", 1) == "plan predict\n");
-  CHECK(completed("muster --v", 1) == "--version\n");
-  CHECK(completed("muster train run.json --q", 3) == "--quiet\n");
-  CHECK(completed("muster evaluate --", 2) == "--set --model --on --help\n");
-  CHECK(completed("muster train ru", 2) == "run.json\n");
+#ifdef MUSTER_WITH_PAGE
+  for (const char* seed : {"1", "2"}) {
+    const auto run =
+        muster.small("train", {"--set", std::string("data.seed=") + seed, "--set",
+                               std::string("listeners.curves=runs/seed-") + seed + ".curves.jsonl", "--set",
+                               "listeners.group=averaging", "--set", "listeners.testEvery=1", "--set",
+                               "listeners.page=true"});
+    CAPTURE(run.err);
+    REQUIRE(run.exit == 0);
+    CHECK(contains(run.out, "page: http://127.0.0.1:"));
+  }
+  CHECK(muster.run({"page", "runs", "--out", "runs.html"}).exit == 0);
+  const auto page = muster.read("runs.html");
+  for (const char* part :
+       {"\"run\":\"seed-1\"", "\"run\":\"seed-2\"", "\"group\":\"averaging\"", "test/accuracy"})
+    CHECK_MESSAGE(contains(page, part), part);
+
+  test::Program server(MUSTER_PROGRAM, {.directory = muster.directory.path(), .arguments = {"page", "runs"}});
+  CHECK(server.awaitText("ssh -L"));
+  server.signal(SIGINT);
+  const auto served = server.wait();
+  CHECK(served.exit == 0);
+  CHECK(served.out.starts_with("2 runs in runs; new ones are shown as they come. Ctrl-C ends the page.\n"));
+
+  CHECK(contains(muster.run({"page", "missing"}).err, "missing: is no directory"));
+  std::filesystem::create_directory(muster.directory / "empty");
+  CHECK(contains(muster.run({"page", "empty", "--out", "x.html"}).err,
+                 "empty has no runs: files whose names end in"));
+  CHECK(contains(muster.run({"page", "runs", "--out", "x.html", "--port", "1"}).err,
+                 "--port is of a page that is served"));
+  CHECK(contains(muster.small("train", {"--set", "listeners.curves=a.json"}).err, "ends in .curves.jsonl"));
+#else
+  CHECK(contains(muster.run({"page", "."}).err, "built without the page"));
+#endif
 }
 
 TEST_CASE("what is wrong is said in one line, with the status of a wrong option") {

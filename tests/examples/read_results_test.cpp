@@ -5,6 +5,7 @@
 #include <string>
 
 #include "examples/compare_convergence/results_file.h"
+#include "examples/support/pages.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
@@ -68,6 +69,21 @@ TEST_CASE("pandas reads the points of a comparison") {
     CHECK(contains(text, column));
   CHECK(std::count(text.begin(), text.end(), '\n') == 5);  // the head, and two points of two runs
   CHECK(contains(text, "5678"));
+}
+
+TEST_CASE("pandas reads files of curves") {
+#ifdef MUSTER_WITH_PAGE
+  const TemporaryDirectory directory;
+  example::writeCurves(
+      directory / "runs" / "averaging" / "seed-1.curves.jsonl",
+      {.run = "", .group = "averaging", .failed = "", .series = {{"test/accuracy", {{7, 0.875}}}}});
+  const auto text = printed(directory, "runs", "pandas");
+  if (text.empty()) return;
+  CAPTURE(text);
+  for (const char* part : {"averaging/seed-1", "test/accuracy", "0.875"}) CHECK(contains(text, part));
+#else
+  test::skip("there is no dygraphs: no files of curves are written");
+#endif
 }
 
 TEST_CASE("pandas reads event files") {

@@ -1,120 +1,19 @@
 #include <doctest/doctest.h>
 
-#include <boost/property_tree/xml_parser.hpp>
-#include <limits>
-#include <sstream>
+#include <boost/json.hpp>
 
-#include "examples/compare_convergence/html_report.h"
 #include "examples/compare_convergence/joined_batch.h"
 #include "examples/compare_convergence/output_files.h"
-#include "examples/compare_convergence/plots.h"
+#include "examples/compare_convergence/page_report.h"
 #include "examples/compare_convergence/tables.h"
-#include "examples/support/svg_plot.h"
 
 namespace convergence {
 namespace {
-
-using doctest::Approx;
-
-/// @throws where it is not well-formed.
-boost::property_tree::ptree parseXml(const std::string& text) {
-  std::istringstream in(text);
-  boost::property_tree::ptree tree;
-  boost::property_tree::read_xml(in, tree);
-  return tree;
-}
 
 std::size_t countOf(const std::string& text, const std::string& part) {
   std::size_t count = 0;
   for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
-}
-
-std::vector<std::string> labelsOf(const example::PlotScale& scale) {
-  std::vector<std::string> labels;
-  for (const auto& tick : scale.ticks()) labels.push_back(tick.label);
-  return labels;
-}
-
-TEST_CASE("axes have round numbers in their right places") {
-  const example::PlotScale samples(example::ScaleKind::Linear, {6000, 60000});
-  CHECK(labelsOf(samples) == std::vector<std::string>{"0", "20k", "40k", "60k"});
-  CHECK(samples.at(0) == 0);
-  CHECK(samples.at(15000) == Approx(0.25));
-  CHECK(samples.at(60000) == 1);
-  CHECK(samples.at(70000) == 1);
-
-  CHECK(labelsOf(example::PlotScale(example::ScaleKind::Linear, {1, 2})) ==
-        std::vector<std::string>{"0", "1", "2"});  // epochs come whole
-  CHECK(labelsOf(example::PlotScale(example::ScaleKind::Linear, {0.5, 2})) ==
-        std::vector<std::string>{"0", "0.5", "1", "1.5", "2"});
-
-  const example::PlotScale bytes(example::ScaleKind::Log, {1e6, 1e9, 0, -1});
-  CHECK(labelsOf(bytes) == std::vector<std::string>{"1M", "10M", "100M", "1G"});
-  CHECK(bytes.at(std::sqrt(1e15)) == Approx(0.5));
-  CHECK_FALSE(bytes.holds(0));
-  CHECK(bytes.at(0) == 0);
-  CHECK(labelsOf(example::PlotScale(example::ScaleKind::Log, {0.1, 0.4})) ==
-        std::vector<std::string>{"0.1", "0.2"});
-  CHECK(labelsOf(example::PlotScale(example::ScaleKind::Log, {2.2, 2.29})) ==
-        std::vector<std::string>{"2.2", "2.4", "2.6"});
-
-  const example::PlotScale accuracy(example::ScaleKind::Accuracy, {0.9, 0.99, 1});
-  CHECK(labelsOf(accuracy) == std::vector<std::string>{"90 %", "95 %", "97 %", "98 %", "99 %", "99.5 %",
-                                                       "99.8 %", "99.9 %", "99.95 %", "99.99 %"});
-  CHECK(labelsOf(example::PlotScale(example::ScaleKind::Accuracy, {0.912, 0.938})) ==
-        std::vector<std::string>{"91.5 %", "92 %", "92.5 %", "93 %", "93.5 %"});
-  CHECK(accuracy.at(0.99) - accuracy.at(0.9) == Approx(accuracy.at(0.999) - accuracy.at(0.99)));
-}
-
-TEST_CASE("axes without values, or with one, can be drawn") {
-  for (const auto kind : {example::ScaleKind::Linear, example::ScaleKind::Log, example::ScaleKind::Accuracy})
-    for (const auto& values : {std::vector<double>{}, {0.5}, {0}, {1e-300, 1e300}}) {
-      const example::PlotScale scale(kind, values);
-      CHECK(scale.ticks().size() < 30);
-      CHECK(scale.ticks().size() >= 2);
-      for (const double value : {-1., 0., 0.5, 1e9, std::numeric_limits<double>::quiet_NaN(),
-                                 std::numeric_limits<double>::infinity()}) {
-        CHECK(scale.at(value) >= 0);
-        CHECK(scale.at(value) <= 1);
-      }
-    }
-}
-
-TEST_CASE("markup is escaped") {
-  CHECK(example::escapeMarkup("a < b & \"c\" > d") == "a &lt; b &amp; &quot;c&quot; &gt; d");
-}
-
-TEST_CASE("a plot is well-formed, and draws what has a place") {
-  example::Plot plot{.title = "a < b & \"c\"",
-                     .x = {"samples", example::ScaleKind::Linear},
-                     .y = {"loss", example::ScaleKind::Log},
-                     .lines = {{"<one>", {"#112233", "3 2"}, {{1, 10, 9, 11}, {2, 5, -1, 6}, {3, 0, 0, 0}}},
-                               {"none", {"#445566", ""}, {{1, 0, 0, 0}}},
-                               {"dot", {"#778899", ""}, {{1, 7, 7, 7}}}},
-                     .mark = 8};
-  const auto svg = example::svgPlot(plot);
-  const auto tree = parseXml(svg);
-  CHECK(tree.get<std::string>("svg.<xmlattr>.aria-label") == plot.title);
-  CHECK(countOf(svg, "<polyline") == 2);
-  CHECK(countOf(svg, "<polygon") == 2);
-  CHECK(countOf(svg, "<circle") == 3);  // two points of the first line, one of the last
-  CHECK(countOf(svg, "class=\"mark\"") == 1);
-  CHECK(svg.find(">8</text>") != std::string::npos);
-  CHECK(svg.find("nan") == std::string::npos);
-  CHECK(svg.find("#445566") == std::string::npos);
-  CHECK(svg.find("<title>&lt;one&gt;</title>") != std::string::npos);
-  CHECK(svg.find("stroke-dasharray=\"3 2\"") != std::string::npos);
-  const auto file = example::svgDocument(plot);
-  const auto document = parseXml(file);
-  CHECK(document.get<std::string>("svg.<xmlattr>.xmlns") == "http://www.w3.org/2000/svg");
-  CHECK(document.get<std::string>("svg.title") == plot.title);
-  CHECK(countOf(file, "<polyline") == 2);
-  CHECK(file.find("&lt;one&gt;</text></svg>") ==
-        std::string::npos);  // the legend has the other lines below it
-  CHECK(countOf(file, "&lt;one&gt;</text>") == 1);
-  parseXml(example::svgPlot({.title = "empty", .x = {}, .y = {}, .lines = {}, .mark = 1}));
-  parseXml(example::svgSample({"#112233", "3 2"}));
 }
 
 /// Two panels over two seeds, of which one run is missing, and one failed.
@@ -151,42 +50,94 @@ struct Example {
   Comparison comparison{.grid = grid, .runs = runs};
 };
 
-TEST_CASE("the report is one well-formed page that needs nothing from elsewhere") {
+TEST_CASE("what is beside the curves: sentences, tables, panels, options") {
+  Example example;
+  example.comparison.recipe = {"--target 95", "--out <here>"};
+  const auto document = boost::json::parse(documentOf(example.comparison)).at("document").as_object();
+  CHECK(document.at("paragraphs").at(0) == "Data: <digits> & more.");
+  CHECK(document.at("warnings").at(0) == "Not finished: 17 of 18 runs so far.");
+  CHECK(document.at("warnings").at(1).as_string().starts_with("More workers than cores"));
+  CHECK(document.at("target") == 0.95);
+  CHECK(document.at("options").at(1) == "--out <here>");
+  const auto& panels = document.at("panels").as_array();
+  REQUIRE(panels.size() == 2);
+  CHECK(panels[0].at("groups").at(0) == "one worker, batch 32");
+  CHECK(panels[0].at("groups").as_array().size() == 5);
+  const auto& tables = document.at("tables").as_array();
+  REQUIRE(tables.size() == 2);
+  CHECK(tables[0].at("rows").as_array().size() == 1 + 9);
+  CHECK(tables[0].at("rows").at(0).at("cells").at(1) == "accuracy, %");
+  CHECK(tables[1].at("title") == "Projected on a link of 10 Gbit/s, 50 us");
+  CHECK(boost::json::serialize(tables[1].at("notes"))
+            .find("2 (W - 1) latency + 2 (W - 1) / W bytes / bandwidth") != std::string::npos);
+}
+
+TEST_CASE("a run's curves are its tests, with what each merge told where that is known") {
   const Example example;
-  const auto html = htmlReport(example.comparison);
-  const auto tree = parseXml(html);
-  CHECK(tree.get_child("html.body").count("h2") == 5);  // two panels, plots, link, options
-  CHECK(tree.get<std::string>("html.body.p") == example.comparison.data);
-  CHECK(countOf(html, "<figure>") == 2 * 8 + 2);
-  for (const char* foreign : {"http", "src=", "href", "<script", "url(", "@import", "<link", "<img"})
+  const Arm& averaging = example.grid.arms[example.grid.panels[0].arms[3]];
+  REQUIRE(averaging.frequency == 10);
+  auto run = Example::runOf(averaging, 2);
+  const auto curves = curvesOf(run, example.grid);
+  CHECK(curves.run == "averaging every 10, 2 workers, seed 2");
+  CHECK(curves.group == "averaging every 10, 2 workers");
+  using Points = std::vector<std::pair<std::int64_t, double>>;
+  CHECK(curves.series.at("at/samples") == Points{{1, 1000}, {2, 2000}, {3, 3000}});
+  CHECK(curves.series.at("at/seconds") == Points{{1, 0.5}, {2, 1}, {3, 1.5}});
+  CHECK(curves.series.at("at/bytes") == Points{{1, 1e6}, {2, 2e6}, {3, 3e6}});
+  CHECK(curves.series.at("merge/divergence") == Points{{1, 0.01}, {2, 0.01}, {3, 0.01}});
+  CHECK(curves.series.at("test/accuracy").size() == 3);
+  CHECK_FALSE(curves.series.contains("mark/resynchronisation"));
+
+  const auto more =
+      curvesOf(run, example.grid, {{100, 1, 0.5, 2.25, 0.02, 400}, {200, 2, 0.6, 2, 0.03, 400, true, 0.5}});
+  CHECK(more.series.at("at/bytes") == Points{{1, 400}, {2, 800}});
+  CHECK(more.series.at("score/merged") == Points{{1, 2.25}, {2, 2}});
+  CHECK(more.series.at("mark/resynchronisation") == Points{{2, 1}});
+  CHECK(more.series.at("test/accuracy").size() == 3);
+
+  // Two resynchronisations after the first test are one mark at the second.
+  run.points[1].resynchronisations = run.points[2].resynchronisations = 2;
+  CHECK(curvesOf(run, example.grid).series.at("mark/resynchronisation") == Points{{2, 1}});
+  run.failure = "the score is nan";
+  CHECK(curvesOf(run, example.grid).failed == "the score is nan");
+}
+
+TEST_CASE("the report is one file that loads nothing, and no text ends its script") {
+  const Example example;
+  const auto html = pageReport(example.comparison);
+#ifdef MUSTER_WITH_PAGE
+  CHECK(html.starts_with("<!DOCTYPE html>"));
+  for (const char* foreign : {" src=", "<link rel=\"stylesheet", "@import", "<img", "url("})
     CHECK_MESSAGE(html.find(foreign) == std::string::npos, foreign);
-  CHECK(html.find("Not finished: 17 of 18 runs so far.") != std::string::npos);
-  CHECK(html.find("prefers-color-scheme: dark") != std::string::npos);
-  CHECK(html.find("More workers than cores") != std::string::npos);
-  CHECK(html.find("2 (W - 1) latency + 2 (W - 1) / W bytes / bandwidth") != std::string::npos);
-  CHECK(html.find("Projected on a link of 10 Gbit/s, 50 us") != std::string::npos);
+  CHECK(html.find("default-src 'none'") != std::string::npos);
+  CHECK(countOf(html, "<script") == 3);
+  CHECK(html.find("<digits>") == std::string::npos);
+  const auto begin = html.find("id=\"data\">") + 10;
+  const auto news = boost::json::parse(html.substr(begin, html.find("</script>", begin) - begin)).as_array();
+  CHECK(news.size() == 17 + 1);
+  std::size_t projected = 0, failed = 0;
+  for (const auto& one : news) {
+    projected += boost::json::serialize(one).find("projection/samples per second") != std::string::npos;
+    failed += one.as_object().contains("failed");
+  }
+  CHECK(projected == 6);  // arms with several workers
+  CHECK(failed == 1);
+#else
+  CHECK(html.empty());
+#endif
 }
 
 TEST_CASE("without a link nothing is projected, and a report of no runs can be written") {
   Example example;
   example.comparison.link.reset();
-  CHECK(htmlReport(example.comparison).find("Projected") == std::string::npos);
+  CHECK(documentOf(example.comparison).find("Projected") == std::string::npos);
+  CHECK(pageReport(example.comparison).find("projection/samples per second\"") == std::string::npos);
   CHECK(linkCells(example.comparison, Detail::Full).empty());
-  CHECK(countOf(projectionCsv(example.comparison), "\n") == 1);
   example.runs.clear();
   example.comparison.arms = summarise(example.grid, example.runs, 0.95);
-  parseXml(htmlReport(example.comparison));
+  boost::json::parse(documentOf(example.comparison));
   const auto cells = summaryCells(example.comparison, Detail::Brief);
   CHECK(cells[1][1] == "not trained yet");
-}
-
-TEST_CASE("the lines of a panel can be told apart") {
-  const Example example;
-  const auto styles = stylesOf(example.grid.panels[1], example.grid);
-  REQUIRE(styles.size() == 5);
-  for (std::size_t i = 0; i < styles.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      CHECK((styles[i].colour != styles[j].colour || styles[i].dashes != styles[j].dashes));
 }
 
 TEST_CASE("the table tells what was reached, and marks what was oversubscribed") {
@@ -311,20 +262,6 @@ TEST_CASE("runs that do not tell their resynchronisations are told of beside a p
   CHECK(last().starts_with("Shared gradients: "));
 }
 
-TEST_CASE("what has nothing to draw is told in a sentence, and has no figure") {
-  const Grid synchronous = gridOf(Mode::Synchronous);
-  std::vector<RunRecord> runs;
-  for (const auto& arm : synchronous.arms) runs.push_back(Example::runOf(arm, 1));
-  Comparison comparison{.grid = synchronous, .runs = runs, .link = Link{1.25e9, 50e-6}};
-  comparison.arms = summarise(synchronous, runs, 0.95);
-  CHECK(countOf(htmlReport(comparison), "<figure>") == 7 + 1);  // no replica is apart
-  for (auto& run : runs) run.failure = "the score is nan";
-  comparison.arms = summarise(synchronous, runs, 0.95);
-  const auto html = htmlReport(comparison);
-  CHECK(countOf(html, "<figure>") == 0);
-  CHECK(countOf(html, "Nothing to plot") == 1);
-}
-
 TEST_CASE("what a link would take, in the table") {
   const Example example;
   const auto cells = linkCells(example.comparison, Detail::Brief);
@@ -338,37 +275,6 @@ TEST_CASE("what a link would take, in the table") {
   CHECK(cells[0][11] == "own, to 95 %");
   CHECK(cells[1][11] == "1.00");
   CHECK(cells[3][11] == "1 of 2 reached");
-}
-
-TEST_CASE("CSV files have a row for each point and each arm, of as many fields as the header") {
-  const Example example;
-  CHECK(csvField("plain") == "plain");
-  CHECK(csvField("a,b") == "\"a,b\"");
-  CHECK(csvField("a \"b\"") == "\"a \"\"b\"\"\"");
-  const auto check = [](const std::string& csv, std::size_t rows) {
-    CHECK(countOf(csv, "\n") == 1 + rows);
-    std::istringstream in(csv);
-    std::string line;
-    std::getline(in, line);
-    const auto commas = countOf(line, ",");
-    while (std::getline(in, line)) {
-      const auto quoted = line.find('"') == 0 ? line.find('"', 1) : 0;
-      CHECK(countOf(line.substr(quoted), ",") == commas);
-    }
-  };
-  check(pointsCsv(example.comparison), 17 * 3);
-  check(summaryCsv(example.comparison), 9);
-  check(projectionCsv(example.comparison), 6 * 10);
-  check(mergesCsv({{100, 1, 0.5, 2.25, 0.01, 400}}), 1);
-  const Arm arm{.mode = Mode::Averaging, .workers = 2};
-  const Grid grid{.arms = {arm}, .panels = {}, .seeds = {1}};
-  auto failed = Example::runOf(arm, 1);
-  failed.failure = "the score is nan";
-  const std::vector<RunRecord> runs{failed};
-  const auto diverged =
-      summaryCsv({.grid = grid, .runs = runs, .arms = summarise(grid, runs, 0.5), .target = 0.5});
-  CHECK(diverged.ends_with(",1,1,,,,,0.5,0,,,,,,,,,,,,,false\n"));
-  CHECK(mergesCsv({{100, 1, 0.5, 2.25, 0.01, 400}}).ends_with("\n100,1,0.5,2.25,0.01,400,false,0\n"));
 }
 
 }  // namespace

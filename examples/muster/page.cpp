@@ -1,0 +1,37 @@
+#include <fmt/format.h>
+
+#include "examples/muster/commands.h"
+#include "examples/muster/options.h"
+#include "examples/support/pages.h"
+#include "muster/core/base/interrupt.h"
+#include "muster/core/io/atomic_file.h"
+
+namespace program {
+
+int page(const Call& call) {
+  int port = 0;
+  std::filesystem::path out;
+  example::CommandLine line(
+      "Shows the runs of a directory side by side, also those that are under way: those of one group as "
+      "their\n"
+      "mean with a band. A run is a file whose name ends in .curves.jsonl, as --curves, listeners.curves "
+      "and\n"
+      "muster compare write it. Browsers of this machine reach the page; Ctrl-C ends it.\n\n"
+      "  muster page comparison\n"
+      "  muster page runs --out runs.html\n");
+  line.group("Options");
+  line.add("port", port, "N", "of the page; 0: any that is free", example::between(0, 65535));
+  line.add("out", out, "FILE", "write one HTML file that needs no server, and end");
+  if (!readOptions(line, call)) return 0;
+  if (!out.empty()) line.refuse({"port"}, "is of a page that is served, and --out writes a file");
+  const auto& directory = fileOf(call, "a directory of runs");
+  if (!out.empty()) {
+    muster::writeFileAtomically(out, example::stillPageOf(directory));
+    return 0;
+  }
+  const muster::Interrupt interrupt("The page has ended.");
+  example::servePage(directory, port, interrupt.token());
+  return 0;
+}
+
+}  // namespace program

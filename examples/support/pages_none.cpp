@@ -1,0 +1,23 @@
+#include "examples/support/pages.h"
+
+#include <fmt/format.h>
+
+#include "muster/core/base/error.h"
+
+namespace example {
+
+std::string stillPage(const std::vector<PageCurves>&, const std::string&) {
+  return {};
+}
+
+std::string stillPageOf(const std::filesystem::path&) {
+  throw muster::InvalidArgument(fmt::format("page: {}", kNoPage));
+}
+
+void writeCurves(const std::filesystem::path&, const PageCurves&) {}
+
+void servePage(const std::filesystem::path&, int, const std::stop_token&) {
+  throw muster::InvalidArgument(fmt::format("page: {}", kNoPage));
+}
+
+}  // namespace example
