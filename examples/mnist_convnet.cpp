@@ -16,7 +16,6 @@
 #include "examples/support/check_saved.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/keep_network.h"
-#include "examples/support/nodes.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
@@ -254,7 +253,7 @@ int main(int argc, char** argv) {
   return example::runProgram("mnist_convnet", [&] {
     auto options = example::readOptions(argc, argv);
     if (options) {
-      options->nodes = example::launchedNodes();
+      options->nodes = options->nodeOptions.connect();
       options->quiet = options->quiet || options->nodes.node() > 0;
       options->watch.page = options->watch.page && options->nodes.node() == 0;
       options->watch.still = !options->report.empty() && options->nodes.node() == 0;

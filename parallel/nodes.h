@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace muster {
 
@@ -30,6 +31,19 @@ class Nodes {
   /// which ends when all nodes do. A program that has initialised MPI itself needs MPI_THREAD_SERIALIZED.
   /// @param silence  of the first call. @throws NodeFailure if a node does not answer.
   static Nodes mpi(std::chrono::milliseconds silence = kSilence);
+  /// How nodes find each other without a launcher, by Gloo.
+  struct Gloo {
+    std::string store = {};      ///< a directory that all nodes can reach, where they meet; made if missing
+    int node = 0;                ///< this one, from 0
+    int nodes = 1;               ///< of all
+    std::string interface = {};  ///< to listen on, and on no other, as in "eth0", or "lo" on one machine
+    std::chrono::milliseconds silence = kSilence;
+    std::chrono::milliseconds patience{120'000};  ///< for all to come
+  };
+  /// Processes that were started one by one, over TCP. Needs the library muster::gloo, which is built where
+  /// Gloo was found. Waits for the other nodes. The connection ends with the last copy, when all nodes do.
+  /// @throws InvalidArgument naming an option; NodeFailure if not all nodes come.
+  static Nodes gloo(const Gloo& options);
   /// Connects by a transport of your own. @param make  is called on the thread that communicates.
   /// @throws as NodeLink.
   explicit Nodes(const std::function<std::unique_ptr<NodeTransport>()>& make,

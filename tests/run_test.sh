@@ -157,11 +157,15 @@ installs "${ubuntu}jammy\n" - 'g++-12 ninja-build libdnnl-dev' 'g++ cmake libboo
 installs "ID=fedora\n" - '' 'g++ cmake' 'Boost 1.81 or newer'
 # One that is missing does not keep the others away.
 installs "${debian}trixie\n" libboost-json1.83-dev 'g++ cmake zlib1g-dev' libboost-json1.83-dev 'Boost.JSON  [Debian'
+# So is what processes need that find each other by Gloo.
+installs "${debian}trixie\n" - 'g++ libgloo-dev' libopenmpi-dev 'trained --workers 1' 'nodes --gloo 2 --workers 1'
+installs "${debian}trixie\n" - 'g++ libgloo-dev' libopenmpi-dev 'trained --store here' 'mnist --store here'
+installs "${debian}trixie\n" - '' libgloo-dev 'nodes: --rate needs --namespaces' 'nodes --rate 100mbit'
 # What optional modules need is installed where it is asked for.
 script ctest <<<'echo tested'
 script python3 <<<'exit 1'
-installs "${debian}trixie\n" - 'g++ python3-numpy' 'libonnx-dev chromium libopenmpi-dev' tested test
-installs "${debian}trixie\n" - 'g++ python3-numpy libonnx-dev libtorch-dev libopenmpi-dev chromium' '' \
+installs "${debian}trixie\n" - 'g++ python3-numpy' 'libonnx-dev chromium libopenmpi-dev libgloo-dev' tested test
+installs "${debian}trixie\n" - 'g++ python3-numpy libonnx-dev libtorch-dev libopenmpi-dev libgloo-dev chromium' '' \
   'pip did not install them' 'test --optional'
 rm "$sandbox/bin/"{ctest,python3}
 # What a release lacks is said if CMake fails.

@@ -8,7 +8,7 @@ install(EXPORT musterTargets NAMESPACE muster:: DESTINATION "${package_folder}" 
 # Packages of Debian: the base is one, each component that needs more is one of its own (see MusterPackages).
 set(muster_base core datasets parallel watch)
 set(muster_built "")
-foreach(component ${muster_base} nodes onnx page tensorboard torch)
+foreach(component ${muster_base} nodes gloo onnx page tensorboard torch)
   if(TARGET muster_${component})
     list(APPEND muster_built ${component})
     set(part "")

@@ -30,6 +30,8 @@ void describeTraining(CommandLine& line, Options& o, std::optional<double>& lear
   line.add("seed", o.seed, "N", "of the first weights and of the order of the examples", atLeast(0));
   line.add("prefetch", o.prefetch, "N", "batches read ahead, over all workers", between(0, 1 << 20));
   describePlacement(line, o.placement);
+  line.group("Several processes");
+  o.nodeOptions.describe(line);
 }
 
 void describeFiles(CommandLine& line, Options& o) {
@@ -82,6 +84,7 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   o.learningRate = learningRate.value_or(defaultLearningRate(o.updater));
   o.take(line);
   o.watch.check(line);
+  o.nodeOptions.check(line);
   checkCombinations(o, line);
   o.makeUpdater().validate();
   return o;

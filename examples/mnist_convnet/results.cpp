@@ -69,7 +69,9 @@ program::RunFile runOf(const Options& options, const DataSets& data, const Paral
                    .devices = devices,
                    .placement = data.placement == MemoryPlacement::Device ? PlacementWish::Device
                                                                           : PlacementWish::Host,
-                   .nodes = options.nodes.nodes() > 1 ? "mpi" : "none",
+                   .nodes = options.nodes.nodes() == 1          ? "none"
+                            : options.nodeOptions.store.empty() ? "mpi"
+                                                                : "gloo",
                    .model = options.model.string()},
       .listeners = {}};
   setStrategy(options, run.training);

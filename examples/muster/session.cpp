@@ -45,8 +45,15 @@ example::DeviceChoice devicesOf(const RunTraining& training) {
 
 Nodes nodesOf(const RunTraining& training) {
   if (training.nodes == "none") return {};
+  if (training.nodes == "gloo") {
+    const example::NodeOptions options;
+    require(!options.store.empty(),
+            "training.nodes: gloo wants the variables MUSTER_STORE, MUSTER_NODE, MUSTER_NODES and "
+            "MUSTER_INTERFACE of the environment");
+    return options.connect();
+  }
 #ifdef MUSTER_PROGRAM_HAS_MPI
-  return example::launchedNodes();
+  return example::nodesByMpi();
 #else
   throw InvalidArgument(
       "training.nodes: this muster was built without MPI; install Open MPI (libopenmpi-dev) and build again");

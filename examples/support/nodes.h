@@ -1,11 +1,36 @@
 #pragma once
 
+#include <string>
+
+#include "examples/support/command_line.h"
 #include "muster/parallel/nodes.h"
 
 namespace example {
 
-/// The processes that a launcher has started; one node without it. @throws muster::InvalidArgument if there
-/// is a launcher and this build has no MPI.
-muster::Nodes launchedNodes();
+/// How a program finds the other processes of its training: options, whose defaults are the variables
+/// MUSTER_STORE, MUSTER_NODE, MUSTER_NODES and MUSTER_INTERFACE of the environment. Without a store, those
+/// that mpirun has started.
+struct NodeOptions {
+  NodeOptions();
+
+  std::string store, interface;
+  int node = 0, nodes = 1;
+
+  /// Adds the options that go here.
+  void describe(CommandLine& line);
+  /// When they have been read. @throws muster::InvalidArgument naming an option without effect.
+  void check(const CommandLine& line) const;
+  /// How many processes there are, before they are connected.
+  int count() const;
+  /// Waits for the others. @throws muster::InvalidArgument where this build has no Gloo, or is started by a
+  /// launcher and has no MPI; as muster::Nodes.
+  muster::Nodes connect() const;
+};
+
+// Each of the modules, or an error that says it is missing.
+
+/// The processes that mpirun has started; one node without it.
+muster::Nodes nodesByMpi();
+muster::Nodes nodesByGloo(const muster::Nodes::Gloo& options);
 
 }  // namespace example

@@ -2,7 +2,7 @@
 
 namespace example {
 
-muster::Nodes launchedNodes() {
+muster::Nodes nodesByMpi() {
   return muster::Nodes::mpi();
 }
 

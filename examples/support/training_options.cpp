@@ -1,26 +1,13 @@
 #include "examples/support/training_options.h"
 
 #include <array>
-#include <charconv>
 
-#include "muster/parallel/exchange/launched_processes.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace example {
 
 using muster::PlacementWish;
 using muster::TrainingMode;
-
-namespace {
-
-int launchedNodeCount() {
-  const std::string_view text = muster::launchedProcesses();
-  int count = 1;
-  std::from_chars(text.data(), text.data() + text.size(), count);
-  return count;
-}
-
-}  // namespace
 
 void WorkerOptions::describe(CommandLine& line, bool modes) {
   line.add("workers", workers, "N", "threads, each with a replica of the network", between(1, 1024));
@@ -50,7 +37,7 @@ void WorkerOptions::take(const CommandLine& line) {
                 "cannot be combined with --strategy, which says when and how workers are merged: every=N in "
                 "--strategy-options");
     // Over nodes, too, which are not connected yet.
-    muster::strategyNamed(strategy, strategyOptions, workers * launchedNodeCount());
+    muster::strategyNamed(strategy, strategyOptions, workers * nodeOptions.count());
   } else {
     line.refuse({"strategy-options"}, "needs --strategy");
   }

@@ -8,10 +8,11 @@
 #include "examples/support/command_line.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/device_option.h"
+#include "examples/support/nodes.h"
 #include "examples/support/watching.h"
+#include "muster/core/listeners/watch/hyper_parameter.h"
 #include "muster/datasets/image_placement.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "muster/core/listeners/watch/hyper_parameter.h"
 
 namespace example {
 
@@ -26,8 +27,9 @@ struct WorkerOptions {
   bool pinThreads = true;
   DeviceOption deviceOption = DeviceOption();
   DeviceChoice device = {};
-  muster::Nodes nodes = {};  ///< set by a program that can train on several
-  WatchOptions watch = {};   ///< described by itself
+  NodeOptions nodeOptions = {};  ///< described by itself, where a program can train on several nodes
+  muster::Nodes nodes = {};      ///< set by that program
+  WatchOptions watch = {};       ///< described by itself
 
   /// Adds the options that go here; `--mode` where `modes`.
   void describe(CommandLine& line, bool modes = true);

@@ -110,6 +110,10 @@ void NodeLink::run(const std::function<std::unique_ptr<NodeTransport>()>& make) 
   }
   try {
     serve();
+  } catch (const NodeLost& loss) {
+    const bool ended = peers_[static_cast<std::size_t>(loss.node())].ended;
+    break_(loss.node(), ended ? fmt::format("{} has ended its program", nameOf(loss.node()))
+                              : fmt::format("{} is lost: {}", nameOf(loss.node()), loss.what()));
   } catch (const std::exception& error) {
     break_(node_, fmt::format("the network of {} has failed: {}", nameOf(node_), error.what()));
   }
@@ -129,7 +133,11 @@ void NodeLink::start(const std::function<std::unique_ptr<NodeTransport>()>& make
   peers_.resize(static_cast<std::size_t>(nodes_));
   for (int n = 0; n < nodes_; ++n) names_.push_back(fmt::format("node {}", n));
   names_[static_cast<std::size_t>(node_)] = fmt::format("node {} ({})", node_, transport_->host());
-  greet();
+  try {
+    greet();
+  } catch (const NodeLost& loss) {
+    throw NodeFailure(fmt::format("{} is lost: {}", nameOf(loss.node()), loss.what()));
+  }
   const Lock lock(mutex_);
   started_ = true;
   changed_.notify_all();

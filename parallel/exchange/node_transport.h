@@ -16,6 +16,17 @@ class NodeFailure : public Error {
   using Error::Error;
 };
 
+/// A transport has lost this node, and can still reach the others.
+class NodeLost : public NodeFailure {
+ public:
+  /// @param why  what follows the node's name and a colon.
+  NodeLost(int node, const std::string& why) : NodeFailure(why), node_(node) {}
+  int node() const { return node_; }
+
+ private:
+  int node_;
+};
+
 /// Bytes on their way between this node and another one. They stay where they are until the message is done.
 struct NodeMessage {
   enum class Way { Send, Receive };
@@ -37,12 +48,14 @@ class NodeTransport {
   /// As in "MPI".
   virtual std::string describe() const = 0;
 
-  /// Begins a message. @param ticket  what `poll` calls it; not in use by another one.
+  /// Begins a message; one with a node that was lost before is never done.
+  /// @param ticket  what `poll` calls it; not in use by another one.
   /// @throws NodeFailure if the network refuses.
   virtual void begin(const NodeMessage& message, int ticket) = 0;
   /// Advances all messages, and adds the tickets of those that are done. Of a message that was sent, done
   /// means that its bytes may change.
-  /// @throws NodeFailure if the network fails, or a message has another size than was expected.
+  /// @throws NodeLost once for a node with which messages are open; NodeFailure if the network fails, or a
+  ///         message has another size than was expected.
   virtual void poll(std::vector<int>& done) = 0;
   /// Before it is destroyed after a failure: messages may be open, and it waits for no other node.
   virtual void abandon() noexcept {}

@@ -42,6 +42,8 @@ Nodes Nodes::mpi(std::chrono::milliseconds silence) {
   const Lock lock(connection.mutex);
   if (!connection.link) connection.link = std::make_shared<NodeLink>(makeMpiTransport, silence);
   nodes.link_ = connection.link;
+  require(nodes.nodes() > 1, "nodes: a launcher has started {} processes, but not by the MPI of this program",
+          launchedProcesses());
   return nodes;
 }
 

@@ -1,5 +1,5 @@
-// One node of a training for nodes_mpi_test: <rule> <workers> <folder> <what happens to node 1> [kill at ms].
-// Leaves in the folder the bits of its model, and what `fit` has thrown.
+// One node of a training for nodes_mpi_test or nodes_gloo_test: <rule> <workers> <folder> <what happens to
+// node 1> [kill at ms]. Leaves in the folder the bits of its model, and what `fit` has thrown.
 #include <signal.h>
 
 #include <atomic>
@@ -14,7 +14,7 @@
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/parallel/every_rule.h"
-#include "tests/parallel/nodes_mpi/toy.h"
+#include "tests/parallel/node_processes/toy.h"
 #include "tests/support/state_bits.h"
 
 using namespace muster;
@@ -28,20 +28,37 @@ void write(const std::filesystem::path& path, const void* bytes, std::size_t cou
       .write(static_cast<const char*>(bytes), static_cast<std::streamsize>(count));
 }
 
+Nodes connect(std::chrono::milliseconds silence) {
+#ifdef MUSTER_TEST_OVER_GLOO
+  const auto said = [](const char* name) {
+    const char* const text = std::getenv(name);
+    require(text != nullptr, "{} is not set", name);
+    return text;
+  };
+  return Nodes::gloo({.store = said("MUSTER_STORE"),
+                      .node = std::atoi(said("MUSTER_NODE")),
+                      .nodes = std::atoi(said("MUSTER_NODES")),
+                      .interface = said("MUSTER_INTERFACE"),
+                      .silence = silence});
+#else
+  return Nodes::mpi(silence);
+#endif
+}
+
 int train(int argc, char** argv) {
   if (argc < 5) return 2;
   const std::string rule = argv[1], fate = argv[4];
   const int workers = std::atoi(argv[2]);
   const std::filesystem::path folder = argv[3];
   const bool faulty = fate != "well";
-  const Nodes nodes = Nodes::mpi(faulty ? 5s : 30s);
+  const Nodes nodes = connect(faulty ? 3s : 30s);
   const auto own = [&](const char* kind) {
     return folder / (std::string(kind) + std::to_string(nodes.node()));
   };
   for (const auto& one : everyRule()) {
     if (one.name != rule) continue;
-    auto model = mpiToy();
-    auto data = mpiToyData(nodes.nodes() * workers);
+    auto model = processToy();
+    auto data = processToyData(nodes.nodes() * workers);
     std::jthread killer;
     const bool mine = nodes.node() == 1;
     if (mine && fate == "kill")

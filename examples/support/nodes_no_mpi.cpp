@@ -4,7 +4,7 @@
 
 namespace example {
 
-muster::Nodes launchedNodes() {
+muster::Nodes nodesByMpi() {
   muster::require(muster::launchedProcesses() == "1",
                   "a launcher has started {} processes, but this program was built without MPI; `./run "
                   "nodes` installs it",

@@ -1,0 +1,163 @@
+#include "muster/parallel/gloo/gloo_transport.h"
+
+#include <ifaddrs.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include <fmt/ranges.h>
+#include <gloo/transport/tcp/device.h>
+
+#include "muster/parallel/gloo/lane.h"
+#include "muster/parallel/gloo/meeting_point.h"
+
+namespace muster {
+namespace {
+
+/// Writing to a connection that the other side has closed is an error here, and no signal. For the threads
+/// that this one starts, too.
+void blockSigpipe() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+/// The network interfaces that have an address, and whether one of IPv4.
+std::map<std::string, bool> interfacesHere() {
+  std::map<std::string, bool> all;
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return all;
+  for (const ifaddrs* one = first; one; one = one->ifa_next) {
+    const int family = one->ifa_addr ? one->ifa_addr->sa_family : AF_UNSPEC;
+    if (family == AF_INET || family == AF_INET6) all[one->ifa_name] |= family == AF_INET;
+  }
+  freeifaddrs(first);
+  return all;
+}
+
+/// All nodes must listen by the same one.
+int addressFamily(const std::string& interface) {
+  return interfacesHere().at(interface) ? AF_INET : AF_INET6;
+}
+
+class GlooTransport final : public NodeTransport {
+ public:
+  explicit GlooTransport(const Nodes::Gloo& options)
+      : node_(options.node),
+        nodes_(options.nodes),
+        interface_(options.interface),
+        lost_(static_cast<std::size_t>(options.nodes)),
+        heard_(static_cast<std::size_t>(options.nodes)),
+        store_(std::make_unique<MeetingPoint>(options.store, node_, nodes_)) {
+    blockSigpipe();
+    gloo::transport::tcp::attr attributes;
+    attributes.iface = interface_;
+    attributes.ai_family = addressFamily(interface_);
+    try {
+      device_ = gloo::transport::tcp::CreateDevice(attributes);
+      context_ = device_->createContext(node_, nodes_);
+      // Gloo waits five times as long for a connection.
+      context_->setTimeout(
+          std::max<std::chrono::milliseconds>(options.silence / 5, std::chrono::milliseconds(1)));
+    } catch (const std::exception& error) {
+      throw NodeFailure(fmt::format("Gloo: the network interface {}: {}", interface_, error.what()));
+    }
+    connect(options);
+  }
+  GlooTransport(const GlooTransport&) = delete;
+  GlooTransport& operator=(const GlooTransport&) = delete;
+  int node() const override { return node_; }
+  int nodes() const override { return nodes_; }
+  std::string host() const override {
+    std::array<char, 256> name{};
+    gethostname(name.data(), name.size() - 1);
+    return name.data();
+  }
+  std::string describe() const override { return "Gloo (" + interface_ + ")"; }
+
+  void begin(const NodeMessage& message, int ticket) override {
+    require(message.bytes.size() <= std::numeric_limits<std::int32_t>::max(), "Gloo: a message of {} bytes",
+            message.bytes.size());
+    if (lost_[static_cast<std::size_t>(message.node)]) return;  // never done
+    auto& lane = lanes_[{message.node, message.channel, message.way}];
+    if (!lane) lane = std::make_unique<Lane>(context_, outcomes_);
+    try {
+      lane->begin(message, ticket);
+    } catch (const std::exception& error) {
+      lose(message.node, error.what());
+    }
+  }
+
+  void poll(std::vector<int>& done) override {
+    if (outcomes_.take(done, [this](int node) { hear(node); }))
+      return;  // the last words of a node come first
+    for (const auto& [node, why] : outcomes_.losses())
+      if (!lost_[static_cast<std::size_t>(node)]) lose(node, why);
+  }
+
+ private:
+  void connect(const Nodes::Gloo& options) {
+    std::vector<MeetingPoint::Address> own(static_cast<std::size_t>(nodes_));
+    for (int n = 0; n < nodes_; ++n)
+      if (n != node_) own[static_cast<std::size_t>(n)] = context_->createPair(n)->address().bytes();
+    const auto theirs = store_->meet(own, options.patience);
+    for (int n = 0; n < nodes_; ++n) try {
+        if (n != node_) context_->getPair(n)->connect(theirs[static_cast<std::size_t>(n)]);
+      } catch (const std::exception& error) {
+        throw NodeFailure(fmt::format("Gloo: node {} cannot be reached: {}", n, error.what()));
+      }
+  }
+
+  /// A node that speaks has found all others.
+  void hear(int node) {
+    if (!store_) return;
+    heard_[static_cast<std::size_t>(node)] = 1;
+    if (std::ranges::count(heard_, 1) == nodes_ - 1) store_.reset();
+  }
+
+  [[noreturn]] void lose(int node, std::string_view why) {
+    // Gloo's messages begin with a line of its source.
+    if (const auto end = why.find("] "); why.starts_with('[') && end != why.npos) why.remove_prefix(end + 2);
+    lost_[static_cast<std::size_t>(node)] = 1;
+    throw NodeLost(node, fmt::format("the connection is broken ({})", why));
+  }
+
+  const int node_, nodes_;
+  const std::string interface_;
+  std::vector<char> lost_, heard_;       // [node]
+  std::unique_ptr<MeetingPoint> store_;  // until all have spoken
+  std::shared_ptr<gloo::transport::Device> device_;
+  std::shared_ptr<gloo::transport::Context> context_;
+  Outcomes outcomes_;
+  std::map<std::tuple<int, int, NodeMessage::Way>, std::unique_ptr<Lane>> lanes_;
+};
+
+}  // namespace
+
+std::unique_ptr<NodeTransport> makeGlooTransport(const Nodes::Gloo& options) {
+  require(options.nodes >= 1, "Gloo: nodes must be at least 1, got {}", options.nodes);
+  require(options.node >= 0 && options.node < options.nodes, "Gloo: there is no node {} among {}",
+          options.node, options.nodes);
+  require(!options.store.empty(), "Gloo: store: name a directory that all nodes can reach");
+  const auto interfaces = interfacesHere();
+  const auto known = fmt::format("{}", fmt::join(std::views::keys(interfaces), ", "));
+  require(!options.interface.empty(),
+          "Gloo: interface: name the network interface to listen on; this machine has {}", known);
+  require(interfaces.contains(options.interface),
+          "Gloo: interface: there is no {} with an address here; this machine has {}", options.interface,
+          known);
+  return std::make_unique<GlooTransport>(options);
+}
+
+}  // namespace muster

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gloo/transport/context.h>
+#include <gloo/transport/unbound_buffer.h>
+
+#include "muster/parallel/exchange/node_transport.h"
+
+namespace muster {
+
+/// What has become of messages. All members are thread-safe.
+class Outcomes {
+ public:
+  struct Loss {
+    int node = 0;
+    std::string why;
+  };
+
+  void done(int ticket, int node, bool received);
+  void lost(int node, const std::string& why);
+  void failed(std::exception_ptr problem);
+  /// Adds the tickets of those that are done since the last call.
+  /// @param hear  called with the node of each that was received.
+  /// @return whether there were any.
+  bool take(std::vector<int>& tickets, const std::function<void(int)>& hear);
+  /// Since the last call. @throws what has failed.
+  std::vector<Loss> losses();
+
+ private:
+  struct Done {
+    int ticket, node;
+    bool received;
+  };
+  std::mutex mutex_;
+  std::vector<Done> done_;  // guarded by mutex_, as what follows
+  std::vector<Loss> losses_;
+  std::exception_ptr problem_;
+};
+
+/// The messages of one channel in one direction between this node and another one, and a thread that waits
+/// for them in their order. (Gloo's calls wait: one that has waited too long closes all connections, and
+/// nothing else tells whether a message is done.)
+class Lane {
+ public:
+  Lane(std::shared_ptr<gloo::transport::Context> context, Outcomes& outcomes);
+  /// What is under way is given up; its bytes are not touched any more.
+  ~Lane();
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
+
+  /// Does not wait. @throws what Gloo does if the connection is broken.
+  void begin(const NodeMessage& message, int ticket);
+
+ private:
+  /// What is sent before each message. Gloo ends the process where a message is longer than the memory for
+  /// it, so the size is part of the name that both sides give the message, and one of another size is never
+  /// sent.
+  struct Announcement {
+    std::uint64_t magic = 0x6d7573746572676c;
+    std::int64_t channel = 0;
+    std::int64_t bytes = 0;
+  };
+  struct Parcel {
+    Parcel(const NodeMessage& what, int number);
+    bool wait(gloo::transport::UnboundBuffer& part) const;
+    void requireExpected() const;
+    void giveUp();
+
+    NodeMessage message;
+    int ticket;
+    Announcement announcement;
+    std::unique_ptr<gloo::transport::UnboundBuffer> head, body;
+  };
+
+  void run();
+
+  const std::shared_ptr<gloo::transport::Context> context_;
+  Outcomes& outcomes_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Parcel> parcels_;  // guarded by mutex_, as what follows; the first one is waited for
+  bool ending_ = false;
+  std::thread thread_;  // last
+};
+
+}  // namespace muster

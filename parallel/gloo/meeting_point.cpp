@@ -1,0 +1,215 @@
+#include "muster/parallel/gloo/meeting_point.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <system_error>
+#include <thread>
+
+#include "muster/parallel/exchange/node_transport.h"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::string kMagic = "muster-meeting-1";
+
+std::string drawn() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+std::string hexOf(std::span<const char> bytes) {
+  std::string text;
+  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+/// Empty where the text is not of so many bytes.
+std::vector<char> bytesOf(const std::string& text, std::size_t size) {
+  if (text.size() != 2 * size || text.find_first_not_of("0123456789abcdef") != std::string::npos) return {};
+  std::vector<char> bytes;
+  for (std::size_t i = 0; i < text.size(); i += 2)
+    bytes.push_back(static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+}  // namespace
+
+MeetingPoint::MeetingPoint(std::filesystem::path directory, int node, int nodes)
+    : directory_(std::move(directory)), node_(node), nodes_(nodes) {
+  std::error_code problem;
+  std::filesystem::create_directories(directory_, problem);
+  if (!std::filesystem::is_directory(directory_))
+    throw NodeFailure(fmt::format("the store {} is no directory and cannot be made one: {}",
+                                  directory_.string(), problem.message()));
+}
+
+MeetingPoint::~MeetingPoint() {
+  std::error_code ignored;
+  if (card_.number.empty() || readCard(node_).number != card_.number) return;  // another process's
+  std::filesystem::remove(cardPath(node_), ignored);
+  if (node_ == 0) std::filesystem::remove(sessionPath(), ignored);
+}
+
+std::vector<MeetingPoint::Address> MeetingPoint::meet(std::span<const Address> own,
+                                                      std::chrono::milliseconds patience) {
+  card_ = {.number = drawn(), .session = "-", .nodes = nodes_, .addresses = {own.begin(), own.end()}};
+  for (const auto& address : own) addressSize_ = std::max(addressSize_, address.size());
+  writeCard();
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!(node_ == 0 ? convene() : join())) {
+    const auto number = readCard(node_).number;
+    if (number.empty()) writeCard();  // removed by someone
+    if (!number.empty() && number != card_.number)
+      throw NodeFailure(fmt::format("another process has come to {} as node {}", directory_.string(), node_));
+    if (std::chrono::steady_clock::now() > end)
+      throw NodeFailure(fmt::format("not all nodes have come to {} in {} s: {}", directory_.string(),
+                                    std::chrono::duration<double>(patience).count(), absent()));
+    std::this_thread::sleep_for(10ms);
+  }
+  std::vector<Address> all(static_cast<std::size_t>(nodes_));
+  for (int n = 0; n < nodes_; ++n) {
+    if (n == node_) continue;
+    const Card card = readCard(n);
+    if (card.number != session_.numbers[static_cast<std::size_t>(n)])
+      throw NodeFailure(
+          fmt::format("node {} has left {} before all were connected, or another process has come as "
+                      "node {}",
+                      n, directory_.string(), n));
+    all[static_cast<std::size_t>(n)] = card.addresses[static_cast<std::size_t>(node_)];
+  }
+  return all;
+}
+
+/// Node 0 calls the others together, and again where one of them was only a file.
+bool MeetingPoint::convene() {
+  std::vector<std::string> numbers = {card_.number};
+  bool agreed = true;
+  for (int n = 1; n < nodes_; ++n) {
+    const Card card = readCard(n);
+    if (card.number.empty()) return false;
+    numbers.push_back(card.number);
+    agreed = agreed && card.session == session_.name;
+  }
+  if (numbers != session_.numbers) {
+    session_ = {.name = drawn(), .numbers = std::move(numbers)};
+    writeSession();
+    return nodes_ == 1;
+  }
+  if (!agreed) return false;
+  session_.complete = true;
+  writeSession();
+  return true;
+}
+
+bool MeetingPoint::join() {
+  const Session session = readSession();
+  if (session.numbers.size() != static_cast<std::size_t>(nodes_) ||
+      session.numbers[static_cast<std::size_t>(node_)] != card_.number)
+    return false;
+  session_ = session;
+  if (card_.session != session.name) {
+    card_.session = session.name;
+    writeCard();
+  }
+  return session.complete;
+}
+
+/// As in "node 2 is missing".
+std::string MeetingPoint::absent() const {
+  std::string all;
+  for (int n = 0; n < nodes_; ++n) {
+    if (n == node_) continue;
+    const Card card = readCard(n);
+    const bool answers = node_ > 0 || session_.name.empty() || card.session == session_.name;
+    if (!card.number.empty() && answers) continue;
+    std::string why = "is missing";
+    if (card.nodes != 0 && card.nodes != nodes_)
+      why = fmt::format("counts {} nodes, and this one {}", card.nodes, nodes_);
+    else if (!card.number.empty())
+      why = "has left a file and does not answer";
+    all += fmt::format("{}node {} {}", all.empty() ? "" : "; ", n, why);
+  }
+  return all.empty() ? "all have files there, and one of these may be left from an earlier run" : all;
+}
+
+std::filesystem::path MeetingPoint::cardPath(int node) const {
+  return directory_ / fmt::format("node-{}", node);
+}
+
+std::filesystem::path MeetingPoint::sessionPath() const {
+  return directory_ / "session";
+}
+
+/// Whoever reads sees all of it or nothing.
+void MeetingPoint::write(const std::filesystem::path& path, const std::string& text) const {
+  const std::filesystem::path part = fmt::format("{}.{}.part", path.string(), card_.number);
+  std::error_code problem;
+  {
+    std::ofstream file(part, std::ios::binary);
+    file << text;
+    file.close();
+    if (!file) problem = std::make_error_code(std::errc::io_error);
+  }
+  if (!problem) std::filesystem::rename(part, path, problem);
+  if (!problem) return;
+  std::error_code ignored;
+  std::filesystem::remove(part, ignored);
+  throw NodeFailure(fmt::format("the store: {} cannot be written: {}", path.string(), problem.message()));
+}
+
+/// Empty where there is none, or one that is larger than any of ours.
+std::string MeetingPoint::read(const std::filesystem::path& path) const {
+  std::string text(1024 + static_cast<std::size_t>(nodes_) * (64 + 2 * addressSize_), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.gcount() == static_cast<std::streamsize>(text.size())) return {};
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
+void MeetingPoint::writeCard() {
+  std::string text = fmt::format("{} {} {} {}\n", kMagic, card_.number, card_.session, nodes_);
+  for (const auto& address : card_.addresses) text += address.empty() ? "-\n" : hexOf(address) + '\n';
+  write(cardPath(node_), text);
+}
+
+/// Without a number where there is none of a training of so many nodes.
+MeetingPoint::Card MeetingPoint::readCard(int node) const {
+  std::istringstream text(read(cardPath(node)));
+  std::string magic, word;
+  Card card;
+  text >> magic >> card.number >> card.session >> card.nodes;
+  if (!text || magic != kMagic) return {};
+  for (int n = 0; n < nodes_; ++n) {
+    text >> word;
+    card.addresses.push_back(bytesOf(word, addressSize_));
+    if (card.nodes != nodes_ || !text || (n != node && card.addresses.back().empty()))
+      return {.number = {}, .session = {}, .nodes = card.nodes, .addresses = {}};
+  }
+  return card;
+}
+
+void MeetingPoint::writeSession() const {
+  std::string text =
+      fmt::format("{} {} {}\n", kMagic, session_.name, session_.complete ? "complete" : "open");
+  for (const auto& number : session_.numbers) text += number + '\n';
+  write(sessionPath(), text);
+}
+
+MeetingPoint::Session MeetingPoint::readSession() const {
+  std::istringstream text(read(sessionPath()));
+  std::string magic, state, word;
+  Session session;
+  text >> magic >> session.name >> state;
+  if (!text || magic != kMagic) return {};
+  session.complete = state == "complete";
+  while (text >> word) session.numbers.push_back(word);
+  return session;
+}
+
+}  // namespace muster

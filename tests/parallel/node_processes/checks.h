@@ -1,0 +1,118 @@
+#pragma once
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/parallel/every_rule.h"
+#include "tests/parallel/node_processes/toy.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/temporary_directory.h"
+
+// What trainings over real processes of this machine must show, whatever moves their bytes.
+
+namespace muster::test {
+
+/// A training of `node.cpp`.
+struct ProcessRun {
+  int nodes = 0;
+  std::string rule;
+  int workers = 0;
+  std::string folder;  ///< gets the files that the processes leave
+  std::string fate;    ///< of node 1; "well": none
+
+  /// Of each process.
+  std::string arguments() const { return fmt::format("'{}' {} {} {}", rule, workers, folder, fate); }
+};
+
+struct Ended {
+  int status = 0;
+  std::chrono::duration<double> time;
+};
+
+/// The shell's command that starts the processes and waits for them.
+using Launcher = std::function<std::string(const ProcessRun&)>;
+
+/// It ends by itself, or `timeout` kills it and all that it has started, which is a failure.
+inline Ended start(const Launcher& launcher, const ProcessRun& run) {
+  const auto command = fmt::format("timeout -k 5 {} {} > {}/output 2>&1", run.fate == "well" ? 200 : 60,
+                                   launcher(run), run.folder);
+  const auto begin = std::chrono::steady_clock::now();
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, std::chrono::steady_clock::now() - begin};
+}
+
+inline std::string expectedBits(const AnyStrategy& rule, int nodes, int workers) {
+  auto model = processToy();
+  auto data = processToyData(nodes * workers);
+  ParallelWrapper::Builder(model)
+      .workers(nodes * workers)
+      .groups(nodes)
+      .pinThreads(false)
+      .strategy(rule)
+      .build()
+      .fit(data, 2);
+  const auto bits = stateBits(model);
+  return {reinterpret_cast<const char*>(bits.data()), bits.size()};
+}
+
+/// They have the bits of one process that adds up in as many groups.
+inline void checkEveryRule(const Launcher& launcher, int nodes, int workers) {
+  for (const auto& rule : everyRule()) {
+    const auto strategy = rule.options.make();
+    if (strategy->arrivals(nodes * workers) || !strategy->whyNotOverNodes().empty()) continue;
+    CAPTURE(rule.name);
+    const TemporaryDirectory folder;
+    const auto ended = start(launcher, {nodes, rule.name, workers, folder.path().string(), "well"});
+    const auto output = readFile(folder / "output");
+    CAPTURE(output);
+    CHECK(ended.status == 0);
+    const auto expected = expectedBits(rule.options, nodes, workers);
+    for (int n = 0; n < nodes; ++n) {
+      CHECK(readFile(folder / fmt::format("problem{}", n)) == "");
+      CHECK(readFile(folder / fmt::format("bits{}", n)) == expected);
+    }
+  }
+}
+
+/// Both other nodes of three end, name node 1, and have a whole model.
+/// @param why  part of what those say that have noticed it themselves.
+inline void checkSurvivors(const Launcher& launcher, const std::string& rule, const std::string& fate,
+                           std::string_view why) {
+  CAPTURE(fate);
+  const TemporaryDirectory folder;
+  const auto ended = start(launcher, {3, rule, 1, folder.path().string(), fate});
+  const auto output = readFile(folder / "output");
+  CAPTURE(output);
+  CHECK(ended.status != 124);  // of timeout
+  CHECK(ended.time < std::chrono::seconds(55));
+  const auto contains = [](const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+  };
+  for (const int n : {0, 2}) {
+    const auto problem = readFile(folder / fmt::format("problem{}", n));
+    CAPTURE(problem);
+    CHECK(contains(problem, "node 1 ("));
+    if (!contains(problem, "is lost, as")) CHECK(contains(problem, why));
+    CHECK(readFile(folder / fmt::format("bits{}", n)).size() == expectedBits(Averaging{}, 1, 1).size());
+  }
+}
+
+/// As many as MUSTER_NODE_KILLS says; MUSTER_TEST_SEED draws the moments.
+inline void checkKills(const Launcher& launcher, std::string_view why) {
+  const char* const count = std::getenv("MUSTER_NODE_KILLS");
+  const char* const seed = std::getenv("MUSTER_TEST_SEED");
+  std::mt19937 random(seed ? static_cast<unsigned>(std::atoi(seed)) : 20261122U);
+  const char* const rules[] = {"averaging", "synchronous gradients", "diloco", "overlapped"};
+  for (int i = 0; i < (count ? std::atoi(count) : 20); ++i)
+    checkSurvivors(launcher, rules[i % 4], fmt::format("kill {}", 1 + random() % 400), why);
+}
+
+}  // namespace muster::test

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "tests/support/toy_data.h"
+#include "tests/support/toy_model.h"
+
+namespace muster::test {
+
+// What the nodes of the tests with processes train: large enough for several pieces.
+inline constexpr std::int64_t kProcessWidth = 40'001;
+
+inline ToyModel processToy() {
+  return ToyModel({.size = kProcessWidth,
+                   .training = {.updater = Nesterovs{.learningRate = 0.5, .momentum = 0.5}},
+                   .statistics = true});
+}
+
+inline ToyIterator processToyData(int workers) {
+  return ToyIterator(randomBatches(5, 7 * workers + 1, 2, kProcessWidth, /*ragged=*/true), kProcessWidth);
+}
+
+}  // namespace muster::test
