@@ -109,6 +109,10 @@ TEST_CASE("against NumPy: periods") {
   // At 0.25, 0.125, 0.0625: 2, 5 and 23 iterations.
   checkAgainstNumpy("averaging", "frequency=2 qsr=0.3",
                     Averaging{.frequency = Period::qsr(2, {.alpha = 0.3})});
+  checkAgainstNumpy("averaging", "frequency=3 adacomm=1 shrink=1",
+                    Averaging{.frequency = Period::adaComm(3, {.interval = 1, .shrink = 1})});
+  checkAgainstNumpy("averaging", "frequency=2 adacomm=2 shrink=0.5",
+                    Averaging{.frequency = Period::adaComm(2, {.interval = 2, .shrink = 0.5})});
 }
 
 TEST_CASE("against NumPy: averages of the merged models") {

@@ -9,6 +9,7 @@ A rule is a class with
     frequency                      local iterations in a round
     start(replicas)                optional: before the first round
     plan(learning_rate, rounds)    optional: before each round; the learning rate is that of its first step
+    scored(score, iterations)      optional: after each round, with the mean loss of its examples
     merge(replicas, weights, last) at a round's end; weights: examples that each worker has trained in it
     flush(replicas)                optional: an epoch ends without new batches; True if something was merged
     parameters                     the user's model afterwards
@@ -42,6 +43,12 @@ class Quadratic:
             gradient += curvature * (p - (((29 * i + 13 * j) % 64) / 32 - 1))
         return gradient / batch_size(batch)
 
+    def loss(self, p, batch, first):
+        j = np.arange(p.size)
+        curvature = (1 + (5 * batch + 3 * j) % 7) / 4
+        i = np.arange(first, first + batch_size(batch))[:, None]
+        return (curvature * (p - (((29 * i + 13 * j) % 64) / 32 - 1)) ** 2 / 2).sum() / batch_size(batch)
+
 
 class Network:
     """6 inputs, 5 units with tanh, 4 classes with softmax and cross-entropy."""
@@ -51,7 +58,8 @@ class Network:
     def start(self):
         return ((23 * np.arange(sum(self.segments))) % 32 - 16) / 32
 
-    def gradient(self, p, batch, first):
+    def forward(self, p, batch, first):
+        """Weights of the output, inputs, hidden units, probabilities, and which class is right."""
         ends = np.cumsum(self.segments)
         w1, b1, w2, b2 = np.split(p, ends[:-1])
         w1, w2 = w1.reshape(self.hidden, self.inputs), w2.reshape(self.classes, self.hidden)
@@ -62,9 +70,17 @@ class Network:
         h = np.tanh(x @ w1.T + b1)
         logits = h @ w2.T + b2
         e = np.exp(logits - logits.max(axis=1, keepdims=True))
-        d = (e / e.sum(axis=1, keepdims=True) - (labels == np.arange(self.classes))) / len(x)
+        return w2, x, h, e / e.sum(axis=1, keepdims=True), labels == np.arange(self.classes)
+
+    def gradient(self, p, batch, first):
+        w2, x, h, probabilities, right = self.forward(p, batch, first)
+        d = (probabilities - right) / len(x)
         dh = (d @ w2) * (1 - h * h)
         return np.concatenate([(dh.T @ x).ravel(), dh.sum(axis=0), (d.T @ h).ravel(), d.sum(axis=0)])
+
+    def loss(self, p, batch, first):
+        _, x, _, probabilities, right = self.forward(p, batch, first)
+        return -np.log(probabilities[right]).sum() / len(x)
 
 
 class Sgd:
@@ -137,18 +153,20 @@ def train(problem, updater, workers, rule):
         while not all(ended):
             getattr(rule, "plan", lambda rate, rounds: None)(updater.learning_rate(iteration), rounds)
             frequency = rule.frequency
-            weights, longest = [0] * workers, 0
+            weights, longest, loss = [0] * workers, 0, 0.0
             for w, (replica, queue) in enumerate(zip(replicas, queues)):
                 own = queue[:frequency]
                 ended[w] = len(own) < frequency  # a worker learns that the epoch is over when it asks for a batch
                 queues[w] = queue[frequency:]
                 for k, batch in enumerate(own):
+                    loss += problem.loss(replica.parameters, batch, firsts[batch]) * batch_size(batch)
                     replica.step(batch, firsts[batch], iteration + k)
                     weights[w] += batch_size(batch)
                 longest = max(longest, len(own))
             iteration += longest
             rounds += 1
             if longest > 0:
+                getattr(rule, "scored", lambda score, iterations: None)(loss / sum(weights), longest)
                 rule.merge(replicas, weights, all(ended))
                 yield rule.parameters
             elif getattr(rule, "flush", lambda replicas: False)(replicas):
