@@ -46,8 +46,8 @@ enum class StopReason {
 
 /// Ends a training that no longer improves, that takes too long, or whose monitored value is not a number.
 /// Evaluates the merged model every N epochs, with all workers, and calls `stopFit()`. Each `fit()` is judged
-/// by itself: results of an earlier call do not count, nor those before a training was resumed. Over nodes,
-/// node 0 decides, evaluates and writes.
+/// by itself: earlier calls do not count, nor what came before a resumption. Over nodes, node 0 decides and
+/// writes, and its model alone is given the best state: for another `fit()` load `bestFile` on all of them.
 ///
 /// With `restoreBest`, it copies the model's state to CPU memory whenever the value is the best so far (by
 /// however little), and copies the best state back at the end of `fit()`, however that has ended: stopped,

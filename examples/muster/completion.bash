@@ -7,7 +7,7 @@ _muster() {
     mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$current")
   elif [[ $current == -* ]]; then
     local options
-    options=$(muster "$command" --help 2>/dev/null | grep -o -- '--[a-z][a-z-]*' | sort -u)
+    options=$(muster "$command" --help 2>/dev/null | sed -n 's/^  \(--[a-z][a-z-]*\).*/\1/p')
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
   else
     mapfile -t COMPREPLY < <(compgen -f -- "$current")

@@ -16,6 +16,8 @@ struct Spread {
 /// Source: the two-pass formula.
 Spread spreadOf(std::span<const double> values);
 
+/// Short, with a suffix of the thousands: `0.5`, `20k`, `1.5M`.
+std::string shortNumber(double value);
 /// Whole, in groups of three digits: `60,000`.
 std::string groupedNumber(double value);
 /// As in `0.431`, `43.1` or `4310`.

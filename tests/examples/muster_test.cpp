@@ -470,6 +470,24 @@ TEST_CASE("runs of a directory are shown side by side, to browsers and as one fi
 #endif
 }
 
+TEST_CASE("completion for bash: commands, the options of each, files") {
+  const Muster muster;
+  const auto completed = [&](const std::string& words, int at) {
+    auto launch =
+        muster.launch({"-c", "source " MUSTER_COMPLETION "; COMP_WORDS=(" + words +
+                                 "); COMP_CWORD=" + std::to_string(at) + "; _muster; echo ${COMPREPLY[@]}"});
+    const char* const path = std::getenv("PATH");
+    launch.environment["PATH"] =
+        std::filesystem::path(MUSTER_PROGRAM).parent_path().string() + ":" + (path ? path : "/usr/bin:/bin");
+    return test::runProgram("/bin/bash", launch).out;
+  };
+  CHECK(completed("muster p", 1) == "plan predict\n");
+  CHECK(completed("muster --v", 1) == "--version\n");
+  CHECK(completed("muster train run.json --q", 3) == "--quiet\n");
+  CHECK(completed("muster evaluate --", 2) == "--set --model --on --help\n");
+  CHECK(completed("muster train ru", 2) == "run.json\n");
+}
+
 TEST_CASE("what is wrong is said in one line, with the status of a wrong option") {
   const Muster muster;
   const auto problem = [&](const std::vector<std::string>& arguments) {

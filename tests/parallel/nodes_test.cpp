@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "muster/core/listeners/early_stopping.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/resumable.h"
 #include "tests/parallel/rule_wrapper.h"
@@ -177,6 +178,40 @@ TEST_CASE("merged listeners are called on node 0 alone, and a stop on one node s
   CHECK(merges[1] == 0);
   CHECK(iterations[0] == iterations[1]);
   CHECK(bits[0] == bits[1]);
+}
+
+TEST_CASE("early stopping: node 0 decides for all, and its model has the best state") {
+  const auto stopping = [] {
+    return std::make_shared<EarlyStopping>(EarlyStoppingOptions{
+        .monitor = Monitor::Own,
+        .mode = MonitorMode::Min,
+        .measure = [](Trainer& trainer) { return trainer.model().epoch() == 2 ? 1.0 : 3.0; },
+        .patience = 2,
+        .restoreBest = true,
+        .sink = [](std::string_view) {}});
+  };
+  auto expected = ruleToy();
+  ToyIterator data(ruleBatches(4), kRuleWidth);
+  builderOf(expected, 4, Averaging{.frequency = 2}).groups(2).listeners({stopping()}).build().fit(data, 20);
+  CHECK(expected.epoch() == 2);
+  VirtualNetwork network(2);
+  std::array<std::int64_t, 2> epochs{};
+  Bits first;
+  std::string reason;
+  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+    auto model = ruleToy();
+    ToyIterator share(ruleBatches(4), kRuleWidth);
+    const auto listener = stopping();
+    builderOf(model, 2, Averaging{.frequency = 2}).nodes(here).listeners({listener}).build().fit(share, 20);
+    epochs[static_cast<std::size_t>(here.node())] = model.epoch();
+    if (here.node() > 0) return;
+    first = stateBits(model);
+    reason = listener->reason();
+  });
+  for (const auto& problem : problems) CHECK(problem == "");
+  CHECK(epochs == std::array<std::int64_t, 2>{2, 4});
+  CHECK(first == stateBits(expected));
+  CHECK(contains(reason, "has not improved for 2 epochs; the best was 1 after epoch 2"));
 }
 
 TEST_CASE("a node that fails ends the training of all, and every model has the same committed merge") {
