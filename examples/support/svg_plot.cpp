@@ -135,19 +135,6 @@ std::string escapeMarkup(std::string_view text) {
   return escaped;
 }
 
-bool drawsAnything(const Plot& plot) {
-  const Drawing drawing = drawingOf(plot);
-  for (const auto& line : plot.lines)
-    for (const auto& point : line.points)
-      if (drawing.x.holds(point.x) && drawing.y.holds(point.y)) return true;
-  return false;
-}
-
-std::string svgPlot(const Plot& plot) {
-  return fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>)", kWidth, kHeight,
-                     escapeMarkup(plot.title), contentsOf(plot));
-}
-
 std::string svgDocument(const Plot& plot) {
   constexpr double kTitle = 28, kLegendLine = 18;
   const double height = kTitle + kHeight + kLegendLine * static_cast<double>(plot.lines.size()) + 8;
@@ -169,13 +156,6 @@ std::string svgDocument(const Plot& plot) {
     at += kLegendLine;
   }
   return svg + "</svg>\n";
-}
-
-std::string svgSample(const LineStyle& style) {
-  return fmt::format(
-      R"(<svg class="sample" viewBox="0 0 30 10" aria-hidden="true"><line x1="1" y1="5" x2="29" y2="5" )"
-      R"(stroke="{}" stroke-width="3"{}/></svg>)",
-      escapeMarkup(style.colour), dashesOf(style));
 }
 
 }  // namespace example
