@@ -6,8 +6,9 @@ namespace muster {
 
 double largestMagnitude(const Tensor& x, std::int64_t begin, std::int64_t end) {
   const bool real = x.dtype() == DType::Float32 || x.dtype() == DType::Float64;
-  require(x.defined() && real && x.layout() == Layout::RowMajor && x.device().isCpu(),
-          "largestMagnitude: expected float32 or float64, row-major, on the CPU, got {}", x.toString());
+  if (!x.defined() || !real || x.layout() != Layout::RowMajor || !x.device().isCpu()) [[unlikely]]
+    throw InvalidArgument(fmt::format(
+        "largestMagnitude: expected float32 or float64, row-major, on the CPU, got {}", x.toString()));
   require(0 <= begin && begin <= end && end <= x.elements(),
           "largestMagnitude: [{}, {}) does not lie in {} elements", begin, end, x.elements());
   return cpu::largestMagnitude(x, begin, end);

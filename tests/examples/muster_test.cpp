@@ -481,7 +481,7 @@ TEST_CASE("completion for bash: commands, the options of each, files") {
         std::filesystem::path(MUSTER_PROGRAM).parent_path().string() + ":" + (path ? path : "/usr/bin:/bin");
     return test::runProgram("/bin/bash", launch).out;
   };
-  CHECK(completed("muster p", 1) == "plan predict\n");
+  CHECK(completed("muster p", 1) == "plan predict page\n");
   CHECK(completed("muster --v", 1) == "--version\n");
   CHECK(completed("muster train run.json --q", 3) == "--quiet\n");
   CHECK(completed("muster evaluate --", 2) == "--set --model --on --help\n");
