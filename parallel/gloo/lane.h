@@ -21,6 +21,7 @@ namespace muster {
 /// What has become of messages. All members are thread-safe.
 class Outcomes {
  public:
+  /// A node that is no longer reached, and why.
   struct Loss {
     int node = 0;
     std::string why;
