@@ -4,7 +4,7 @@
 
 namespace muster {
 
-/// While it lives, a training reads this iterator: whoever evaluates would move it on, and the training would
+/// While it lives, a training reads this iterator: an evaluation would move it on, and the training would
 /// miss batches without a word. Thread-safe.
 class TrainingReads {
  public:

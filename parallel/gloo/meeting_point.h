@@ -10,7 +10,7 @@ namespace muster {
 
 /// A directory that all nodes of a training share, where they find each other. Each writes one small file,
 /// with a number that it has drawn; node 0 writes a second one with the numbers of all. The training begins
-/// when every node has seen its own number there, so files that earlier runs have left mislead nobody. They
+/// when every node has seen its own number there, so files that earlier runs have left mislead no node. They
 /// are removed when all are connected.
 class MeetingPoint {
  public:

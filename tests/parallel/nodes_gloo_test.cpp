@@ -77,7 +77,7 @@ TEST_CASE("a node that does not come is named, and nothing is left behind") {
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
-TEST_CASE("files that a killed run has left mislead nobody") {
+TEST_CASE("files that a killed run has left mislead no node") {
   const TemporaryDirectory folder;
   const auto store = folder.path().string();
   const auto wait = [&](int node, int nodes) {
