@@ -227,12 +227,14 @@ int run(const Options& options) {
           fmt::print("saved: {}\n", options.model.string());
       },
       fmt::format("--lr {}", options.learningRate));
-  if (options.nodes.node() > 0) return 0;
-  if (!saved) return kInterruptedExit;
   const bool cutShort = network.epoch() < options.epochs;
-  if (cutShort && options.report.empty() && options.json.empty()) return kInterruptedExit;
+  const bool first = options.nodes.node() == 0;
+  const bool trained = first ? saved : network.iteration() != start.iteration || !cutShort;
+  if (!trained || (cutShort && options.report.empty() && options.json.empty()))
+    return first ? kInterruptedExit : 0;
 
-  const Evaluation test = wrapper.evaluate(*data.test);
+  const Evaluation test = wrapper.evaluate(*data.test);  // over all nodes
+  if (!first) return 0;
   watching.result("accuracy", test.accuracy());
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
   const auto tests = watchers.tests ? watchers.tests->results() : std::vector<EvaluationListener::Result>{};

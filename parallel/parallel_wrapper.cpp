@@ -1,5 +1,6 @@
 #include "muster/parallel/parallel_wrapper.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -154,8 +155,11 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t 
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
   if (auto* const link = options_.nodes.link())
-    requireAgreement(*link, {model_, data, strategy_->describe(), options_.workers, options_.threadsPerWorker,
-                             epochs, resumed.position.nextBatch, any ? &first : nullptr});
+    requireAgreement(
+        *link, {model_, data, strategy_->describe(), options_.workers, options_.threadsPerWorker, epochs,
+                resumed.position.nextBatch,
+                std::ranges::count_if(listeners_, [](const auto& l) { return isOnAllNodes(*l); }),
+                any ? &first : nullptr});
   any = any && replicas_.place().node == 0;  // the others' first batches come later
   const bool loaded = replicas_.load(resumed);
   if (loaded) replicas_.setTrained(false);  // until the strategy has taken the model, too

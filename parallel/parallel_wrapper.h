@@ -174,15 +174,15 @@ class ParallelWrapper::Builder {
   Builder& pinThreads(bool pin);
   /// Listeners of either scope; replaces those given before.
   Builder& listeners(Listeners listeners);
-  /// Trains on several nodes at once (see Nodes), of CPUs. Merged listeners are called on node 0 alone,
-  /// worker listeners on the node of their worker. `stopFit` on any node stops all at the end of their
-  /// round. A node that fails, or is silent for too long, ends `fit` on all others with a TrainingError
-  /// that names it; the model then holds the last committed merge, and the connection cannot be used again.
-  /// Each node skips the other nodes' batches (DataSetIterator::skip), so an iterator that cannot skip
-  /// reads them. `evaluate` is each node's own. Where workers keep state of their own, a checkpoint is a
-  /// model alone, and the user's model has the mean of their updaters' states only when `fit` has ended.
-  /// Default: one node, which is refused if an MPI launcher has started several processes: each would train
-  /// the whole model. `Nodes()` allows that.
+  /// Trains on several nodes at once (see Nodes), of CPUs. Merged listeners are called on node 0 alone, but
+  /// a NodeListener on all; worker listeners on the node of their worker. `stopFit` on any node stops all at
+  /// the end of their round. A node that fails, or is silent for too long, ends `fit` on all others with a
+  /// TrainingError that names it; the model then holds the last committed merge, and the connection cannot be
+  /// used again. Each node skips the other nodes' batches (DataSetIterator::skip), so an iterator that cannot
+  /// skip reads them. All nodes call `evaluate` and get the counts of one; in a listener of node 0 it is that
+  /// node's own. Where workers keep state of their own, a checkpoint is a model alone, and the user's model
+  /// has the mean of their updaters' states only when `fit` has ended. Default: one node, which is refused if
+  /// a launcher has started several processes: each would train the whole model. `Nodes()` allows that.
   Builder& nodes(Nodes nodes);
   /// Each mean adds up the workers in this many groups (worker w is in group w mod groups), then the groups:
   /// one process gets the bits of that many nodes. Must divide `workers`. Default 1. CPU only.

@@ -18,7 +18,7 @@ Evaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data) {
     const Call call(*this);
     requireNotRead(data);
     const StallWatch::Shift shift(watch_, "evaluate()");
-    return evaluateOnWorkers(data);
+    return evaluateOverNodes(data);
   }
   require(inListener(),
           "evaluate: the wrapper is at work; while fit() runs only its listeners may evaluate, in calls on "
@@ -28,10 +28,23 @@ Evaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data) {
     Activity& caller;
     ~BackInListener() { caller.set(Activity::Kind::InListener); }
   } back{caller_};
-  return evaluateOnWorkers(data);
+  return fit_ && fit_->toldOnAllNodes() ? evaluateOverNodes(data) : evaluateOnWorkers(data, nullptr);
 }
 
-Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data) {
+/// A node that fails before it has counted tells the others, which wait for its counts.
+Evaluation ParallelWrapper::Impl::evaluateOverNodes(DataSetIterator& data) {
+  NodeLink* const link = options_.nodes.link();
+  if (link) link->requireWhole();
+  bool counted = false;
+  try {
+    return evaluateOnWorkers(data, link, &counted);
+  } catch (...) {
+    if (link && !counted) link->fail();
+    throw;
+  }
+}
+
+Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, NodeLink* link, bool* counted) {
   model_.block(BlockKind::Parameters);  // throws if the model is not initialised
   if (!replicas_.made()) {
     Batch first;
@@ -41,7 +54,8 @@ Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data) {
   // One more batch a worker keeps all busy. The batches are the evaluation's own: those of a training may be
   // full of data that was read ahead, and an iterator may have put its own memory into a batch.
   const auto ahead = std::min<std::int64_t>(options_.prefetchBuffer, options_.workers);
-  EvaluationRun evaluation(model(), replicas_.threads(), ahead);
+  EvaluationRun evaluation(model(), replicas_.threads(), ahead, link);
+  if (counted) *counted = true;
   if (!fit_ || !fit_->atRoundEnd()) return evaluation.evaluate(data, caller_);
   const bool done = fit_->runOnWorkers([&](int worker) { evaluation.work(worker); },
                                        [&] {

@@ -44,7 +44,10 @@ struct ParallelWrapper::Impl final : Trainer {
   void makeReplicas(const Batch& first);
   bool prepareReplicas(DataSetIterator& data, std::int64_t epochs, const Resumption& resumed, Batch& first);
   bool inListener() const;
-  Evaluation evaluateOnWorkers(DataSetIterator& data);
+  Evaluation evaluateOverNodes(DataSetIterator& data);
+  /// @param link  evaluates with the other nodes; null: alone.
+  /// @param counted  set once a failure is reported with the counts.
+  Evaluation evaluateOnWorkers(DataSetIterator& data, NodeLink* link, bool* counted = nullptr);
   std::vector<StallWatch::Subject> watchedThreads() const;
 
   Model& model_;

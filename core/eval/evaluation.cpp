@@ -162,6 +162,30 @@ double Evaluation::loss() const {
   return examples_ == 0 ? 0 : losses_.sum() / static_cast<double>(examples_);
 }
 
+std::vector<std::int64_t> Evaluation::toNumbers() const {
+  std::vector<std::int64_t> numbers = {classes_, examples_, losses_.whole, losses_.rest,
+                                       losses_.probabilities ? 1 : 0};
+  numbers.insert(numbers.end(), confusion_.begin(), confusion_.end());
+  numbers.insert(numbers.end(), ranks_.begin(), ranks_.end());
+  return numbers;
+}
+
+Evaluation Evaluation::fromNumbers(std::span<const std::int64_t> numbers) {
+  constexpr std::size_t kHead = 5;
+  const std::int64_t classes = numbers.size() < kHead ? 0 : numbers[0];
+  const auto n = static_cast<std::size_t>(classes);
+  const bool fits = classes >= 2 && classes < (std::int64_t{1} << 30) && numbers.size() == kHead + n * n + n;
+  require(fits && std::ranges::none_of(numbers, [](std::int64_t number) { return number < 0; }),
+          "evaluation: these {} numbers are none", numbers.size());
+  Evaluation all(classes);
+  all.examples_ = numbers[1];
+  all.losses_ = {.whole = numbers[2], .rest = numbers[3], .probabilities = numbers[4] != 0};
+  const auto counts = numbers.subspan(kHead);
+  std::ranges::copy(counts.first(n * n), all.confusion_.begin());
+  std::ranges::copy(counts.last(n), all.ranks_.begin());
+  return all;
+}
+
 std::int64_t Evaluation::count(std::int64_t actual, std::int64_t predicted) const {
   requireClass(actual);
   requireClass(predicted);

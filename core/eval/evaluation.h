@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,11 @@ class Evaluation {
   std::string summary() const;
 
   bool operator==(const Evaluation&) const = default;
+
+  /// All that was counted, for processes that evaluate together: as many numbers for as many classes.
+  std::vector<std::int64_t> toNumbers() const;
+  /// The reverse. @throws InvalidArgument for numbers that are no evaluation's.
+  static Evaluation fromNumbers(std::span<const std::int64_t> numbers);
 
  private:
   /// A sum of losses in whole numbers: exact, so that the order of adding does not matter.

@@ -38,7 +38,7 @@ void EarlyStopping::onFitStart(const FitEvent& event) {
   stopped_ = StopReason::None;
   reason_.clear();
   start_ = now();
-  if (options_.bestFile.empty()) return;
+  if (options_.bestFile.empty() || !onFirstNode()) return;
   require(dynamic_cast<Network*>(&event.trainer.model()) != nullptr,
           "early stopping: bestFile needs a Network, and the model is none");
   checkOutputFile(options_.bestFile);
@@ -60,7 +60,7 @@ void EarlyStopping::onEpochEnd(const EpochEvent& event) {
             options_.monitor == Monitor::Loss ? ", as of predictions that are no probabilities" : ""));
   if (!best_ || monitored_.gain(now.value, best_->value) > 0) {
     if (options_.restoreBest) kept_.take(event.trainer.model());
-    if (!options_.bestFile.empty()) writeBest(event.trainer);
+    if (!options_.bestFile.empty() && onFirstNode()) writeBest(event.trainer);
     best_ = now;
   }
   if (!lastImprovement_ || monitored_.gain(now.value, lastImprovement_->value) > options_.minImprovement)
@@ -77,6 +77,7 @@ void EarlyStopping::onFitEnd(Trainer& trainer) {
   const Kept kept = std::exchange(kept_, {});
   if (!kept.whole) return;
   kept.giveBack(trainer.model());
+  if (!onFirstNode()) return;
   writeLine(options_.sink,
             fmt::format("early stopping: the model has its best state, that after epoch {}", best_->epoch));
 }
@@ -118,7 +119,8 @@ void EarlyStopping::Kept::giveBack(Model& model) const {
 }
 
 void EarlyStopping::stopIfTooLate(Trainer& trainer, std::int64_t epoch) {
-  if (options_.maxTime.count() == 0 || stopped_ != StopReason::None || now() - start_ < options_.maxTime)
+  if (options_.maxTime.count() == 0 || !onFirstNode() || stopped_ != StopReason::None ||
+      now() - start_ < options_.maxTime)
     return;
   const std::chrono::duration<double> limit = options_.maxTime;
   stop(trainer, StopReason::Time, epoch,
@@ -130,6 +132,7 @@ void EarlyStopping::stop(Trainer& trainer, StopReason stopped, std::int64_t epoc
   reason_ =
       why + (best_ ? fmt::format("; the best was {:.6g} after epoch {}", best_->value, best_->epoch) : "");
   trainer.stopFit();
+  if (!onFirstNode()) return;
   writeLine(options_.sink, fmt::format("early stopping after epoch {}: {}", epoch, reason_));
 }
 

@@ -11,6 +11,7 @@
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/line_sink.h"
 #include "muster/core/listeners/monitored.h"
+#include "muster/core/listeners/node_listener.h"
 #include "muster/core/nn/model.h"
 
 namespace muster {
@@ -46,8 +47,9 @@ enum class StopReason {
 
 /// Ends a training that no longer improves, that takes too long, or whose monitored value is not a number.
 /// Evaluates the merged model every N epochs, with all workers, and calls `stopFit()`. Each `fit()` is judged
-/// by itself: earlier calls do not count, nor what came before a resumption. Over nodes, node 0 decides and
-/// writes, and its model alone is given the best state: for another `fit()` load `bestFile` on all of them.
+/// by itself: earlier calls do not count, nor what came before a resumption. Over nodes each judges by the
+/// same value, and gives its model the best state; `measure` must return the same on all of them. Node 0
+/// looks at the clock, and writes lines and `bestFile`.
 ///
 /// With `restoreBest`, it copies the model's state to CPU memory whenever the value is the best so far (by
 /// however little), and copies the best state back at the end of `fit()`, however that has ended: stopped,
@@ -62,7 +64,7 @@ enum class StopReason {
 ///
 /// Source: Prechelt 1998, "Early stopping - but when?". Its criterion UP counts successive deteriorations;
 /// patience counts epochs since the last improvement.
-class EarlyStopping final : public Listener {
+class EarlyStopping final : public NodeListener {
  public:
   /// What the monitor was after an epoch.
   struct Result {

@@ -40,6 +40,7 @@ void EvaluationListener::onEpochEnd(const EpochEvent& event) {
 }
 
 void EvaluationListener::write(std::string_view unit, std::int64_t count) {
+  if (!onFirstNode()) return;
   const Evaluation& e = results_.back().evaluation;
   writeLine(options_.sink, fmt::format("{} {}: accuracy {:.4f}, F1 {:.4f} on {} examples", unit, count,
                                        e.accuracy(), e.f1(), e.examples()));

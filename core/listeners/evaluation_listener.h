@@ -7,7 +7,7 @@
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/listeners/every.h"
 #include "muster/core/listeners/line_sink.h"
-#include "muster/core/nn/listener.h"
+#include "muster/core/listeners/node_listener.h"
 
 namespace muster {
 
@@ -20,8 +20,9 @@ struct EvaluationOptions {
 
 /// Evaluates the merged model every N epochs, every N iterations, or both, on its own data set with all
 /// workers. Keeps the results and writes them, as `epoch 3: accuracy 0.9834, F1 0.9833 on 10000 examples`.
-/// Iterations are checked after each merge: "every N" means whenever a multiple of N was passed.
-class EvaluationListener final : public Listener {
+/// Iterations are checked after each merge: "every N" means whenever a multiple of N was passed. Over nodes,
+/// all evaluate their share of the data and have the results, and node 0 writes.
+class EvaluationListener final : public NodeListener {
  public:
   /// An evaluation, and when it was.
   struct Result {

@@ -261,11 +261,15 @@ int trainRun(const RunFile& run, Options options) {
         saved = true;
       },
       "network.updater.learningRate as it is");
-  if (!first) return 0;
+  const bool judged = data.test && classifies(run);
+  if (!first) {
+    if (judged && (network->iteration() != begun || !interrupt.requested())) wrapper.evaluate(*data.test);
+    return 0;
+  }
   if (!saved) return kInterruptedExit;
 
   Results results{.test = {}, .epochs = network->epoch(), .interrupted = interrupt.requested()};
-  if (data.test && classifies(run)) {
+  if (judged) {
     results.test = wrapper.evaluate(*data.test);
     watching.result("accuracy", results.test->accuracy());
     fmt::print("test: accuracy {:.4f}, F1 {:.4f} on {} examples\n", results.test->accuracy(),

@@ -1,13 +1,16 @@
 #include "muster/parallel/evaluation/evaluation_run.h"
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/evaluation/node_counts.h"
 #include "muster/parallel/evaluation/state_loan.h"
 #include "muster/parallel/runtime/watched_iterator.h"
 
 namespace muster {
 
-EvaluationRun::EvaluationRun(Model& model, std::span<ReplicaThread* const> threads, std::int64_t batchesAhead)
-    : threads_(threads),
+EvaluationRun::EvaluationRun(Model& model, std::span<ReplicaThread* const> threads, std::int64_t batchesAhead,
+                             NodeLink* link)
+    : link_(link),
+      threads_(threads),
       batches_(threads.size() + static_cast<std::size_t>(batchesAhead)),
       counts_(threads.size()),
       free_(batches_.size()),
@@ -51,15 +54,23 @@ void EvaluationRun::failInBatch(std::int64_t sequence, int replica) noexcept {
 void EvaluationRun::deal(DataSetIterator& iterator, Activity& caller) {
   WatchedIterator data(iterator, caller);
   BatchStamp stamp;
+  const std::int64_t nodes = link_ ? link_->nodes() : 1, node = link_ ? link_->node() : 0;
   try {
     data.reset(0);
     while (failedAt_ == kNever) {
+      if (stamp.sequence % nodes != node) {
+        const std::int64_t skipped = data.skipOne();
+        if (skipped == 0) break;
+        stamp.firstExample += skipped;
+        ++stamp.sequence;
+        continue;
+      }
       caller.set(Activity::Kind::WaitingForRoom);
       Batch& batch = **free_.pop();
       if (!data.next(batch)) break;
       batch.stamp = stamp;
       stamp.firstExample += batch.examples();
-      queues_[static_cast<std::size_t>(stamp.sequence) % queues_.size()]->push(&batch);
+      queues_[static_cast<std::size_t>(stamp.sequence / nodes) % queues_.size()]->push(&batch);
       ++stamp.sequence;
     }
   } catch (...) {
@@ -120,9 +131,10 @@ Evaluation EvaluationRun::result() {
       else
         all = counts_[r];
     } catch (...) {  // its replica predicts other classes, from its first batch on
-      failInBatch(r, r);
+      failInBatch(link_ ? std::int64_t{r} * link_->nodes() + link_->node() : r, r);
     }
   const Lock lock(mutex_);
+  if (link_) all = addUpNodes(*link_, failedAt_, all);
   if (failure_) std::rethrow_exception(failure_);
   require(all.has_value(), "evaluate: the data set has no batches");
   return *std::move(all);

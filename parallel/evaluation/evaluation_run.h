@@ -14,6 +14,7 @@
 #include "muster/core/base/queue.h"
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/eval/evaluation.h"
+#include "muster/parallel/exchange/node_link.h"
 #include "muster/parallel/runtime/replica_thread.h"
 
 namespace muster {
@@ -27,7 +28,10 @@ class EvaluationRun {
  public:
   /// @param model  the replicas take its state. It must not change meanwhile.
   /// @param batchesAhead  batches that are read ahead, over all replicas.
-  EvaluationRun(Model& model, std::span<ReplicaThread* const> threads, std::int64_t batchesAhead);
+  /// @param link  to other nodes that evaluate the same: batch b is then of node b mod N. Null: there are
+  /// none.
+  EvaluationRun(Model& model, std::span<ReplicaThread* const> threads, std::int64_t batchesAhead,
+                NodeLink* link);
 
   /// Evaluates while the threads run no other task.
   /// @param caller  shows what the calling thread does.
@@ -61,6 +65,8 @@ class EvaluationRun {
 
   static constexpr std::int64_t kBeforeAnyBatch = -1;
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+  NodeLink* const link_;
 
   const std::span<ReplicaThread* const> threads_;
   std::vector<Tensor> state_;                      // the model's blocks

@@ -112,6 +112,7 @@ void requireAgreement(NodeLink& link, const Agreement& own) {
   items.add("the batch to go on with", own.nextBatch);
   items.add("the examples of the data set", own.data.examples().value_or(-1));
   items.add("the examples of a batch", own.data.batchSize().value_or(-1));
+  items.add("the listeners that are called on all nodes", own.listeners);
   items.add(own.model);
   if (own.first) items.add(*own.first);
   items.check(link);

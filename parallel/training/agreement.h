@@ -19,6 +19,7 @@ struct Agreement {
   int threads = 1;  ///< of a worker
   std::int64_t epochs = 0;
   std::int64_t nextBatch = 0;
+  std::int64_t listeners = 0;    ///< that are called on all nodes
   const Batch* first = nullptr;  ///< the first batch, if it was read
 };
 

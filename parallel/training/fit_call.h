@@ -7,6 +7,7 @@
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/nn/listener.h"
 #include "muster/parallel/training/fit_run.h"
+#include "muster/parallel/training/listeners_here.h"
 #include "muster/parallel/training/replica_set.h"
 
 namespace muster {
@@ -42,6 +43,8 @@ class FitCall {
 
   /// Whether all workers wait at the end of a round, for the listeners.
   bool atRoundEnd() const { return atRoundEnd_; }
+  /// In a listener's call: whether the other nodes make it, too.
+  bool toldOnAllNodes() const { return told_ != nullptr && isOnAllNodes(*told_); }
   /// At the end of a round: the user's model takes what was merged last, for a listener. What the listener
   /// changes there is not trained: the model takes what was merged last again when the training ends.
   void lendModel();
@@ -71,6 +74,7 @@ class FitCall {
   template <typename Call>
   void tell(Listener& listener, Call call) {
     setting_.caller.set(Activity::Kind::InListener);
+    told_ = &listener;
     call(listener);
     setting_.caller.set(Activity::Kind::WaitingForWorkers);
   }
@@ -92,6 +96,7 @@ class FitCall {
 
   const FitSetting setting_;
   FitRun run_;
+  const Listener* told_ = nullptr;  // last
   bool atRoundEnd_ = false;
   bool lent_ = false;              // the user's model, to a listener
   std::int64_t filledRounds_ = 0;  // rounds that the user's model reflects

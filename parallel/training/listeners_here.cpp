@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "muster/core/base/log.h"
+#include "muster/core/listeners/node_listener.h"
 
 namespace muster {
 namespace {
@@ -18,10 +19,18 @@ class ReportListener final : public Listener {
 
 }  // namespace
 
+bool isOnAllNodes(const Listener& listener) {
+  return dynamic_cast<const NodeListener*>(&listener) != nullptr;
+}
+
 Listeners listenersHere(Listeners listeners, bool report, int node) {
   if (report) listeners.push_back(std::make_shared<ReportListener>());
   if (node > 0)
-    std::erase_if(listeners, [](const auto& one) { return one->scope() == ListenerScope::Merged; });
+    std::erase_if(listeners, [](const auto& one) {
+      return one->scope() == ListenerScope::Merged && !isOnAllNodes(*one);
+    });
+  for (const auto& one : listeners)
+    if (auto* const everywhere = dynamic_cast<NodeListener*>(one.get())) everywhere->setNode(node);
   return listeners;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "muster/core/listeners/early_stopping.h"
+#include "muster/core/listeners/evaluation_listener.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/resumable.h"
 #include "tests/parallel/rule_wrapper.h"
@@ -180,7 +181,7 @@ TEST_CASE("merged listeners are called on node 0 alone, and a stop on one node s
   CHECK(bits[0] == bits[1]);
 }
 
-TEST_CASE("early stopping: node 0 decides for all, and its model has the best state") {
+TEST_CASE("early stopping gives every node the best state, and another fit goes on from there") {
   const auto stopping = [] {
     return std::make_shared<EarlyStopping>(EarlyStoppingOptions{
         .monitor = Monitor::Own,
@@ -190,28 +191,36 @@ TEST_CASE("early stopping: node 0 decides for all, and its model has the best st
         .restoreBest = true,
         .sink = [](std::string_view) {}});
   };
-  auto expected = ruleToy();
-  ToyIterator data(ruleBatches(4), kRuleWidth);
-  builderOf(expected, 4, Averaging{.frequency = 2}).groups(2).listeners({stopping()}).build().fit(data, 20);
-  CHECK(expected.epoch() == 2);
-  VirtualNetwork network(2);
-  std::array<std::int64_t, 2> epochs{};
-  Bits first;
-  std::string reason;
-  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
-    auto model = ruleToy();
-    ToyIterator share(ruleBatches(4), kRuleWidth);
-    const auto listener = stopping();
-    builderOf(model, 2, Averaging{.frequency = 2}).nodes(here).listeners({listener}).build().fit(share, 20);
-    epochs[static_cast<std::size_t>(here.node())] = model.epoch();
-    if (here.node() > 0) return;
-    first = stateBits(model);
-    reason = listener->reason();
-  });
-  for (const auto& problem : problems) CHECK(problem == "");
-  CHECK(epochs == std::array<std::int64_t, 2>{2, 4});
-  CHECK(first == stateBits(expected));
-  CHECK(contains(reason, "has not improved for 2 epochs; the best was 1 after epoch 2"));
+  for (const AnyStrategy& rule :
+       {AnyStrategy(Averaging{.frequency = 2}),
+        AnyStrategy(OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5})}) {
+    CAPTURE(rule.make()->describe());
+    auto expected = ruleToy();
+    ToyIterator data(ruleBatches(4), kRuleWidth);
+    auto together = builderOf(expected, 4, rule).groups(2).listeners({stopping()}).build();
+    together.fit(data, 20);
+    CHECK(expected.epoch() == 2);
+    const Bits best = stateBits(expected);
+    together.fit(data, 1);
+    VirtualNetwork network(2);
+    std::array<Bits, 2> first, second;
+    const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+      const auto node = static_cast<std::size_t>(here.node());
+      auto model = ruleToy();
+      ToyIterator share(ruleBatches(4), kRuleWidth);
+      const auto listener = stopping();
+      auto wrapper = builderOf(model, 2, rule).nodes(here).listeners({listener}).build();
+      wrapper.fit(share, 20);
+      first[node] = stateBits(model);
+      CHECK(model.epoch() == 2);
+      CHECK(contains(listener->reason(), "has not improved for 2 epochs; the best was 1 after epoch 2"));
+      wrapper.fit(share, 1);
+      second[node] = stateBits(model);
+    });
+    for (const auto& problem : problems) CHECK(problem == "");
+    for (const Bits& bits : first) CHECK(bits == best);
+    for (const Bits& bits : second) CHECK(bits == stateBits(expected));
+  }
 }
 
 TEST_CASE("a node that fails ends the training of all, and every model has the same committed merge") {
@@ -353,6 +362,16 @@ TEST_CASE("nodes that differ are refused at the start, on all nodes, with the na
                    data = ToyIterator(randomBatches(6, 22, 4, kRuleWidth), kRuleWidth);
                  }),
                  "the first batch"));
+  VirtualNetwork network(2);
+  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+    auto model = ruleToy();
+    ToyIterator share(ruleBatches(2), kRuleWidth), validation(ruleBatches(2), kRuleWidth);
+    auto builder = builderOf(model, 1, Averaging{});
+    if (here.node() == 0) builder.listeners({std::make_shared<EvaluationListener>(validation)});
+    builder.nodes(here).build().fit(share, 1);
+  });
+  for (const auto& problem : problems)
+    CHECK(contains(problem, "differ in the listeners that are called on all nodes"));
 }
 
 TEST_CASE("what is not for nodes yet is refused by name") {

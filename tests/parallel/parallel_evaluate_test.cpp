@@ -1,12 +1,20 @@
+#include <functional>
+#include <mutex>
+#include <optional>
 #include <set>
+#include <thread>
 
 #include "muster/core/data/in_memory.h"
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/listeners/evaluation_listener.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/nodes.h"
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
+#include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
+#include "tests/support/virtual_network.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -105,6 +113,161 @@ TEST_CASE("the counts are those of the model alone, for one to four workers and 
       }
       CHECK(wrapper.workerTimes()[0].batches == 0);  // they tell of trainings
     }
+}
+
+/// Evaluates on nodes that are threads. @return [node] what each has thrown, or "".
+std::vector<std::string> evaluateOnNodes(int nodes, const std::function<void(const Nodes&)>& program) {
+  VirtualNetwork network(nodes);
+  std::vector<std::string> problems(static_cast<std::size_t>(nodes));
+  std::vector<std::jthread> threads;
+  for (int n = 0; n < nodes; ++n)
+    threads.emplace_back([&, n] {
+      try {
+        program(Nodes([&network, n] { return network.transport(n); }, 30s));
+      } catch (const std::exception& error) {
+        problems[static_cast<std::size_t>(n)] = error.what();
+      }
+    });
+  threads.clear();
+  return problems;
+}
+
+TEST_CASE("nodes that evaluate together have the counts of one, whatever share each has") {
+  ToyModel model(wide());
+  model.setParameters({0.1f, -0.2f, 0.3f});
+  for (const int nodes : {2, 3})
+    for (const int batches : {1, 2, 3, 7, 40}) {
+      CAPTURE(nodes);
+      CAPTURE(batches);
+      Labelled all(batches);
+      const Evaluation alone = evaluate(model, all);
+      std::vector<std::optional<Evaluation>> counts(static_cast<std::size_t>(nodes));
+      const auto problems = evaluateOnNodes(nodes, [&](const Nodes& here) {
+        ToyModel own(wide());
+        own.setParameters({0.1f, -0.2f, 0.3f});
+        std::set<std::int64_t> seen;
+        std::mutex mutex;
+        own.control().onOutput = [&](const Batch& batch) {
+          const std::scoped_lock lock(mutex);
+          seen.insert(batch.stamp.sequence);
+        };
+        Labelled data(batches);
+        auto wrapper = toyWrapper(own, 2).nodes(here).build();
+        wrapper.evaluate(data);
+        counts[static_cast<std::size_t>(here.node())] = wrapper.evaluate(data);
+        for (const auto sequence : seen) CHECK(sequence % nodes == here.node());
+        CHECK(static_cast<int>(seen.size()) == (batches + nodes - 1 - here.node()) / nodes);
+      });
+      for (const auto& problem : problems) CHECK(problem == "");
+      for (const auto& one : counts) CHECK((one && *one == alone));
+    }
+}
+
+TEST_CASE("a node that fails in an evaluation is named by the others, and all can go on") {
+  for (const std::int64_t fatal : {4, 5}) {
+    const int culprit = static_cast<int>(fatal % 2);
+    std::vector<std::string> first(2);
+    const auto problems = evaluateOnNodes(2, [&](const Nodes& here) {
+      ToyModel own(wide());
+      own.control().onOutput = [&](const Batch& batch) {
+        if (batch.stamp.sequence >= fatal && batch.stamp.sequence <= 8) throw std::runtime_error("broken");
+      };
+      Labelled data(20);
+      auto wrapper = toyWrapper(own, 2).nodes(here).build();
+      first[static_cast<std::size_t>(here.node())] = thrown<TrainingError>([&] { wrapper.evaluate(data); });
+      own.control().onOutput = {};
+      CHECK(wrapper.evaluate(data) == evaluate(own, data));
+    });
+    CHECK(problems == std::vector<std::string>(2));
+    CHECK(first[static_cast<std::size_t>(culprit)].find(
+              fmt::format("failed in batch {}: broken", fatal + 1)) != std::string::npos);
+    CHECK(
+        first[static_cast<std::size_t>(1 - culprit)] ==
+        fmt::format("evaluate: node {} (virtual{}) has failed; its own message says why", culprit, culprit));
+  }
+}
+
+TEST_CASE("a node that cannot begin an evaluation ends those of the others, and no data is no evaluation") {
+  const auto problems = evaluateOnNodes(2, [](const Nodes& here) {
+    ToyModel own(wide());
+    Labelled data(4);
+    if (here.node() == 1) data.onReset = [] { throw std::runtime_error("no disk"); };
+    toyWrapper(own, 1).nodes(here).build().evaluate(data);
+  });
+  CHECK(problems[0].find("node 1 (virtual1)") != std::string::npos);
+  CHECK(problems[1].find("no disk") != std::string::npos);
+  const auto empty = evaluateOnNodes(2, [](const Nodes& here) {
+    ToyModel own(wide());
+    Labelled data(3), none(0);
+    auto wrapper = toyWrapper(own, 1).nodes(here).build();
+    wrapper.evaluate(data);
+    wrapper.evaluate(none);
+  });
+  for (const auto& problem : empty) CHECK(problem == "evaluate: the data set has no batches");
+}
+
+TEST_CASE(
+    "in a training over nodes the evaluation listener's counts are those of one, and node 0 evaluates "
+    "alone") {
+  // Evaluates at each merge, on node 0 alone.
+  struct Alone final : Listener {
+    void onMerge(const MergeEvent& event) override { all.push_back(event.trainer.evaluate(data)); }
+    Labelled data{6};
+    std::vector<Evaluation> all;
+  };
+  struct Seen {
+    std::vector<EvaluationListener::Result> results;
+    std::vector<Evaluation> alone;
+    std::vector<std::string> lines;
+    std::vector<std::byte> bits;
+  };
+  const auto train = [](int workers, int groups, const Nodes& here,
+                        const std::function<void(const Batch&)>& hook) {
+    ToyModel model(wide());
+    if (hook) model.control().onOutput = hook;
+    auto data = trainingData();
+    Labelled validation(7);
+    Seen seen;
+    const auto listener = std::make_shared<EvaluationListener>(
+        validation, EvaluationOptions{.everyIterations = 2,
+                                      .sink = [&](std::string_view line) { seen.lines.emplace_back(line); }});
+    const auto alone = std::make_shared<Alone>();
+    auto builder = ParallelWrapper::Builder(model);
+    builder.workers(workers).pinThreads(false).averagingFrequency(2).groups(groups).listeners(
+        {listener, alone});
+    if (here.nodes() > 1) builder.nodes(here);
+    builder.build().fit(data, 2);
+    seen.results = listener->results();
+    seen.alone = alone->all;
+    seen.bits = stateBits(model);
+    return seen;
+  };
+  const Seen expected = train(4, 2, Nodes(), {});
+  REQUIRE(expected.results.size() >= 3);
+  std::vector<Seen> seen(2);
+  std::vector<std::set<std::int64_t>> batches(2);
+  std::mutex mutex;
+  const auto problems = evaluateOnNodes(2, [&](const Nodes& here) {
+    const auto node = static_cast<std::size_t>(here.node());
+    seen[node] = train(2, 1, here, [&](const Batch& batch) {
+      const std::scoped_lock lock(mutex);
+      batches[node].insert(batch.stamp.sequence);
+    });
+  });
+  for (const auto& problem : problems) CHECK(problem == "");
+  for (const Seen& one : seen) {
+    REQUIRE(one.results.size() == expected.results.size());
+    for (std::size_t i = 0; i < one.results.size(); ++i) {
+      CHECK(one.results[i].evaluation == expected.results[i].evaluation);
+      CHECK(one.results[i].iteration == expected.results[i].iteration);
+    }
+    CHECK(one.bits == expected.bits);
+  }
+  CHECK(seen[0].lines == expected.lines);
+  CHECK(seen[1].lines.empty());
+  CHECK(seen[0].alone == expected.alone);
+  CHECK(seen[1].alone.empty());
+  CHECK(batches[1] == std::set<std::int64_t>{1, 3, 5});
 }
 
 TEST_CASE("two workers' counts, worked by hand") {

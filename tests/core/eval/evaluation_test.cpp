@@ -240,6 +240,25 @@ TEST_CASE("the loss has the same bits in any order, in any batches") {
   }
 }
 
+TEST_CASE("an evaluation is told in numbers, and made from them again") {
+  const Evaluation all = example();
+  const auto numbers = all.toNumbers();
+  CHECK(numbers.size() == 5 + 3 * 3 + 3);
+  CHECK(Evaluation::fromNumbers(numbers) == all);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (i == 4) continue;  // yes or no
+    auto others = numbers;
+    others[i] += 1;
+    if (i == 0)
+      CHECK_THROWS_WITH_AS(Evaluation::fromNumbers(others), "evaluation: these 17 numbers are none",
+                           InvalidArgument);
+    else
+      CHECK(Evaluation::fromNumbers(others) != all);
+  }
+  for (const auto& wrong : {std::vector<std::int64_t>{}, {1, 0, 0, 0, 0, 0, 0}, {-3, 0, 0, 0, 0, 1}})
+    CHECK_THROWS_AS(Evaluation::fromNumbers(wrong), InvalidArgument);
+}
+
 TEST_CASE("the summary's tables line up") {
   CHECK(example().summary() == R"(10 examples, 3 classes: accuracy 0.6000, loss 34.9346
 

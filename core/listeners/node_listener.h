@@ -1,0 +1,24 @@
+#pragma once
+
+#include "muster/core/nn/listener.h"
+
+namespace muster {
+
+/// A merged listener that a training over several nodes calls on each of them, at the same merges and epochs,
+/// and not on node 0 alone. Its calls of Trainer::evaluate are of all nodes together: each evaluates a share,
+/// and all get the counts of one. So all nodes have these listeners in the same order, and each of them makes
+/// the same calls on all nodes.
+class NodeListener : public Listener {
+ public:
+  /// Before the first call: on which node it is, from 0.
+  void setNode(int node) { node_ = node; }
+
+ protected:
+  /// Whether this is node 0, or there are no others: it writes lines and files, and looks at the clock.
+  bool onFirstNode() const { return node_ == 0; }
+
+ private:
+  int node_ = 0;
+};
+
+}  // namespace muster

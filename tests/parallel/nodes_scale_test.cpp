@@ -1,0 +1,72 @@
+// Many nodes by the code that real ones run, on a network whose clock is virtual: 16 here, 256 in `./run soak
+// long`.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "muster/parallel/nodes.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/toy_data.h"
+#include "tests/support/toy_model.h"
+#include "tests/support/virtual_network.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+constexpr VirtualNetwork::Link kLink{.bytesPerSecond = 12.5e6, .latency = 1e-6};
+
+struct Training {
+  std::int64_t bytes = 0;  // that each node has sent
+  double seconds = 0;
+};
+
+/// One worker a node, and a merge after each of its batches. @param rounds  batches of each node.
+Training trainOn(int nodes, std::int64_t parameters, int rounds) {
+  VirtualNetwork network(nodes, kLink);
+  std::vector<std::vector<std::byte>> bits(static_cast<std::size_t>(nodes));
+  std::vector<std::jthread> threads;
+  const auto batches = randomBatches(3, nodes * rounds, 1, parameters);
+  for (int n = 0; n < nodes; ++n)
+    threads.emplace_back([&, n] {
+      const Nodes here([&network, n] { return network.transport(n); }, std::chrono::minutes(10));
+      ToyModel model({.size = parameters, .training = {.updater = Sgd{.learningRate = 0.5}}});
+      ToyIterator share(batches, parameters);
+      ParallelWrapper::Builder(model)
+          .workers(1)
+          .pinThreads(false)
+          .averagingFrequency(1)
+          .nodes(here)
+          .build()
+          .fit(share);
+      bits[static_cast<std::size_t>(n)] = stateBits(model);
+    });
+  threads.clear();
+  for (const auto& one : bits) CHECK((one == bits.front() && !one.empty()));
+  for (int n = 1; n < nodes; ++n) CHECK(network.bytesSent(n) == network.bytesSent(0));
+  return {network.bytesSent(0), network.seconds()};
+}
+
+}  // namespace
+
+TEST_CASE("many nodes send what the projection of compare_convergence counts, and take its time") {
+  const int nodes = std::getenv("MUSTER_LONG") ? 256 : 16;
+  constexpr int kRounds = 3;
+  // Slices begin at multiples of 16 elements, so all own as much.
+  const std::int64_t few = 16 * nodes, many = 48 * nodes;
+  const Training small = trainOn(nodes, few, kRounds), large = trainOn(nodes, many, kRounds);
+  // A merge sends 2 (N - 1) / N of the model; what nodes tell each other beside it does not depend on the
+  // model.
+  CHECK(large.bytes - small.bytes == kRounds * 2 * (nodes - 1) * (many - few) / nodes * 4);
+  for (const Training& one : {small, large}) {
+    // Nodes wait for each other after each exchange, and all send as much in each, so the time is that of the
+    // bytes and a latency for each exchange: of a round there are three, and fewer than ten at the start and
+    // at the end.
+    const double sending = static_cast<double>(one.bytes) / kLink.bytesPerSecond;
+    CHECK(one.seconds >= sending);
+    CHECK(one.seconds <= sending * (1 + 1e-9) + (3 * kRounds + 10) * kLink.latency);
+  }
+}
