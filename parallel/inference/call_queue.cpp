@@ -5,7 +5,7 @@
 namespace muster {
 namespace {
 
-using State = InferenceCall::State;
+using State = CallGroup::State;
 using TimePoint = ParallelInference::Clock::time_point;
 
 bool sameForm(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
@@ -35,21 +35,21 @@ CallQueue::CallQueue(const InferenceOptions& options)
     : mode_(options.mode),
       batchLimit_(options.batchLimit),
       batchTime_(options.batchTime),
-      queueLimit_(static_cast<std::size_t>(options.queueLimit)),
+      queueLimit_(options.queueLimit),
       whenFull_(options.whenFull) {}
 
 void CallQueue::answer(InferenceCall& call) {
-  enter(call);
+  const auto group = enter(call);
   bool inTime = false;
   try {
-    inTime = call.answered.waitUntil(call.deadline);
+    inTime = group->waitUntilAnswered(call.deadline);
   } catch (...) {  // this thread is cancelled: from here on no worker may write to its stack
-    if (!leave(call)) call.answered.wait();
+    if (!leave(*group, call)) group->waitUntilAnswered();
     throw;
   }
   if (!inTime) {
-    if (leave(call)) throw DeadlineExceeded("output: the deadline passed before it was computed");
-    call.answered.wait();  // it is about to be signalled
+    if (leave(*group, call)) throw DeadlineExceeded("output: the deadline passed before it was computed");
+    group->waitUntilAnswered();  // which it is about to be
   }
   if (call.failure) std::rethrow_exception(call.failure);
 }
@@ -64,110 +64,103 @@ bool CallQueue::waitForRoom(Lock& lock, TimePoint deadline) {
   return hasRoom();
 }
 
-void CallQueue::enter(InferenceCall& call) {
+std::shared_ptr<CallGroup> CallQueue::enter(InferenceCall& call) {
   Lock lock(mutex_);
   if (!hasRoom()) {
     if (whenFull_ == WhenFull::Refuse)
-      throw QueueFull(fmt::format("output: {} calls wait, which is the queue limit", waiting_.size()));
+      throw QueueFull(fmt::format("output: {} calls wait, which is the queue limit", waitingCalls_));
     if (!waitForRoom(lock, call.deadline))
       throw DeadlineExceeded(fmt::format(
           "output: the deadline passed while {} other calls waited, which is the queue limit", queueLimit_));
   }
   if (closed_) throw InferenceShutDown("output: this ParallelInference was shut down");
-  call.arrived = ParallelInference::Clock::now();
-  waiting_.push_back(&call);
+  if (batchTime_ > batchTime_.zero()) call.arrived = ParallelInference::Clock::now();
+  auto group = groupFor(call);
+  group->calls.push_back(&call);
+  if (group->calls.size() == 1) waiting_.push_back(group);
+  group->examples += call.examples;
+  ++waitingCalls_;
   lock.unlock();
   work_.notify_one();
+  return group;
 }
 
-bool CallQueue::leave(InferenceCall& call) {
+std::shared_ptr<CallGroup> CallQueue::groupFor(const InferenceCall& call) const {
+  if (mode_ == InferenceMode::Batched)
+    for (const auto& group : waiting_)
+      if (group->examples + call.examples <= batchLimit_ && joinable(group->calls.front()->batch, call.batch))
+        return group;
+  return std::make_shared<CallGroup>();
+}
+
+bool CallQueue::leave(CallGroup& group, InferenceCall& call) {
   Lock lock(mutex_);
   ++late_;
-  while (call.state == State::Taken) read_.wait(lock.native());
+  while (group.state == State::Taken) read_.wait(lock.native());
   --late_;
-  if (call.state == State::Answered) return false;
-  if (call.state == State::Read) {
-    *call.place = nullptr;
-  } else {
-    waiting_.erase(std::ranges::find(waiting_, &call));
-    if (forRoom_ > 0) room_.notify_one();
-  }
+  if (group.state == State::Answered) return false;
+  if (group.state == State::Read)
+    *std::ranges::find(group.calls, &call) = nullptr;
+  else
+    removeWaiting(group, call);
   return true;
 }
 
-std::int64_t CallQueue::examplesAtFront() const {
-  std::int64_t examples = 0;
-  for (const auto* call : waiting_)
-    if (joinable(call->batch, waiting_.front()->batch)) examples += call->examples;
-  return examples;
+void CallQueue::removeWaiting(CallGroup& group, InferenceCall& call) {
+  std::erase(group.calls, &call);
+  group.examples -= call.examples;
+  --waitingCalls_;
+  if (group.calls.empty())
+    std::erase_if(waiting_, [&](const auto& waiting) { return waiting.get() == &group; });
+  if (forRoom_ > 0) room_.notify_one();
 }
 
 void CallQueue::waitForOthers(Lock& lock) {
-  while (!closed_ && !waiting_.empty() && examplesAtFront() < batchLimit_)
-    if (work_.wait_until(lock.native(), waiting_.front()->arrived + batchTime_) == std::cv_status::timeout)
+  while (!closed_ && !waiting_.empty() && waiting_.front()->examples < batchLimit_)
+    if (work_.wait_until(lock.native(), waiting_.front()->calls.front()->arrived + batchTime_) ==
+        std::cv_status::timeout)
       return;
 }
 
-void CallQueue::removeFirst(std::vector<InferenceCall*>& into) {
-  into.push_back(waiting_.front());
-  waiting_.pop_front();
-  if (mode_ != InferenceMode::Batched) return;
-  std::int64_t examples = into.front()->examples;
-  for (auto next = waiting_.begin(); next != waiting_.end() && examples < batchLimit_;) {
-    if (examples + (*next)->examples > batchLimit_ || !joinable((*next)->batch, into.front()->batch)) {
-      ++next;
-      continue;
-    }
-    examples += (*next)->examples;
-    into.push_back(*next);
-    next = waiting_.erase(next);
-  }
-}
-
-bool CallQueue::take(std::vector<InferenceCall*>& calls) {
-  calls.clear();
+std::shared_ptr<CallGroup> CallQueue::take() {
   Lock lock(mutex_);
   for (;;) {
     if (!waiting_.empty() && batchTime_ > batchTime_.zero()) waitForOthers(lock);
     if (!waiting_.empty()) break;  // another worker may have taken them meanwhile
-    if (closed_) return false;
+    if (closed_) return nullptr;
     work_.wait(lock.native());
   }
-  removeFirst(calls);
-  for (auto*& call : calls) {
-    call->state = State::Taken;
-    call->place = &call;
-  }
+  auto group = std::move(waiting_.front());
+  waiting_.pop_front();
+  waitingCalls_ -= static_cast<std::int64_t>(group->calls.size());
+  group->state = State::Taken;
   if (forRoom_ > 0) room_.notify_all();
   if (!waiting_.empty()) work_.notify_one();  // a worker that waited for others has heard of these
-  return true;
+  return group;
 }
 
-void CallQueue::setState(std::vector<InferenceCall*>& calls, InferenceCall::State state) {
+void CallQueue::setState(CallGroup& group, State state) {
   const Lock lock(mutex_);
-  for (auto* call : calls)
-    if (call) call->state = state;
+  group.state = state;
   if (late_ > 0) read_.notify_all();
 }
 
-void CallQueue::haveRead(std::vector<InferenceCall*>& calls) {
-  setState(calls, State::Read);
+void CallQueue::haveRead(CallGroup& group) {
+  setState(group, State::Read);
 }
 
-void CallQueue::hold(std::vector<InferenceCall*>& calls) {
-  setState(calls, State::Taken);
+void CallQueue::hold(CallGroup& group) {
+  setState(group, State::Taken);
 }
 
-void CallQueue::release(std::vector<InferenceCall*>& calls) {
-  setState(calls, State::Answered);
-  // Without the mutex, which they would all wait for. Each caller stays until its own is signalled.
-  for (auto* call : calls)
-    if (call) call->answered.signal();
+void CallQueue::release(CallGroup& group) {
+  setState(group, State::Answered);
+  group.answer();
 }
 
 std::int64_t CallQueue::waiting() const {
   const Lock lock(mutex_);
-  return static_cast<std::int64_t>(waiting_.size()) + forRoom_;
+  return waitingCalls_ + forRoom_;
 }
 
 void CallQueue::close() {

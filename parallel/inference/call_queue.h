@@ -4,40 +4,20 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <exception>
-#include <vector>
+#include <memory>
 
 #include "muster/core/base/mutex.h"
-#include "muster/parallel/inference/answer_signal.h"
+#include "muster/parallel/inference/call_group.h"
 #include "muster/parallel/inference/parallel_inference.h"
 
 namespace muster {
-
-/// A call that waits for a worker, on the stack of its caller.
-struct InferenceCall {
-  const Batch& batch;
-  std::int64_t examples;
-  ParallelInference::Clock::time_point deadline;
-  ParallelInference::Clock::time_point arrived = {};
-
-  // Written by the worker that has taken the call, read by the caller once it is answered.
-  Tensor output = {};
-  std::int64_t modelVersion = 0;
-  std::exception_ptr failure = {};
-
-  // Guarded by the queue's mutex.
-  enum class State { Waiting, Taken, Read, Answered };
-  State state = State::Waiting;
-  InferenceCall** place = nullptr;  ///< in the list of the worker that has taken it
-
-  AnswerSignal answered = {};
-};
 
 /// Whether two batches may be joined: features and masks have the same names, types, and shapes of an
 /// example.
 bool joinable(const Batch& a, const Batch& b);
 
-/// The calls that wait, in the order in which they came. Thread-safe.
+/// The calls that wait, in groups that are computed together. A call enters the first group that has room for
+/// it and whose batches are joinable with its own, or a new group at the end. Thread-safe.
 class CallQueue {
  public:
   explicit CallQueue(const InferenceOptions& options);
@@ -46,18 +26,16 @@ class CallQueue {
   /// QueueFull, InferenceShutDown.
   void answer(InferenceCall& call);
 
-  /// For workers: waits for calls and takes the first, and those after it that are joined with it.
-  /// @param calls  overwritten; memory for `batchLimit` was reserved. A call whose caller leaves becomes
-  /// null.
-  /// @return false once the queue is closed and empty.
-  bool take(std::vector<InferenceCall*>& calls);
+  /// For workers: waits for calls and takes the first group.
+  /// @return null once the queue is closed and empty.
+  std::shared_ptr<CallGroup> take();
   /// For workers: the features of all calls have been copied. From now on callers whose deadline passes
-  /// leave.
-  void haveRead(std::vector<InferenceCall*>& calls);
-  /// For workers, after `haveRead`: no caller leaves from now on; calls that are null have left.
-  void hold(std::vector<InferenceCall*>& calls);
-  /// For workers, after `hold` and once all calls are answered: lets the callers go.
-  void release(std::vector<InferenceCall*>& calls);
+  /// leave: their calls become null.
+  void haveRead(CallGroup& group);
+  /// For workers, after `haveRead`: no caller leaves from now on.
+  void hold(CallGroup& group);
+  /// For workers, after `hold` and once all calls that are left are answered: lets the callers go.
+  void release(CallGroup& group);
 
   /// Calls that wait for a worker, or for room.
   std::int64_t waiting() const;
@@ -66,27 +44,28 @@ class CallQueue {
   void close();
 
  private:
-  bool hasRoom() const MUSTER_REQUIRES(mutex_) { return closed_ || waiting_.size() < queueLimit_; }
+  bool hasRoom() const MUSTER_REQUIRES(mutex_) { return closed_ || waitingCalls_ < queueLimit_; }
   /// @return false if the deadline passed first.
   bool waitForRoom(Lock& lock, ParallelInference::Clock::time_point deadline) MUSTER_REQUIRES(mutex_);
-  void enter(InferenceCall& call);
+  std::shared_ptr<CallGroup> enter(InferenceCall& call);
+  /// The group that the call is to be computed with: one that waits, or a new one.
+  std::shared_ptr<CallGroup> groupFor(const InferenceCall& call) const MUSTER_REQUIRES(mutex_);
   /// The caller gives up. @return whether the call will not be answered.
-  bool leave(InferenceCall& call);
-  void setState(std::vector<InferenceCall*>& calls, InferenceCall::State state);
-  /// Examples of the calls that would be joined with the first, up to `batchLimit`.
-  std::int64_t examplesAtFront() const MUSTER_REQUIRES(mutex_);
+  bool leave(CallGroup& group, InferenceCall& call);
+  void removeWaiting(CallGroup& group, InferenceCall& call) MUSTER_REQUIRES(mutex_);
+  void setState(CallGroup& group, CallGroup::State state);
   void waitForOthers(Lock& lock) MUSTER_REQUIRES(mutex_);
-  void removeFirst(std::vector<InferenceCall*>& into) MUSTER_REQUIRES(mutex_);
 
   const InferenceMode mode_;
   const std::int64_t batchLimit_;
   const std::chrono::microseconds batchTime_;
-  const std::size_t queueLimit_;
+  const std::int64_t queueLimit_;
   const WhenFull whenFull_;
 
   mutable Mutex mutex_;
   std::condition_variable work_, room_, read_;
-  std::deque<InferenceCall*> waiting_ MUSTER_GUARDED_BY(mutex_);
+  std::deque<std::shared_ptr<CallGroup>> waiting_ MUSTER_GUARDED_BY(mutex_);  ///< none of them empty
+  std::int64_t waitingCalls_ MUSTER_GUARDED_BY(mutex_) = 0;
   int forRoom_ MUSTER_GUARDED_BY(mutex_) = 0;  ///< callers that wait for room
   /// Callers that wait until their features have been read, or their call is answered.
   int late_ MUSTER_GUARDED_BY(mutex_) = 0;

@@ -12,64 +12,94 @@ void FreeReplicas::add(std::unique_ptr<FreeReplica> replica) {
   free_.push_back(std::move(replica));
 }
 
-bool FreeReplicas::lend(Loan& loan) {
-  const Lock lock(mutex_);
+FreeReplicas::Loan::Loan(FreeReplicas& replicas, ParallelInference::Clock::time_point deadline)
+    : replicas_(replicas) {
+  replicas_.lend(*this, deadline);
+}
+
+void FreeReplicas::lend(Loan& loan, TimePoint deadline) {
+  Lock lock(mutex_);
   if (closed_) throw InferenceShutDown("output: this ParallelInference was shut down");
-  if (free_.empty()) {
-    if (whenFull_ == WhenFull::Refuse && waiting_.size() >= queueLimit_)
-      throw QueueFull(fmt::format("output: {} calls wait, which is the queue limit", waiting_.size()));
-    waiting_.push_back(&loan);
-    return false;
+  if (lendFree(loan)) return;
+  if (whenFull_ == WhenFull::Refuse && waiting_.size() >= queueLimit_)
+    throw QueueFull(fmt::format("output: {} calls wait, which is the queue limit", waiting_.size()));
+  waiting_.push_back(&loan);
+  try {
+    waitForReplica(lock, loan, deadline);
+  } catch (...) {  // this thread is cancelled
+    if (loan.replica_)
+      returnReplica(std::move(loan.replica_));
+    else
+      remove(loan);
+    throw;
   }
+  if (loan.replica_) return;
+  remove(loan);
+  throw DeadlineExceeded("output: the deadline passed before a replica was free");
+}
+
+bool FreeReplicas::lendFree(Loan& loan) {
+  if (free_.empty()) return false;
   loan.replica_ = std::move(free_.back());
   free_.pop_back();
   ++lent_;
   return true;
 }
 
-bool FreeReplicas::withdraw(const Loan& loan) {
-  const Lock lock(mutex_);
-  const auto place = std::ranges::find(waiting_, &loan);
-  if (place == waiting_.end()) return false;
-  waiting_.erase(place);
-  if (closed_) left_.notify_all();
-  return true;
+void FreeReplicas::waitForReplica(Lock& lock, Loan& loan, TimePoint deadline) {
+  while (!loan.replica_) {
+    if (looking_ == &loan && lendFree(loan)) {
+      remove(loan);
+      return;
+    }
+    const auto now = ParallelInference::Clock::now();
+    if (now >= deadline) return;
+    auto until = deadline;
+    if (looking_ == &loan) {
+      if (turnEnds_ == TimePoint::max()) turnEnds_ = now + kTurn;
+      // Later than that a replica is handed over; one that nobody has come back for is still free.
+      if (now < turnEnds_) until = std::min(until, turnEnds_);
+    }
+    if (until == ParallelInference::kNoDeadline)
+      loan.told_.wait(lock.native());
+    else
+      loan.told_.wait_until(lock.native(), until);
+  }
 }
 
-FreeReplicas::Loan* FreeReplicas::takeBack(std::unique_ptr<FreeReplica> replica) {
-  const Lock lock(mutex_);
-  if (!waiting_.empty()) {
-    Loan* const next = waiting_.front();
-    waiting_.pop_front();
-    next->replica_ = std::move(replica);
-    return next;
+void FreeReplicas::remove(const Loan& loan) {
+  std::erase(waiting_, &loan);
+  if (looking_ == &loan) {
+    looking_ = nullptr;
+    turnEnds_ = TimePoint::max();
+    tellFirst();
+  }
+  if (closed_) left_.notify_all();
+}
+
+void FreeReplicas::tellFirst() {
+  if (looking_ || waiting_.empty() || free_.empty()) return;
+  looking_ = waiting_.front();
+  waiting_.front()->told_.notify_one();
+}
+
+void FreeReplicas::returnReplica(std::unique_ptr<FreeReplica> replica) {
+  if (looking_ && ParallelInference::Clock::now() >= turnEnds_) {
+    Loan& first = *waiting_.front();
+    first.replica_ = std::move(replica);
+    remove(first);
+    first.told_.notify_one();
+    return;
   }
   free_.push_back(std::move(replica));  // which had room for it
   --lent_;
+  tellFirst();
   if (closed_) left_.notify_all();
-  return nullptr;
 }
 
-FreeReplicas::Loan::Loan(FreeReplicas& replicas, ParallelInference::Clock::time_point deadline)
-    : replicas_(replicas) {
-  if (replicas_.lend(*this)) return;
-  try {
-    if (handedOver_.waitUntil(deadline)) return;
-  } catch (...) {  // this thread is cancelled
-    if (!leave()) giveBack();
-    throw;
-  }
-  if (leave()) throw DeadlineExceeded("output: the deadline passed before a replica was free");
-}
-
-bool FreeReplicas::Loan::leave() {
-  if (replicas_.withdraw(*this)) return true;
-  handedOver_.wait();  // it is about to be signalled
-  return false;
-}
-
-void FreeReplicas::Loan::giveBack() {
-  if (Loan* const next = replicas_.takeBack(std::move(replica_))) next->handedOver_.signal();
+void FreeReplicas::takeBack(std::unique_ptr<FreeReplica> replica) {
+  const Lock lock(mutex_);
+  returnReplica(std::move(replica));
 }
 
 std::int64_t FreeReplicas::waiting() const {

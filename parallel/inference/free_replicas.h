@@ -1,12 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <memory>
 #include <vector>
 
 #include "muster/core/base/mutex.h"
-#include "muster/parallel/inference/answer_signal.h"
 #include "muster/parallel/inference/parallel_inference.h"
 #include "muster/parallel/runtime/placement.h"
 
@@ -23,9 +23,13 @@ struct FreeReplica {
   std::int64_t version = 0;
 };
 
-/// Replicas without threads, lent to callers one call at a time. Thread-safe.
+/// Replicas without threads, lent to callers one call at a time. A caller that comes back at once takes a
+/// replica before those that sleep, until one of them has found no replica for `kTurn`: it gets the next.
+/// Thread-safe.
 class FreeReplicas {
  public:
+  static constexpr std::chrono::microseconds kTurn{200};
+
   explicit FreeReplicas(const InferenceOptions& options);
 
   /// While it lives, the calling thread uses a replica.
@@ -33,21 +37,17 @@ class FreeReplicas {
    public:
     /// Waits for a replica. @throws DeadlineExceeded, QueueFull, InferenceShutDown.
     Loan(FreeReplicas& replicas, ParallelInference::Clock::time_point deadline);
-    ~Loan() { giveBack(); }
+    ~Loan() { replicas_.takeBack(std::move(replica_)); }
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
     FreeReplica& replica() { return *replica_; }
 
    private:
     friend class FreeReplicas;
-    /// Waits no longer. @return false if it has a replica after all.
-    bool leave();
-    /// To the loan that has waited longest, or to those that are free.
-    void giveBack();
 
     FreeReplicas& replicas_;
-    std::unique_ptr<FreeReplica> replica_;  // guarded by the mutex until it is handed over
-    AnswerSignal handedOver_;
+    std::unique_ptr<FreeReplica> replica_;  // guarded by the mutex until this loan has it
+    std::condition_variable told_;          // that it has a replica, or may look for one
   };
 
   /// Before the first loan.
@@ -58,12 +58,18 @@ class FreeReplicas {
   void close();
 
  private:
-  /// @return false if the loan has to wait: it is handed a replica, unless it is withdrawn.
-  bool lend(Loan& loan);
-  /// @return false if the loan was handed a replica meanwhile.
-  bool withdraw(const Loan& loan);
-  /// @return the loan that gets the replica next, to be told, or null.
-  Loan* takeBack(std::unique_ptr<FreeReplica> replica);
+  using TimePoint = ParallelInference::Clock::time_point;
+
+  void lend(Loan& loan, TimePoint deadline);
+  void takeBack(std::unique_ptr<FreeReplica> replica);
+  /// Gives the loan a replica that is free. @return false if there is none.
+  bool lendFree(Loan& loan) MUSTER_REQUIRES(mutex_);
+  void waitForReplica(Lock& lock, Loan& loan, TimePoint deadline) MUSTER_REQUIRES(mutex_);
+  /// Takes the loan out of those that wait.
+  void remove(const Loan& loan) MUSTER_REQUIRES(mutex_);
+  void returnReplica(std::unique_ptr<FreeReplica> replica) MUSTER_REQUIRES(mutex_);
+  /// Has the first loan that waits look for a replica, if one is free.
+  void tellFirst() MUSTER_REQUIRES(mutex_);
 
   const std::size_t queueLimit_;
   const WhenFull whenFull_;
@@ -72,6 +78,9 @@ class FreeReplicas {
   std::condition_variable left_;
   std::vector<std::unique_ptr<FreeReplica>> free_ MUSTER_GUARDED_BY(mutex_);
   std::deque<Loan*> waiting_ MUSTER_GUARDED_BY(mutex_);  ///< for a replica, in the order in which they came
+  const Loan* looking_ MUSTER_GUARDED_BY(mutex_) = nullptr;  ///< the first one, once it was told to look
+  /// When the one that looks gets what is given back, since others were faster; never if none has been.
+  TimePoint turnEnds_ MUSTER_GUARDED_BY(mutex_) = TimePoint::max();
   std::size_t lent_ MUSTER_GUARDED_BY(mutex_) = 0;
   bool closed_ MUSTER_GUARDED_BY(mutex_) = false;
 };

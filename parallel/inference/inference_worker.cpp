@@ -34,8 +34,7 @@ InferenceWorker::InferenceWorker(int index, const Placement& placement, const In
       joined_(limitOf(options)),
       alone_(limitOf(options)),
       thread_("inference worker", index, placement, options.threadsPerWorker) {
-  calls_.reserve(static_cast<std::size_t>(options.batchLimit));
-  outcomes_.reserve(calls_.capacity());
+  outcomes_.reserve(static_cast<std::size_t>(options.batchLimit));
 }
 
 void InferenceWorker::prepare(const Model& model, const InferenceOptions& options) {
@@ -45,34 +44,38 @@ void InferenceWorker::prepare(const Model& model, const InferenceOptions& option
 }
 
 void InferenceWorker::serve() {
-  while (queue_.take(calls_)) answer();
+  while ((group_ = queue_.take())) {
+    answer();
+    group_.reset();
+  }
 }
 
 void InferenceWorker::answer() {
-  outcomes_.assign(calls_.size(), {});
+  auto& calls = group_->calls;
+  outcomes_.assign(calls.size(), {});
   try {
     versions_.bring(thread_.replica(), version_);
     join();
-    queue_.haveRead(calls_);
+    queue_.haveRead(*group_);
     compute();
   } catch (...) {
     for (auto& outcome : outcomes_) outcome.failure = std::current_exception();
   }
-  queue_.hold(calls_);
-  for (std::size_t i = 0; i < calls_.size(); ++i)
-    if (calls_[i]) {
-      calls_[i]->output = std::move(outcomes_[i].output);
-      calls_[i]->failure = std::move(outcomes_[i].failure);
-      calls_[i]->modelVersion = version_;
+  queue_.hold(*group_);
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    if (calls[i]) {
+      calls[i]->output = std::move(outcomes_[i].output);
+      calls[i]->failure = std::move(outcomes_[i].failure);
+      calls[i]->modelVersion = version_;
     }
-  queue_.release(calls_);
+  queue_.release(*group_);
 }
 
 void InferenceWorker::join() {
   parts_.clear();
   begins_.clear();
   std::int64_t begin = 0;
-  for (const auto* call : calls_) {
+  for (const auto* call : group_->calls) {
     parts_.push_back({&call->batch, 0, call->examples});
     begins_.push_back(begin);
     begin += call->examples;
@@ -83,12 +86,12 @@ void InferenceWorker::join() {
 
 void InferenceWorker::compute() try {
   joined_.compute(thread_.replica());
-  for (std::size_t i = 0; i < calls_.size(); ++i)
+  for (std::size_t i = 0; i + 1 < begins_.size(); ++i)
     outcomes_[i].output = joined_.output(begins_[i], begins_[i + 1]);
 } catch (...) {
-  if (calls_.size() == 1) throw;
+  if (parts_.size() == 1) throw;
   // What is wrong with one call's features is no fault of the others.
-  for (std::size_t i = 0; i < calls_.size(); ++i) computeAlone(i);
+  for (std::size_t i = 0; i + 1 < begins_.size(); ++i) computeAlone(i);
 }
 
 void InferenceWorker::computeAlone(std::size_t i) try {

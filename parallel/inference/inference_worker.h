@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <vector>
 
 #include "muster/parallel/inference/call_queue.h"
@@ -47,8 +48,8 @@ class InferenceWorker {
   const ModelVersions& versions_;
 
   // The thread's own.
-  std::int64_t version_ = 0;  // of the replica
-  std::vector<InferenceCall*> calls_;
+  std::int64_t version_ = 0;              // of the replica
+  std::shared_ptr<CallGroup> group_;      // that it answers
   std::vector<JoinedBatch::Part> parts_;  // [call]
   std::vector<std::int64_t> begins_;      // [call], and the end: rows of the joined batch
   std::vector<Outcome> outcomes_;         // [call]

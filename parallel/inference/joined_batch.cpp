@@ -81,8 +81,9 @@ void JoinedBatch::compute(Model& model) {
         (piece_.*tensors)[t].value = (batch_.*tensors)[t].value.rows(begin, begin + size);
     model.output(piece_, outputs_[p]);
     const Shape& shape = outputs_[p].shape();
-    require(!shape.empty() && shape[0] == size,
-            "output: the model's output {} has not a row for each of {} examples", shape.toString(), size);
+    if (shape.empty() || shape[0] != size)
+      throw InvalidArgument(fmt::format("output: the model's output {} has not a row for each of {} examples",
+                                        shape.toString(), size));
   }
 }
 

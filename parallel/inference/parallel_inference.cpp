@@ -27,8 +27,10 @@ std::int64_t requireReadable(const Batch& batch) {
       require(source == nullptr, "output: \"{}\" names rows of a data set; gather them first", name);
       require(value.defined() && value.device().isCpu() && value.layout() == Layout::RowMajor,
               "output: \"{}\" is not a row-major tensor on the CPU", name);
-      require(!value.shape().empty() && value.shape()[0] == examples,
-              "output: \"{}\" is {}, but the batch has {} examples", name, value.toString(), examples);
+      if (value.shape().empty() ||
+          value.shape()[0] != examples)  // a text that `require` would make each time
+        throw InvalidArgument(fmt::format("output: \"{}\" is {}, but the batch has {} examples", name,
+                                          value.toString(), examples));
     }
   return examples;
 }

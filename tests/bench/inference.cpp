@@ -26,6 +26,7 @@ struct Options {
   int workers = 2, callers = 64, rounds = 5;
   std::int64_t limit = 32;
   double seconds = 2;
+  std::string only = {};  ///< arms whose names have this
 };
 
 /// What the callers of one way to compute got in one round.
@@ -141,6 +142,8 @@ void compare(const std::string& name, const MultiLayerConfiguration& configurati
   MultiLayerNetwork model(configuration);
   model.init();
   auto arms = armsOf(model, o);
+  std::erase_if(arms, [&](const Arm& arm) { return arm.name.find(o.only) == std::string::npos; });
+  if (arms.empty()) throw InvalidArgument(fmt::format("--only {}: no arm has this in its name", o.only));
   for (int round = 0; round < o.rounds; ++round)
     for (auto& arm : arms) arm.rounds.push_back(arm.measure());
   fmt::print("{}, {} workers, calls of one image, batch limit {}; medians of {} rounds of {} s\n", name,
@@ -164,7 +167,8 @@ int main(int argc, char** argv) try {
       "callers", po::value(&o.callers)->default_value(o.callers), "threads that call")(
       "batch-limit", po::value(&o.limit)->default_value(o.limit), "examples computed at once")(
       "rounds", po::value(&o.rounds)->default_value(o.rounds), "of all arms, in turns")(
-      "seconds", po::value(&o.seconds)->default_value(o.seconds), "of each measurement");
+      "seconds", po::value(&o.seconds)->default_value(o.seconds), "of each measurement")(
+      "only", po::value(&o.only), "arms whose names have this in them, as batched, for a profiler");
   po::variables_map given;
   if (!readCommandLine(argc, argv, options, given)) return 0;
   compare("LeNet", lenet(10), o);

@@ -227,6 +227,40 @@ TEST_CASE("in place, a deadline ends the waiting for a replica") {
   CHECK(valueOf(computed) == 1);
 }
 
+TEST_CASE("in place, a caller gets its turn although others come back at once") {
+  ToyModel model;
+  ParallelInference inference(model, {.mode = InferenceMode::InPlace});
+  std::atomic<bool> stop{false};
+  std::vector<std::jthread> others;
+  for (int i = 0; i < 3; ++i)
+    others.emplace_back([&] {
+      while (!stop) inference.output(row(1));
+    });
+  for (int i = 0; i < 20; ++i) CHECK(inference.output(row(2)).output.data<float>()[0] == 2);
+  stop = true;
+}
+
+TEST_CASE("a call that leaves its group makes room there, and the last one ends the group") {
+  ToyModel model;
+  Gate gate(model);
+  ParallelInference inference(model, {.batchLimit = 2, .pinThreads = false});
+  auto computed = ask(inference, row(0));
+  gate.waitForOutputs(1);
+  std::vector<Answer> late;
+  for (int i = 0; i < 3; ++i) late.push_back(ask(inference, row(9), Clock::now() + 10ms));
+  for (auto& answer : late) CHECK(thrown<DeadlineExceeded>([&] { answer.get(); }) != "");
+  CHECK(inference.waitingCalls() == 0);
+  auto first = ask(inference, row(1)), leaves = ask(inference, row(2), Clock::now() + 20ms);
+  CHECK(thrown<DeadlineExceeded>([&] { leaves.get(); }) != "");
+  auto second = ask(inference, row(3));
+  waitForCalls(inference, 2);
+  gate.openUp();
+  CHECK(valueOf(computed) == 0);
+  CHECK(valueOf(first) == 1);
+  CHECK(valueOf(second) == 3);
+  CHECK(gate.sizes == std::vector<std::int64_t>{1, 2});
+}
+
 TEST_CASE("a caller whose thread is cancelled leaves, and all others are answered") {
 #if defined(__SANITIZE_THREAD__)
   return skip("ThreadSanitizer sees no mutex of a thread that is being cancelled");
