@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "muster/core/base/error.h"
@@ -15,10 +18,16 @@
 namespace muster {
 namespace {
 
+constexpr std::size_t kMostColumns = std::size_t{1} << 20;
+
 struct Row {
   std::int64_t line = 0;  // of its beginning, from 1
   std::vector<std::string> fields;
 };
+
+[[noreturn]] void fail(const std::filesystem::path& path, std::int64_t line, const std::string& why) {
+  throw FileError(path, fmt::format("line {}: {}", line, why));
+}
 
 /// Rows of a text, one after the other.
 class RowReader {
@@ -30,6 +39,8 @@ class RowReader {
     if (at_ == text_.size()) return std::nullopt;
     Row row{.line = line_, .fields = {}};
     for (bool more = true; more;) {
+      if (row.fields.size() == kMostColumns)
+        fail(path_, line_, fmt::format("more than {} columns", kMostColumns));
       row.fields.push_back(at_ < text_.size() && text_[at_] == '"' ? quoted() : plain());
       more = at_ < text_.size() && text_[at_] == separator_;
       if (more) ++at_;
@@ -38,16 +49,13 @@ class RowReader {
     return row;
   }
 
-  [[noreturn]] void fail(std::int64_t line, const std::string& why) const {
-    throw FileError(path_, fmt::format("line {}: {}", line, why));
-  }
-
  private:
   bool atLineEnd() const { return text_[at_] == '\n' || text_[at_] == '\r'; }
 
   void endLine() {
     if (text_[at_] == '\r') ++at_;
-    if (at_ == text_.size() || text_[at_] != '\n') fail(line_, "a carriage return without a line feed");
+    if (at_ == text_.size() || text_[at_] != '\n')
+      fail(path_, line_, "a carriage return without a line feed");
     ++at_;
     ++line_;
   }
@@ -62,13 +70,13 @@ class RowReader {
     const std::int64_t opened = line_;
     std::string field;
     for (++at_;; ++at_) {
-      if (at_ == text_.size()) fail(opened, "a quote is opened here and never closed");
+      if (at_ == text_.size()) fail(path_, opened, "a quote is opened here and never closed");
       if (text_[at_] == '\n') ++line_;
       if (text_[at_] == '"' && (++at_ == text_.size() || text_[at_] != '"')) break;
       field += text_[at_];
     }
     if (at_ < text_.size() && text_[at_] != separator_ && !atLineEnd())
-      fail(line_, "text follows a closing quote");
+      fail(path_, line_, "text follows a closing quote");
     return field;
   }
 
@@ -113,64 +121,94 @@ std::size_t labelColumn(const CsvOptions& options, const std::vector<std::string
                                     options.label, names.size(), nearestWord(options.label, names)));
 }
 
-/// The rows as numbers.
-class TableBuilder {
+/// Reads a text twice, row by row: its rows and classes, then its numbers. So it takes little more memory
+/// than these.
+class TableReader {
  public:
-  TableBuilder(const CsvOptions& options, std::vector<Row> rows, std::vector<std::string> names,
-               std::size_t label, const RowReader& reader)
-      : options_(options), rows_(std::move(rows)), names_(std::move(names)), label_(label), reader_(reader) {}
+  TableReader(std::string_view text, const CsvOptions& options, const std::filesystem::path& path)
+      : text_(text), options_(options), path_(path) {}
 
-  CsvTable build() const {
-    const auto rows = static_cast<std::int64_t>(rows_.size());
+  CsvTable read() {
+    look();
     CsvTable table;
     for (std::size_t c = 0; c < names_.size(); ++c)
       if (c != label_) table.columns.push_back(names_[c]);
-    table.features = Tensor::empty({rows, static_cast<std::int64_t>(table.columns.size())});
-    float* to = table.features.data<float>();
-    for (const auto& row : rows_)
-      for (std::size_t c = 0; c < names_.size(); ++c)
-        if (c != label_) *to++ = number(row, c);
-    if (options_.regression) {
-      table.labels = Tensor::empty({rows, 1});
-      for (std::int64_t r = 0; r < rows; ++r)
-        table.labels.data<float>()[r] = number(rows_[static_cast<std::size_t>(r)], label_);
-      return table;
-    }
-    table.classes = options_.classes;
-    if (table.classes.empty()) {
-      std::vector<std::string> words;
-      for (const auto& row : rows_) words.push_back(row.fields[label_]);
-      table.classes = sortedClasses(std::move(words));
-    }
-    table.labels = Tensor::empty({rows}, DType::Int64);
-    for (std::int64_t r = 0; r < rows; ++r)
-      table.labels.data<std::int64_t>()[r] = classOf(rows_[static_cast<std::size_t>(r)], table.classes);
+    table.features = Tensor::empty({count_, std::ssize(table.columns)});
+    table.labels = options_.regression ? Tensor::empty({count_, 1}) : Tensor::empty({count_}, DType::Int64);
+    if (!options_.regression) table.classes = options_.classes;
+    if (table.classes.empty()) table.classes = sortedClasses({words_.begin(), words_.end()});
+    for (std::size_t n = 0; n < table.classes.size(); ++n)
+      numbers_.emplace(table.classes[n], static_cast<std::int64_t>(n));
+    fill(table);
     return table;
   }
 
  private:
+  /// The names, the rows and the labels' words.
+  void look() {
+    RowReader rows(text_, options_.separator, path_);
+    if (options_.header)
+      if (auto first = rows.next()) names_ = std::move(first->fields);
+    const bool ownClasses = !options_.regression && options_.classes.empty();
+    for (; const auto row = rows.next(); ++count_) {
+      if (names_.empty())
+        for (std::size_t c = 1; c <= row->fields.size(); ++c) names_.push_back(fmt::format("{}", c));
+      if (row->fields.size() != names_.size())
+        fail(path_, row->line,
+             fmt::format("{} field{}, where the first line has {}", row->fields.size(),
+                         row->fields.size() == 1 ? "" : "s", names_.size()));
+      if (count_ == 0) {
+        if (names_.size() < 2)
+          throw FileError(path_, fmt::format("has one column; features and a label are separated by \"{}\"",
+                                             options_.separator));
+        label_ = labelColumn(options_, names_, path_);
+      }
+      if (const auto& word = row->fields[label_]; ownClasses && !words_.contains(word)) words_.insert(word);
+    }
+    if (count_ == 0) throw FileError(path_, "has no rows of data");
+  }
+
+  void fill(CsvTable& table) const {
+    RowReader rows(text_, options_.separator, path_);
+    if (options_.header) rows.next();
+    float* to = table.features.data<float>();
+    for (std::int64_t r = 0; r < count_; ++r) {
+      const Row row = *rows.next();
+      for (std::size_t c = 0; c < names_.size(); ++c)
+        if (c != label_) *to++ = number(row, c);
+      if (options_.regression)
+        table.labels.data<float>()[r] = number(row, label_);
+      else
+        table.labels.data<std::int64_t>()[r] = classOf(row, table.classes);
+    }
+  }
+
   float number(const Row& row, std::size_t column) const {
     const auto value = numberIn(row.fields[column]);
     if (!value)
-      reader_.fail(row.line, fmt::format("column {} must be a finite number, and is \"{}\"", names_[column],
-                                         row.fields[column]));
+      fail(path_, row.line,
+           fmt::format("column {} must be a finite number, and is \"{}\"", names_[column],
+                       row.fields[column]));
     return static_cast<float>(*value);
   }
 
   std::int64_t classOf(const Row& row, const std::vector<std::string>& classes) const {
-    const auto& word = row.fields[label_];
-    const auto found = std::ranges::find(classes, word);
-    if (found == classes.end())
-      reader_.fail(row.line,
-                   fmt::format("there is no class \"{}\"; there are {}", word, fmt::join(classes, ", ")));
-    return found - classes.begin();
+    const auto found = numbers_.find(row.fields[label_]);
+    if (found == numbers_.end())
+      fail(path_, row.line,
+           fmt::format("there is no class \"{}\"; there are {}", row.fields[label_],
+                       fmt::join(classes, ", ")));
+    return found->second;
   }
 
+  const std::string_view text_;
   const CsvOptions& options_;
-  const std::vector<Row> rows_;
-  const std::vector<std::string> names_;
-  const std::size_t label_;
-  const RowReader& reader_;
+  const std::filesystem::path& path_;
+  std::vector<std::string> names_;
+  std::size_t label_ = 0;
+  std::int64_t count_ = 0;
+  std::set<std::string> words_;
+  std::map<std::string, std::int64_t> numbers_;  // of the classes
 };
 
 }  // namespace
@@ -179,29 +217,11 @@ CsvTable parseCsv(std::string_view text, const CsvOptions& options, const std::f
   require(options.separator != '"' && options.separator != '\n' && options.separator != '\r',
           "csv: the separator cannot be a quote or a line end");
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  RowReader reader(text, options.separator, path);
-  std::vector<std::string> names;
-  if (options.header)
-    if (auto first = reader.next()) names = std::move(first->fields);
-  std::vector<Row> rows;
-  while (auto row = reader.next()) {
-    if (names.empty())
-      for (std::size_t c = 1; c <= row->fields.size(); ++c) names.push_back(fmt::format("{}", c));
-    if (row->fields.size() != names.size())
-      reader.fail(row->line, fmt::format("{} field{}, where the first line has {}", row->fields.size(),
-                                         row->fields.size() == 1 ? "" : "s", names.size()));
-    rows.push_back(std::move(*row));
-  }
-  if (rows.empty()) throw FileError(path, "has no rows of data");
-  if (names.size() < 2)
-    throw FileError(
-        path, fmt::format("has one column; features and a label are separated by \"{}\"", options.separator));
-  const std::size_t label = labelColumn(options, names, path);
-  return TableBuilder(options, std::move(rows), std::move(names), label, reader).build();
+  return TableReader(text, options, path).read();
 }
 
 CsvTable readCsv(const std::filesystem::path& path, const CsvOptions& options) {
-  const FileContents contents = readContents(path);
+  const FileContents contents = readContents(path, kMostUnpackedText);
   return parseCsv({reinterpret_cast<const char*>(contents.bytes.data()), contents.bytes.size()}, options,
                   path);
 }

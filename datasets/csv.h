@@ -34,7 +34,8 @@ struct CsvTable {
 /// separators, line ends and doubled quotes; lines end with LF or CRLF. A byte order mark is skipped.
 /// @throws FileError naming the line: of a row with another number of fields than the first, a field that is
 ///         no finite number, a quote that is not closed or that text follows, a class that is not among
-///         `options.classes`; or for a label column that there is not, and a file without rows.
+///         `options.classes`; or for a label column that there is not, a file without rows, and a gzip file
+///         that unpacks to more than 256 MiB.
 CsvTable readCsv(const std::filesystem::path& path, const CsvOptions& options = {});
 
 /// As above, from text. @param path  for messages.

@@ -90,9 +90,9 @@ std::vector<std::uint8_t> unpackGzip(std::span<const std::uint8_t> bytes, const 
   return contents;
 }
 
-FileContents readContents(const std::filesystem::path& path) {
+FileContents readContents(const std::filesystem::path& path, std::size_t most) {
   auto bytes = readFile(path);
-  if (isGzip(bytes)) bytes = unpackGzip(bytes, path);
+  if (isGzip(bytes)) bytes = unpackGzip(bytes, path, most);
   return {path, std::move(bytes)};
 }
 

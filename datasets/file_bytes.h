@@ -16,6 +16,8 @@ bool isGzip(std::span<const std::uint8_t> bytes);
 
 /// The most bytes that a gzip file may unpack to. A small file can unpack to a thousand times its size.
 inline constexpr std::size_t kMostUnpackedBytes = std::size_t{1} << 30;
+/// The same for texts and tables, which take four times their bytes when they are read.
+inline constexpr std::size_t kMostUnpackedText = kMostUnpackedBytes / 4;
 
 /// The unpacked contents of a gzip file, of all members in order.
 /// @throws FileError naming `path` if the bytes are damaged, truncated, or followed by something else, or
@@ -29,7 +31,7 @@ struct FileContents {
   std::vector<std::uint8_t> bytes;
 };
 
-/// Reads a file, plain or gzip. @throws FileError.
-FileContents readContents(const std::filesystem::path& path);
+/// Reads a file, plain or gzip. @param most  as for unpackGzip. @throws FileError.
+FileContents readContents(const std::filesystem::path& path, std::size_t most = kMostUnpackedBytes);
 
 }  // namespace muster

@@ -36,6 +36,16 @@ char32_t decodeOne(std::string_view bytes, std::size_t& at, const std::filesyste
   return read.character;
 }
 
+/// Calls `f` with each character, but not with a byte order mark at the start.
+template <typename F>
+void forEachCharacter(std::string_view bytes, const std::filesystem::path& origin, F f) {
+  for (std::size_t at = 0; at < bytes.size();) {
+    const bool first = at == 0;
+    const char32_t character = decodeOne(bytes, at, origin);
+    if (!first || character != kByteOrderMark) f(character);
+  }
+}
+
 std::int64_t windowsOf(const std::shared_ptr<const CharacterText>& text, std::int64_t steps) {
   require(text != nullptr, "character iterator: there is no text");
   require(steps >= 1, "character iterator: a window needs at least 1 step, got {}", steps);
@@ -53,8 +63,7 @@ std::int64_t windowsOf(const std::shared_ptr<const CharacterText>& text, std::in
 std::vector<char32_t> decodeUtf8(std::string_view bytes, const std::filesystem::path& origin) {
   std::vector<char32_t> characters;
   characters.reserve(bytes.size());
-  for (std::size_t at = 0; at < bytes.size();) characters.push_back(decodeOne(bytes, at, origin));
-  if (!characters.empty() && characters.front() == kByteOrderMark) characters.erase(characters.begin());
+  forEachCharacter(bytes, origin, [&](char32_t character) { characters.push_back(character); });
   return characters;
 }
 
@@ -108,11 +117,20 @@ std::vector<std::int64_t> Vocabulary::indicesOf(std::span<const char32_t> text) 
 }
 
 std::shared_ptr<const CharacterText> readCharacterText(const std::filesystem::path& path) {
-  const auto file = readContents(path);
-  const auto characters =
-      decodeUtf8({reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size()}, path);
-  CharacterText text{.vocabulary = Vocabulary(characters), .indices = {}, .origin = path};
-  text.indices = text.vocabulary.indicesOf(characters);
+  const auto file = readContents(path, kMostUnpackedText);
+  const std::string_view bytes(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
+  std::set<char32_t> occurring;
+  std::size_t count = 0;
+  forEachCharacter(bytes, path, [&](char32_t character) {
+    occurring.insert(character);
+    ++count;
+  });
+  const std::vector<char32_t> known(occurring.begin(), occurring.end());
+  CharacterText text{.vocabulary = Vocabulary(known), .indices = {}, .origin = path};
+  text.indices.reserve(count);
+  forEachCharacter(bytes, path, [&](char32_t character) {
+    text.indices.push_back(static_cast<std::int32_t>(*text.vocabulary.find(character)));
+  });
   return std::make_shared<const CharacterText>(std::move(text));
 }
 

@@ -48,11 +48,12 @@ class Vocabulary {
 /// A text as indices into the vocabulary of its own characters. Shared by iterators.
 struct CharacterText {
   Vocabulary vocabulary;
-  std::vector<std::int64_t> indices;
+  std::vector<std::int32_t> indices;  ///< [place in the text]
   std::filesystem::path origin;
 };
 
-/// Reads a UTF-8 text, plain or gzip. @throws FileError as decodeUtf8, or if it cannot be read.
+/// Reads a UTF-8 text, plain or gzip, in memory of five times its bytes. @throws FileError as decodeUtf8, or
+/// if it cannot be read, or a gzip file unpacks to more than 256 MiB.
 std::shared_ptr<const CharacterText> readCharacterText(const std::filesystem::path& path);
 
 /// Gives a text in windows of `steps` characters, without overlap: features int64 [B, T], and labels int64

@@ -54,8 +54,8 @@ class SampleListener final : public Listener {
 
 /// The pieces of the first batch.
 CharacterIterator beginningOf(const CharacterText& text, const example::CharLstmArguments& a) {
-  CharacterText beginning = text;
-  beginning.indices.resize(std::min(text.indices.size(), static_cast<std::size_t>(a.steps * a.batch + 1)));
+  const auto count = std::min(std::ssize(text.indices), a.steps * a.batch + 1);
+  CharacterText beginning{text.vocabulary, {text.indices.begin(), text.indices.begin() + count}, text.origin};
   return {std::make_shared<const CharacterText>(std::move(beginning)), a.steps, a.batch};
 }
 

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "muster/core/base/error.h"
+#include "tests/datasets/gzip.h"
+#include "tests/support/child_process.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -91,6 +93,31 @@ TEST_CASE("a file that is broken is refused by line") {
   CHECK(problem("size,kind\n1,2\n", {.label = "3"}).find("has no column \"3\"") != std::string::npos);
   CHECK(problem("a,y\n1,x\n", {.regression = true}) ==
         "f.csv: line 2: column y must be a finite number, and is \"x\"");
+}
+
+TEST_CASE("rows have at most 2^20 columns") {
+  const std::string many(std::size_t{1} << 20, ',');
+  CHECK(problem(many + "\n", {.header = false}) == "f.csv: line 1: more than 1048576 columns");
+}
+
+TEST_CASE("a packed table of four bytes a row takes little memory, and one that swells is refused") {
+  test::TemporaryDirectory directory;
+  std::string member;
+  for (std::size_t row = 0; row < (std::size_t{1} << 18); ++row) member += "1,1\n";
+  member = test::gzip(member);
+  std::string packed;
+  for (int i = 0; i < 8; ++i) packed += member;
+  test::writeFile(directory / "t.csv.gz", packed);
+  CHECK(test::inChild([&] {
+          test::allowMemory(std::size_t{80} << 20);
+          const auto read = readCsv(directory / "t.csv.gz", {.header = false});
+          return fmt::format("{}", read.features.shape().toString());
+        }) == "[2097152, 1]");
+  for (; packed.size() <= 257 * member.size();) packed += packed;
+  test::writeFile(directory / "t.csv.gz", packed);
+  CHECK(test::thrown<FileError>([&] { readCsv(directory / "t.csv.gz"); })
+            .ends_with("t.csv.gz: unpacks to more than 268435456 bytes, the most that is read from a gzip "
+                       "file; unpack it first"));
 }
 
 TEST_CASE("files are read, and a missing one is named") {

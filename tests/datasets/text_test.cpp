@@ -6,6 +6,8 @@
 #include <set>
 
 #include "muster/core/base/error.h"
+#include "tests/datasets/gzip.h"
+#include "tests/support/child_process.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -50,6 +52,23 @@ TEST_CASE("UTF-8 of one to four bytes is decoded and encoded again") {
   CHECK(decoded("").empty());
   const char32_t surrogate[] = {0xD800};
   CHECK_THROWS_WITH_AS(encodeUtf8(surrogate), "utf-8: U+D800 is no character", InvalidArgument);
+}
+
+TEST_CASE("a packed text takes five times its bytes in memory, and one that swells is refused") {
+  const test::TemporaryDirectory directory;
+  const std::string member = test::gzip(std::string(std::size_t{1} << 20, 'a'));
+  std::string packed;
+  for (int i = 0; i < 8; ++i) packed += member;
+  write(directory / "book.gz", packed);
+  CHECK(test::inChild([&] {
+          test::allowMemory(std::size_t{60} << 20);
+          return std::to_string(readCharacterText(directory / "book.gz")->indices.size());
+        }) == "8388608");
+  while (packed.size() <= 256 * member.size()) packed += packed;
+  write(directory / "book.gz", packed);
+  CHECK(test::thrown<FileError>([&] { readCharacterText(directory / "book.gz"); })
+            .ends_with("book.gz: unpacks to more than 268435456 bytes, the most that is read from a gzip "
+                       "file; unpack it first"));
 }
 
 TEST_CASE("invalid UTF-8 is refused with the offset of the byte") {

@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <exception>
+#include <fstream>
 #include <functional>
 #include <string>
 
@@ -67,6 +68,21 @@ inline std::string dyingWords(const std::function<void()>& body) {
   CHECK(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGABRT);
   return text;
+}
+
+/// From here on the process gets at most `bytes` more memory than it has. Sanitizers have their own, without
+/// this limit.
+inline void allowMemory(std::size_t bytes) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  std::ifstream status("/proc/self/statm");  // pages: all, resident, shared, text, 0, data
+  std::size_t pages = 0;
+  for (int i = 0; i < 6; ++i) status >> pages;
+  const rlim_t most = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + bytes;
+  const rlimit limit{most, most};
+  ::setrlimit(RLIMIT_DATA, &limit);
+#else
+  static_cast<void>(bytes);
+#endif
 }
 
 /// From here on the process cannot write files of more than `bytes`: as if the disk were full.
