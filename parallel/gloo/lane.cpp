@@ -12,22 +12,22 @@ constexpr std::chrono::hours kForEver{100};
 }  // namespace
 
 void Outcomes::done(int ticket, int node, bool received) {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   done_.push_back({ticket, node, received});
 }
 
 void Outcomes::lost(int node, const std::string& why) {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   losses_.push_back({node, why});
 }
 
 void Outcomes::failed(std::exception_ptr problem) {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   if (!problem_) problem_ = std::move(problem);
 }
 
 bool Outcomes::take(std::vector<int>& tickets, const std::function<void(int)>& hear) {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   const bool any = !done_.empty();
   for (const Done& one : done_) {
     tickets.push_back(one.ticket);
@@ -38,7 +38,7 @@ bool Outcomes::take(std::vector<int>& tickets, const std::function<void(int)>& h
 }
 
 std::vector<Outcomes::Loss> Outcomes::losses() {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   if (problem_) std::rethrow_exception(problem_);
   return std::exchange(losses_, {});
 }
@@ -76,7 +76,7 @@ Lane::Lane(std::shared_ptr<gloo::transport::Context> context, Outcomes& outcomes
 
 Lane::~Lane() {
   {
-    const std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     ending_ = true;
     for (Parcel& parcel : parcels_) parcel.giveUp();
     changed_.notify_all();
@@ -85,7 +85,7 @@ Lane::~Lane() {
 }
 
 void Lane::begin(const NodeMessage& message, int ticket) {
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   Parcel& parcel = parcels_.emplace_back(message, ticket);
   const auto& bytes = message.bytes;
   parcel.head = context_->createUnboundBuffer(&parcel.announcement, sizeof(Announcement));
@@ -106,8 +106,8 @@ void Lane::run() {
   for (;;) {
     Parcel* parcel = nullptr;
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return ending_ || !parcels_.empty(); });
+      Lock lock(mutex_);
+      while (!ending_ && parcels_.empty()) changed_.wait(lock.native());
       if (ending_) return;
       parcel = &parcels_.front();  // others are added behind it, and only this thread removes it
     }
@@ -123,7 +123,7 @@ void Lane::run() {
     }
     const int ticket = parcel->ticket, node = parcel->message.node;
     {
-      const std::scoped_lock lock(mutex_);
+      const Lock lock(mutex_);
       parcels_.pop_front();
     }
     outcomes_.done(ticket, node, received);

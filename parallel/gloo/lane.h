@@ -6,7 +6,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +13,7 @@
 #include <gloo/transport/context.h>
 #include <gloo/transport/unbound_buffer.h>
 
+#include "muster/core/base/mutex.h"
 #include "muster/parallel/exchange/node_transport.h"
 
 namespace muster {
@@ -42,10 +42,10 @@ class Outcomes {
     int ticket, node;
     bool received;
   };
-  std::mutex mutex_;
-  std::vector<Done> done_;  // guarded by mutex_, as what follows
-  std::vector<Loss> losses_;
-  std::exception_ptr problem_;
+  Mutex mutex_;
+  std::vector<Done> done_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<Loss> losses_ MUSTER_GUARDED_BY(mutex_);
+  std::exception_ptr problem_ MUSTER_GUARDED_BY(mutex_);
 };
 
 /// The messages of one channel in one direction between this node and another one, and a thread that waits
@@ -87,10 +87,10 @@ class Lane {
 
   const std::shared_ptr<gloo::transport::Context> context_;
   Outcomes& outcomes_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Parcel> parcels_;  // guarded by mutex_, as what follows; the first one is waited for
-  bool ending_ = false;
+  std::deque<Parcel> parcels_ MUSTER_GUARDED_BY(mutex_);  // the first one is waited for
+  bool ending_ MUSTER_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last
 };
 

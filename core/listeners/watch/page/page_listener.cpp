@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/mutex.h"
 #include "muster/core/listeners/watch/layer_histograms.h"
 #include "muster/core/listeners/watch/page/curves_file.h"
 #include "muster/core/listeners/watch/page/page_inbox.h"
@@ -44,7 +44,7 @@ class LivePage final : public PageSource {
   explicit LivePage(std::shared_ptr<PageInbox> inbox) : inbox_(std::move(inbox)) {}
 
   void update() override {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     inbox_->take(content_);
     store_.add(content_);
   }
@@ -52,7 +52,7 @@ class LivePage final : public PageSource {
   /// Calls `read` with the store.
   template <typename Read>
   auto with(Read read) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return read(store_);
   }
 
@@ -67,9 +67,9 @@ class LivePage final : public PageSource {
   };
 
   std::shared_ptr<PageInbox> inbox_;
-  std::mutex mutex_;
-  PageStore store_;             // guarded by mutex_
-  PageInbox::Content content_;  // likewise
+  Mutex mutex_;
+  PageStore store_ MUSTER_GUARDED_BY(mutex_);
+  PageInbox::Content content_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -89,21 +89,23 @@ struct PageListener::State {
   }
 
   /// Takes what is in the box where no server does, and brings the file up to date.
-  void keep(bool last = false) {
+  void keep(bool last = false) MUSTER_REQUIRES(mutex) {
     keptAt = Clock::now();
     page->update();
-    if (file) page->with([&](const PageStore& store) { file->update(store, last); });
+    if (!file) return;
+    CurvesFile& curves = *file;  // the analysis does not look into the next lambda
+    page->with([&](const PageStore& store) { curves.update(store, last); });
   }
-  void keepIfDue(Clock::time_point now) {
+  void keepIfDue(Clock::time_point now) MUSTER_REQUIRES(mutex) {
     if ((file || !server) && now - keptAt > kTimesEvery) keep();
   }
 
   /// Whether the next histograms are due, by what the last ones have cost.
-  bool histogramsDue(Clock::time_point now) const {
+  bool histogramsDue(Clock::time_point now) const MUSTER_REQUIRES(mutex) {
     return now >=
            lastHistograms + std::max<Clock::duration>(kHistogramsEvery, kHistogramsShare * histogramsTook);
   }
-  void lookAtLayers(Model& model, std::int64_t step, Clock::time_point began) {
+  void lookAtLayers(Model& model, std::int64_t step, Clock::time_point began) MUSTER_REQUIRES(mutex) {
     const auto seen = layers.after(model);
     if (seen.empty()) return;
     for (const auto& layer : seen) {
@@ -117,14 +119,16 @@ struct PageListener::State {
   }
 
   std::shared_ptr<PageInbox> inbox = std::make_shared<PageInbox>();
-  std::mutex mutex;  // guards all but the inbox and the server
-  TrainingReadings readings;
-  LayerHistograms layers;
-  PageProgress progress;
-  Clock::time_point lastHistograms{}, lastProgress{}, keptAt{};
-  Clock::duration histogramsTook{0};
+  Mutex mutex;
+  TrainingReadings readings MUSTER_GUARDED_BY(mutex);
+  LayerHistograms layers MUSTER_GUARDED_BY(mutex);
+  PageProgress progress MUSTER_GUARDED_BY(mutex);
+  Clock::time_point lastHistograms MUSTER_GUARDED_BY(mutex) = {};
+  Clock::time_point lastProgress MUSTER_GUARDED_BY(mutex) = {};
+  Clock::time_point keptAt MUSTER_GUARDED_BY(mutex) = {};
+  Clock::duration histogramsTook MUSTER_GUARDED_BY(mutex) = {};
   std::shared_ptr<LivePage> page = std::make_shared<LivePage>(inbox);
-  std::optional<CurvesFile> file;
+  std::optional<CurvesFile> file MUSTER_GUARDED_BY(mutex);
   std::optional<PageServer> server;
 };
 
@@ -135,7 +139,7 @@ class PageListener::Workers final : public Listener {
   ListenerScope scope() const override { return ListenerScope::Worker; }
   void onIteration(const IterationEvent& event) override {
     if (event.worker >= kMostWorkers) return;
-    const std::lock_guard lock(state_->mutex);
+    const Lock lock(state_->mutex);
     state_->readings.iteration(event);
   }
 
@@ -187,7 +191,7 @@ int PageListener::port() const {
 }
 
 void PageListener::onFitStart(const FitEvent& event) {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   auto& progress = state_->progress;
   progress = {.running = true,
               .workers = event.trainer.workers(),
@@ -205,12 +209,12 @@ void PageListener::onFitStart(const FitEvent& event) {
 }
 
 void PageListener::onEpochStart(const EpochEvent&) {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   state_->readings.epochStart();
 }
 
 void PageListener::onMerge(const MergeEvent& event) {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   state_->readings.merge(event);
   const auto now = Clock::now();
   auto& progress = state_->progress;
@@ -230,7 +234,7 @@ void PageListener::onMerge(const MergeEvent& event) {
 }
 
 void PageListener::onEpochEnd(const EpochEvent& event) {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   state_->readings.epochEnd(event);
   state_->progress.epoch = event.epoch + 1;
   state_->progress.iteration = event.iteration;
@@ -240,7 +244,7 @@ void PageListener::onEpochEnd(const EpochEvent& event) {
 }
 
 void PageListener::onFitEnd(Trainer&) {
-  const std::lock_guard lock(state_->mutex);
+  const Lock lock(state_->mutex);
   state_->progress.running = false;
   state_->inbox->progress(state_->progress);
   if (state_->file) state_->keep(/*last=*/true);
