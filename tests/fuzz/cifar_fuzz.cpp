@@ -26,12 +26,12 @@ std::string records(std::size_t count) {
 }
 
 std::vector<Bytes> seeds() {
-  return {bytesOf(test::gzip(records(1))), bytesOf(test::gzip(records(12))), bytesOf(records(1))};
+  return {bytesOf(test::gzip(records(1))), bytesOf(test::gzip(records(3))), bytesOf(records(1))};
 }
 
 /// Packs another number of records, one of them with another label.
 void mutate(Bytes& bytes, Draw& draw) {
-  std::string all = records(draw.below(20));
+  std::string all = records(draw.below(4));
   if (!all.empty() && draw.oneIn(2))
     all[draw.below(all.size() / kRecord) * kRecord] = static_cast<char>(draw.bits());
   if (draw.oneIn(4)) all.resize(draw.below(all.size() + 1));
