@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <utility>
 
 #include "examples/compare_convergence/arm_run.h"
@@ -24,6 +23,7 @@
 #include "examples/support/data_sets.h"
 #include "examples/support/number_text.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/listeners/watch/machine_text.h"
 #include "muster/datasets/directory_lock.h"
 
 using namespace convergence;
@@ -45,16 +45,6 @@ Setting settingOf(const Options& options, const example::DataSets& data) {
           .cosine = options.learningRateSchedule == "cosine",
           .pinThreads = options.pinThreads,
           .watch = options.watch};
-}
-
-/// As Linux has it.
-std::string processorName() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);) {
-    const auto colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "a processor without a name";
 }
 
 std::string networkTitle(const Options& options) {
@@ -89,7 +79,7 @@ Comparison comparisonOf(const Options& options, const example::DataSets& data, c
   if (options.link) comparison.recipe.push_back("--link " + options.linkText);
   const auto today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
   comparison.made =
-      fmt::format("Written on {:%F} (UTC) by muster {}, on {}.", today, MUSTER_VERSION, processorName());
+      fmt::format("Written on {:%F} (UTC) by muster {}, on {}.", today, MUSTER_VERSION, muster::processorName());
   return comparison;
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "examples/mnist_convnet/options.h"
-#include "examples/mnist_convnet/report.h"
 #include "examples/mnist_convnet/results.h"
 #include "examples/mnist_convnet/run_file.h"
 #include "examples/support/check_saved.h"
@@ -18,6 +17,7 @@
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
+#include "examples/support/report.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
 #include "muster/core/io/model_file.h"

@@ -1,9 +1,8 @@
-// Trains ResNet-18 with several workers at once and plots its accuracy by epoch: the multi-GPU chapter of
+// Trains ResNet-18 with several workers at once and tests it after each epoch: the multi-GPU chapter of
 // "Dive into Deep Learning". `resnet18_fashion --help` lists what it can be told.
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -16,14 +15,14 @@
 #include "examples/support/number_text.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
-#include "examples/support/svg_plot.h"
+#include "examples/support/report.h"
 #include "examples/support/text_table.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/eval/evaluation.h"
-#include "muster/core/io/atomic_file.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/collect_scores_listener.h"
+#include "muster/core/listeners/performance_listener.h"
 #include "muster/core/listeners/progress_listener.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/parallel/parallel_wrapper.h"
@@ -51,25 +50,12 @@ std::string curveTable(const std::vector<EpochResult>& epochs) {
   return example::textTable(rows);
 }
 
-/// Test accuracy by epoch as an SVG drawing. @param name  of the line.
-std::string curvePlot(const std::vector<EpochResult>& epochs, const std::string& title,
-                      const std::string& name) {
-  example::PlotLine line{name, {"#1a73e8", ""}, {}};
-  for (const auto& epoch : epochs)
-    line.points.push_back({static_cast<double>(epoch.epoch), epoch.accuracy, epoch.accuracy, epoch.accuracy});
-  return example::svgDocument({.title = title,
-                               .x = {"epoch", example::ScaleKind::Linear},
-                               .y = {"test accuracy", example::ScaleKind::Linear},
-                               .lines = {line},
-                               .mark = {}});
-}
-
 /// What can be found out before the data are read, which may take long.
 void checkBeforehand(const Options& options) {
   example::Paths paths;
   options.data.addTo(paths);
   paths.reads("--load", options.load, /*replacedBy=*/"--save");
-  paths.writes("--out", options.out);
+  paths.writesInto("--report", options.report, example::kReportFiles);
   paths.writes("--save", options.save);
   options.watch.addTo(paths);
   paths.check();
@@ -130,24 +116,27 @@ std::string describe(const Options& options) {
                      options.learningRate);
 }
 
-/// Trains epoch by epoch, and brings the plot up to date after each. @param epochs  what the whole ones came
-/// to.
-void train(ParallelWrapper& wrapper, Network& network, DataSetIterator& images,
-           const CollectScoresListener& scores, example::DataSets& data, const Options& options,
-           const std::stop_token& stop, std::vector<EpochResult>& epochs) {
+/// What is told of a training. Times are taken first, without the tests.
+struct Told {
+  std::shared_ptr<PerformanceListener> performance =
+      std::make_shared<PerformanceListener>(PerformanceOptions{.tableAtEnd = false});
+  std::shared_ptr<CollectScoresListener> scores = std::make_shared<CollectScoresListener>();
+  std::shared_ptr<EvaluationListener> tests;
+};
+
+/// Trains epoch by epoch. @param epochs  what the whole ones came to.
+void train(ParallelWrapper& wrapper, Network& network, DataSetIterator& images, const Told& told,
+           const Options& options, const std::stop_token& stop, std::vector<EpochResult>& epochs) {
   for (std::int64_t i = 0; i < options.epochs && !stop.stop_requested(); ++i) {
     const auto before = network.epoch();
-    const auto begin = std::chrono::steady_clock::now();
     wrapper.fit(images, 1, stop);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     if (network.epoch() == before) break;  // interrupted within it
     epochs.push_back({.epoch = network.epoch(),
-                      .loss = scores.epochs().back().score,
-                      .accuracy = wrapper.evaluate(*data.test).accuracy(),
-                      .seconds = seconds.count()});
+                      .loss = told.scores->epochs().back().score,
+                      .accuracy = told.tests->results().back().evaluation.accuracy(),
+                      .seconds = told.performance->report().seconds});
     fmt::print("epoch {}: loss {}, test accuracy {:.4f}, {:.1f} s\n", epochs.back().epoch,
                scoreDigits(epochs.back().loss), epochs.back().accuracy, epochs.back().seconds);
-    writeFileAtomically(options.out, curvePlot(epochs, "ResNet-18 on " + data.title, describe(options)));
   }
 }
 
@@ -173,10 +162,13 @@ int run(const Options& options) {
   TrainingImages images(*data.train, options);
   const auto network = makeNetwork(options, data);
 
-  const auto scores = std::make_shared<CollectScoresListener>();
-  Listeners listeners = {scores};
+  Told told;
+  told.tests = std::make_shared<EvaluationListener>(
+      *data.test, EvaluationOptions{.sink = [](std::string_view) {}});  // the line of an epoch tells it
+  Listeners listeners = {told.performance, told.scores};
   options.watch.addProgress(listeners, network->epoch() + options.epochs);
-  const example::Watching watching(options.watch);
+  listeners.push_back(told.tests);
+  const example::Watching watching(options.watch, told.tests);
   watching.addTo(listeners);
   auto wrapper = options.builder(*network).listeners(listeners).build();
   watching.describe(wrapper.plan(), network->summary());
@@ -193,17 +185,24 @@ int run(const Options& options) {
   const auto before = network->iteration();
   std::vector<EpochResult> epochs;
   example::trainAndSave(
-      [&] { train(wrapper, *network, images.iterator(), *scores, data, options, interrupt.token(), epochs); },
+      [&] { train(wrapper, *network, images.iterator(), told, options, interrupt.token(), epochs); },
       [&](bool failed) {
         if (!options.save.empty() && (!failed || network->iteration() != before))
-          save(*network, *scores, data, options);
+          save(*network, *told.scores, data, options);
       },
       fmt::format("--learning-rate {}", options.learningRate));
   if (interrupt.requested())
-    fmt::print("interrupted, with {} of {} epochs finished{}\n", epochs.size(), options.epochs,
-               epochs.empty() ? "; there is nothing to plot" : "");
-  if (!epochs.empty()) watching.result("accuracy", epochs.back().accuracy);
-  if (!epochs.empty()) fmt::print("\n{}\nplot: {}\n", curveTable(epochs), options.out.string());
+    fmt::print("interrupted, with {} of {} epochs finished\n", epochs.size(), options.epochs);
+  if (!epochs.empty()) {
+    watching.result("accuracy", epochs.back().accuracy);
+    fmt::print("\n{}", curveTable(epochs));
+  }
+  if (!options.report.empty()) {
+    const auto remark =
+        interrupt.requested() ? fmt::format("interrupted after {} epochs", epochs.size()) : "";
+    fmt::print("report: {}\n", example::writeReport(options.report, wrapper.evaluate(*data.test), *network,
+                                                    data, remark, watching));
+  }
   return interrupt.requested() ? kInterruptedExit : 0;
 }
 

@@ -12,10 +12,10 @@ using muster::require;
 constexpr std::string_view kIntroduction =
     R"(Trains ResNet-18 with several workers at once, as the multi-GPU chapter of "Dive into Deep Learning" does: plain
 SGD, 256 examples a worker, the learning rate 0.1 times the number of workers. After each epoch the network is
-tested, and its accuracy by epoch is drawn into a file.
+tested. A report shows its accuracy by epoch, and what it takes for something else.
 
   resnet18_fashion                                one worker, Fashion-MNIST, 10 epochs
-  resnet18_fashion --workers 2 --out two.svg      two workers with 256 examples each and learning rate 0.2
+  resnet18_fashion --workers 2 --report two       two workers with 256 examples each and learning rate 0.2
   resnet18_fashion --data cifar10 --workers 2     in colour, with random crops and mirrored images
   resnet18_fashion --batch 16 --train-examples 6400 --test-examples 2000 --epochs 1     some minutes on two cores
 
@@ -39,9 +39,11 @@ Init parseInit(const std::string& text) {
 /// Options that would have no effect are refused rather than ignored.
 void checkCombinations(const Options& o, const CommandLine& line) {
   between(o.load.empty() ? 1 : 0, 1'000'000)("epochs", o.epochs);
-  if (!o.load.empty()) line.refuse({"init", "width"}, "cannot be combined with --load, which brings its network");
-  require(!o.augment || o.placement != muster::PlacementWish::Device,
-          "--placement device cannot be combined with --augment, which moves and mirrors the images on the CPU");
+  if (!o.load.empty())
+    line.refuse({"init", "width"}, "cannot be combined with --load, which brings its network");
+  require(
+      !o.augment || o.placement != muster::PlacementWish::Device,
+      "--placement device cannot be combined with --augment, which moves and mirrors the images on the CPU");
   o.data.check();
 }
 
@@ -69,7 +71,8 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   describePlacement(line, o.placement);
   o.data.describe(line);
   line.group("Files");
-  line.add("out", o.out, "FILE", "the plot of accuracy by epoch, an SVG drawing", fileName);
+  line.add("report", o.report, "DIR",
+           "write report.html there (curves, confusion matrix, worst mistakes) and confusion.txt");
   line.add("save", o.save, "FILE", "save the trained network, in the safetensors format");
   line.add("load", o.load, "FILE", "begin with a saved network and its weights, instead of a new one");
   o.watch.describe(line);
@@ -78,6 +81,7 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   o.augment = augment.value_or(o.data.name == "cifar10");
   o.take(line);
   o.watch.check(line);
+  o.watch.still = !o.report.empty();
   checkCombinations(o, line);
   return o;
 }

@@ -12,7 +12,10 @@ namespace example {
 /// What the command line can say. Batch, learning rate and first weights are those of the multi-GPU chapter
 /// of "Dive into Deep Learning".
 struct Options : WorkerOptions {
-  Options() : WorkerOptions{.workers = 1, .averagingFrequency = 1} {}
+  Options() {
+    workers = 1;
+    averagingFrequency = 1;
+  }
 
   std::int64_t batch = 256;   ///< of each worker
   double learningRate = 0.1;  ///< 0.1 times the workers, where nothing else was said
@@ -24,8 +27,7 @@ struct Options : WorkerOptions {
   muster::PlacementWish placement = muster::PlacementWish::Auto;
   DataChoice data{.name = "fashion", .names = kAllImages};
 
-  std::filesystem::path out = "resnet18-fashion.svg";
-  std::filesystem::path save, load;  ///< empty: not
+  std::filesystem::path report, save, load;  ///< empty: not
 };
 
 /// Reads the command line. @return nothing where help was asked for and has been printed.

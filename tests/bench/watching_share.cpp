@@ -1,7 +1,7 @@
 // What share of a training's computing watching it costs: the convnet of MNIST on noise, two workers, merged
 // every 3 iterations. By processor time, which other programs do not disturb: what the listener's calls
 // compute, twice for those at merges, where two workers wait, and what the page's own thread computes for a
-// browser.
+// browser. Arguments: epochs (20), batch (16 and 128).
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -18,6 +18,8 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -157,7 +159,9 @@ int main(int argc, char** argv) {
       "| watched by | batch | the training computes | calls at merges | calls at steps | beside them | all "
       "|\n"
       "|---|---|---|---|---|---|---|\n");
-  for (const std::int64_t batch : {16, 128}) {
+  const auto batches =
+      argc > 2 ? std::vector<std::int64_t>{std::stoll(argv[2])} : std::vector<std::int64_t>{16, 128};
+  for (const auto batch : batches) {
     measure("nothing", std::make_shared<Nothing>(ListenerScope::Merged),
             std::make_shared<Nothing>(ListenerScope::Worker), "", batch, epochs);
 #ifdef MUSTER_WITH_TENSORBOARD

@@ -8,6 +8,7 @@
 
 #include "examples/support/data_sets.h"
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/io/png.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/models/convnet.h"
@@ -430,6 +431,47 @@ TEST_CASE("IDX files and safetensors are read") {
   CAPTURE(idx.err);
   CHECK(idx.exit == 0);
   CHECK(contains(idx.out, "4 examples to train with"));
+}
+
+TEST_CASE("CIFAR-10's files and a folder of PNGs are trained with, and predicted by class names") {
+  const Muster muster;
+  auto file = json::parse(csvRun(10, false)).as_object();
+  std::filesystem::create_directory(muster.directory / "cifar");
+  for (const std::string name :
+       {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"}) {
+    muster.write("cifar/" + name + ".bin", "");
+    std::filesystem::resize_file(muster.directory / "cifar" / (name + ".bin"), 10000 * 3073);
+  }  // zeros: black images of class 0, an airplane
+  file["data"] = json::object{
+      {"type", "cifar10"}, {"directory", "cifar"}, {"trainExamples", 16}, {"testExamples", 8}, {"batch", 4}};
+  muster.write("cifar.json", json::serialize(file));
+  const auto cifar = muster.run({"train", "cifar.json"});
+  CAPTURE(cifar.err);
+  CHECK(cifar.exit == 0);
+  CHECK(contains(cifar.out, "16 examples to train with"));
+  CHECK(contains(cifar.out, "test: accuracy 1.0000"));
+  CHECK(contains(muster.run({"predict", "cifar.json"}).out, "\n0,airplane,airplane,"));
+
+  for (const std::string part : {"train", "test"})
+    for (const std::string name : {"dark", "light"})
+      for (const std::string number : {"1", "2", "3"}) {
+        const auto path = muster.directory / part / name / (number + ".png");
+        std::filesystem::create_directories(path.parent_path());
+        writePng(path, std::vector<std::uint8_t>(4 * 6, name == "dark" ? 10 : 240), 6, 4);
+      }
+  file["network"] = json::parse(forRows(2, false));
+  file["data"] =
+      json::object{{"type", "images"}, {"train", "train"}, {"test", "test"}, {"grey", true}, {"batch", 2}};
+  muster.write("png.json", json::serialize(file));
+  const auto png = muster.run({"train", "png.json"});
+  CAPTURE(png.err);
+  CHECK(png.exit == 0);
+  CHECK(contains(png.out, "test: accuracy 1.0000"));
+  CHECK(contains(muster.run({"predict", "png.json"}).out, "\n5,light,light,"));
+  muster.write("train/light/4.png", "no picture");
+  const auto broken = muster.run({"train", "png.json"});
+  CHECK(broken.exit == 1);
+  CHECK(contains(broken.err, "train/light/4.png"));
 }
 
 TEST_CASE("runs of a directory are shown side by side, to browsers and as one file") {

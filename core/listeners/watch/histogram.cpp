@@ -25,7 +25,11 @@ Histogram count(std::size_t size, At at) {
     h.sumOfSquares += x * x;
   }
   const double width = h.max - h.min;
-  const double scale = width > 0 && std::isfinite(width) ? Histogram::kBins / width : 0;
+  if (!(width > 0 && std::isfinite(width))) {
+    h.bins.front() = h.count;
+    return h;
+  }
+  const double scale = Histogram::kBins / width;
   for (std::size_t i = 0; i < size; ++i) {
     const double x = at(i);
     if (!std::isfinite(x)) continue;

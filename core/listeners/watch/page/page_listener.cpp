@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/mutex.h"
 #include "muster/core/listeners/watch/layer_histograms.h"
+#include "muster/core/listeners/watch/machine_text.h"
 #include "muster/core/listeners/watch/page/curves_file.h"
 #include "muster/core/listeners/watch/page/page_inbox.h"
 #include "muster/core/listeners/watch/page/still_page.h"
@@ -77,7 +79,8 @@ class LivePage final : public PageSource {
 /// What the two listeners share: a worker's call may come at any time.
 struct PageListener::State {
   explicit State(const PageOptions& options)
-      : readings({.everyTime = kTimesEvery,
+      : readEvery(options.readEvery),
+        readings({.everyTime = kTimesEvery,
                   .scoresEvery = options.readEvery,
                   .places = true,
                   .evaluation = options.evaluation},
@@ -86,6 +89,8 @@ struct PageListener::State {
                  }) {
     if (!options.curves.empty()) file.emplace(options.curves, options.group);
     if (options.serve) server.emplace(options.port, page, options.limits);
+    for (std::size_t worker = 0; worker < workerScores.size(); ++worker)
+      workerScores[worker].name = fmt::format("score/worker {}", worker);
   }
 
   /// Takes what is in the box where no server does, and brings the file up to date.
@@ -118,7 +123,18 @@ struct PageListener::State {
     lastHistograms = now;
   }
 
+  /// The mean score of a worker's steps since it was read. Each is of its worker's thread, which then needs
+  /// no lock; between fits it is of the thread that trains.
+  struct alignas(64) WorkerScore {
+    std::string name;
+    double sum = 0;
+    std::int64_t examples = 0;
+    Clock::time_point readAt{};
+  };
+
+  const std::chrono::nanoseconds readEvery;
   std::shared_ptr<PageInbox> inbox = std::make_shared<PageInbox>();
+  std::array<WorkerScore, kMostWorkers> workerScores;  // [worker]
   Mutex mutex;
   TrainingReadings readings MUSTER_GUARDED_BY(mutex);
   LayerHistograms layers MUSTER_GUARDED_BY(mutex);
@@ -139,8 +155,16 @@ class PageListener::Workers final : public Listener {
   ListenerScope scope() const override { return ListenerScope::Worker; }
   void onIteration(const IterationEvent& event) override {
     if (event.worker >= kMostWorkers) return;
-    const Lock lock(state_->mutex);
-    state_->readings.iteration(event);
+    auto& score = state_->workerScores[static_cast<std::size_t>(event.worker)];
+    score.sum += event.score * static_cast<double>(event.examples);
+    score.examples += event.examples;
+    const auto now = Clock::now();
+    if (now - score.readAt < state_->readEvery || score.examples == 0) return;
+    state_->inbox->point(score.name, event.stamp.iteration + 1,
+                         score.sum / static_cast<double>(score.examples));
+    score.sum = 0;
+    score.examples = 0;
+    score.readAt = now;
   }
 
  private:
@@ -148,6 +172,7 @@ class PageListener::Workers final : public Listener {
 };
 
 PageListener::PageListener(PageOptions options) : state_(std::make_shared<State>(options)) {
+  state_->inbox->text("machine", machineText());
   if (state_->server)
     for (const auto& line : state_->server->lines()) writeLine(options.sink, line);
 }
@@ -201,6 +226,11 @@ void PageListener::onFitStart(const FitEvent& event) {
               .began = std::chrono::system_clock::now()};
   state_->inbox->progress(progress);
   state_->readings.fitStart(event);
+  for (auto& score : state_->workerScores) {
+    score.sum = 0;
+    score.examples = 0;
+    score.readAt = {};
+  }
   Model& model = event.trainer.model();
   if (const auto* const network = dynamic_cast<const Network*>(&model))
     state_->inbox->network(network->toJson());

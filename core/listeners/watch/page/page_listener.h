@@ -39,8 +39,9 @@ struct PageOptions {
 ///     auto wrapper = ParallelWrapper::Builder(model).workers(2).listeners({page, page->workers()}).build();
 ///     page->text("plan", wrapper.plan());
 ///
-/// It prints its address, with a token, when it is made, and a line for `ssh` that reaches it from elsewhere.
-/// The page is there as long as the listener.
+/// It shows this machine's processor, cores and memory by itself. It prints its address, with a token, when
+/// it is made, and a line for `ssh` that reaches it from elsewhere. The page is there as long as the
+/// listener.
 ///
 /// Watching changes no bit of the training, and a client cannot make it wait: the listener leaves numbers in
 /// a box that has room for a fixed number. Histograms are taken from the merged copy, at most once a second

@@ -1,4 +1,4 @@
-#include "examples/mnist_convnet/report.h"
+#include "examples/support/report.h"
 
 #include <fmt/format.h>
 
@@ -31,14 +31,14 @@ struct Mistake {
 };
 
 /// The test images come in the order of the set, so a batch's rows are known images.
-std::vector<Mistake> findMistakes(MultiLayerNetwork& network, ImageSetIterator& test) {
+std::vector<Mistake> findMistakes(Model& model, ImageSetIterator& test) {
   std::vector<Mistake> mistakes;
   Batch batch;
   Tensor predictions;
   std::int64_t image = 0;
   test.reset(0);
   while (test.next(batch)) {
-    static_cast<Model&>(network).output(batch, predictions);
+    model.output(batch, predictions);
     const auto classes = predictions.shape()[1];
     const float* row = predictions.data<float>();
     for (std::int64_t i = 0; i < batch.examples(); ++i, ++image, row += classes) {
@@ -105,8 +105,7 @@ void putMistakes(JsonWriter& json, const std::vector<Mistake>& mistakes, const D
 }
 
 /// As muster::stillPage has it.
-std::string documentOf(const Evaluation& evaluation, MultiLayerNetwork& network, DataSets& data,
-                       std::string_view remark) {
+std::string documentOf(const Evaluation& evaluation, Model& model, DataSets& data, std::string_view remark) {
   JsonWriter all;
   all.group("document", [&](JsonWriter& json) {
     json.put("title", std::string_view(data.title));
@@ -116,7 +115,7 @@ std::string documentOf(const Evaluation& evaluation, MultiLayerNetwork& network,
     json.put("paragraphs", std::span<const std::string>(paragraphs));
     if (!remark.empty()) json.put("warnings", std::span<const std::string>(std::array{std::string(remark)}));
     json.group("confusion", [&](JsonWriter& in) { putConfusion(in, evaluation, data); });
-    if (const auto mistakes = findMistakes(network, *data.test); !mistakes.empty())
+    if (const auto mistakes = findMistakes(model, *data.test); !mistakes.empty())
       json.group("pictures", [&](JsonWriter& in) { putMistakes(in, mistakes, data); });
   });
   return all.line();
@@ -124,14 +123,13 @@ std::string documentOf(const Evaluation& evaluation, MultiLayerNetwork& network,
 
 }  // namespace
 
-std::string writeReport(const std::filesystem::path& directory, const Evaluation& evaluation,
-                        MultiLayerNetwork& network, DataSets& data, std::string_view remark,
-                        const Watching& watching) {
+std::string writeReport(const std::filesystem::path& directory, const Evaluation& evaluation, Model& model,
+                        DataSets& data, std::string_view remark, const Watching& watching) {
   std::error_code problem;
   std::filesystem::create_directories(directory, problem);
   if (problem) throw FileError(directory, fmt::format("cannot be made: {}", problem.message()));
   writeFileAtomically(directory / "confusion.txt", confusionText(evaluation, data, remark));
-  const auto page = watching.still(documentOf(evaluation, network, data, remark));
+  const auto page = watching.still(documentOf(evaluation, model, data, remark));
   if (page.empty())
     return fmt::format("{}: confusion.txt; report.html was left out, as {}", directory.string(), kNoPage);
   writeFileAtomically(directory / "report.html", page);
