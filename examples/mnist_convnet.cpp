@@ -47,10 +47,15 @@ MultiLayerConfiguration configurationOf(const Options& options) {
   return configuration;
 }
 
-/// Keeps what a checkpoint needs beside the model.
+/// Keeps what a checkpoint needs beside the model, and what the merges were of.
 struct LastState final : Listener {
+  void onMerge(const MergeEvent& event) override {
+    ++merged.merges;
+    merged.bytes += event.bytes;
+  }
   void onFitEnd(Trainer& trainer) override { state = trainer.trainingState(); }
   TrainingState state;
+  example::Merged merged;
 };
 
 /// What watches the training. Times are taken first, so that what the others do between epochs is not
@@ -67,10 +72,11 @@ struct Watchers {
 Watchers makeWatchers(const Options& options, example::DataSets& data, const example::Recipe& recipe) {
   Watchers watchers;
   if (!options.quiet) options.watch.addProgress(watchers.all);
-  if (options.testEvery > 0) {
+  if (options.testEvery > 0 || options.testIterations > 0) {
     watchers.tests = std::make_shared<EvaluationListener>(
         *data.test,
         EvaluationOptions{.everyEpochs = options.testEvery,
+                          .everyIterations = options.testIterations,
                           .sink = options.quiet ? LineSink([](std::string_view) {}) : LineSink()});
     watchers.all.push_back(watchers.tests);
   }
@@ -242,6 +248,7 @@ int run(const Options& options) {
             .training = watchers.performance->report(),
             .epochs = watchers.scores->epochs(),
             .tests = tests,
+            .merged = watchers.last->merged,
             .secondsInAll = seconds.count(),
             .epochsFinished = network.epoch(),
             .interrupted = cutShort},

@@ -49,6 +49,8 @@ void describeFiles(CommandLine& line, Options& o) {
   line.add("checkpoint-minutes", o.checkpointMinutes, "X", "the same, by the clock", notNegative);
   line.add("keep", o.keep, "N", "keep only the last N checkpoints; 0: all", atLeast(0));
   line.add("test-every", o.testEvery, "N", "test every N epochs, too; 0: at the end only", atLeast(0));
+  line.add("test-iterations", o.testIterations, "N", "test after the first merge of every N iterations, too",
+           atLeast(0));
   line.add("report", o.report, "DIR",
            "write there the confusion matrix and a picture of misclassified digits");
   line.add("json", o.json, "FILE", "write configuration and results for scripts");

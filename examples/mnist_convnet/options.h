@@ -30,7 +30,7 @@ struct Options : WorkerOptions {
   std::int64_t checkpointIterations = 0;                            ///< 0: none within epochs
   double checkpointMinutes = 0;                                     ///< likewise
   std::int64_t keep = 0;
-  std::int64_t testEvery = 0;
+  std::int64_t testEvery = 0, testIterations = 0;
   bool quiet = false;
 
   muster::Updater makeUpdater() const;

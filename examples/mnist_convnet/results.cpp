@@ -8,6 +8,7 @@
 #include "examples/muster/run_file.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_fields.h"
+#include "muster/parallel/exchange/node_link.h"
 
 namespace example {
 namespace {
@@ -100,6 +101,7 @@ void putTraining(JsonWriter& json, const Results& results) {
   if (!results.tests.empty())
     json.list("testAccuracyByEpoch", results.tests.size(), [&](std::size_t i, JsonWriter& test) {
       test.put("epoch", results.tests[i].epoch);
+      test.put("iteration", results.tests[i].iteration);
       test.put("testAccuracy", results.tests[i].evaluation.accuracy());
     });
   const auto& report = results.training;
@@ -146,6 +148,9 @@ void writeResults(const Results& results, const Options& options, const DataSets
   putTraining(json, results);
   json.put("seconds", results.training.seconds);
   json.put("secondsInAll", results.secondsInAll);
+  json.put("merges", results.merged.merges);
+  json.put("mergedBytes", results.merged.bytes);
+  if (const auto* const link = options.nodes.link()) json.put("bytesSent", link->bytesSent());
   json.put("peakMemoryBytes", peakMemoryBytes());
   writeFileAtomically(options.json, json.text());
 }

@@ -13,15 +13,22 @@
 
 namespace example {
 
+/// What the workers have merged.
+struct Merged {
+  std::int64_t merges = 0;
+  std::int64_t bytes = 0;  ///< that a worker contributed to all of them together (MergeEvent::bytes)
+};
+
 /// What a run came to.
 struct Results {
   const muster::Evaluation& test;
   const muster::PerformanceReport& training;
   const std::vector<muster::CollectScoresListener::Score>& epochs;  ///< of this run
   std::vector<muster::EvaluationListener::Result> tests;            ///< while it trained
-  double secondsInAll = 0;                                          ///< of the program
-  std::int64_t epochsFinished = 0;                                  ///< those of a resumed file included
-  bool interrupted = false;                                         ///< before it had finished them all
+  Merged merged;
+  double secondsInAll = 0;          ///< of the program
+  std::int64_t epochsFinished = 0;  ///< those of a resumed file included
+  bool interrupted = false;         ///< before it had finished them all
 };
 
 /// The result of the test, and what the training took, for people.

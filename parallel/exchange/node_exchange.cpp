@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/merge.h"
+#include "muster/parallel/exchange/means_in_flight.h"
+#include "muster/parallel/exchange/node_flight.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
@@ -37,6 +40,8 @@ struct NodeExchange::Part {
 
   const int channel;
   NodeReduction reduction;
+  std::unique_ptr<NodeFlight> flight;  // null if nothing ever flies
+  bool landing = false;                // in this round, of what an earlier one has launched
   // Of means and variances:
   NodeCall all;
   Tensor mirrors;                // [worker][2][kMomentsPiece]
@@ -67,10 +72,16 @@ NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, 
   for (int l = 0; l < local_; ++l) parts_.push_back(std::make_unique<Part>(link, local_, l, moments));
 }
 
-NodeExchange::~NodeExchange() = default;
+NodeExchange::~NodeExchange() {
+  for (const auto& mine : parts_) mine->flight.reset();  // before what it writes to
+}
+
+NodeExchange::Part& NodeExchange::partAt(int participant) {
+  return *parts_[static_cast<std::size_t>(localOf(participant))];
+}
 
 NodeReduction& NodeExchange::reduction(int participant) {
-  return parts_[static_cast<std::size_t>(localOf(participant))]->reduction;
+  return partAt(participant).reduction;
 }
 
 std::string NodeExchange::describe() const {
@@ -89,7 +100,22 @@ void NodeExchange::restart() {
   for (const SharedBlock& block : blocks_)
     if (block.hasMergedCopy()) add(block.mergedCopy());
   for (const StrategyState& state : strategyBlocks())
-    if (state.declared.place == StrategyBlock::Place::MergedCopy) add(state.values.front());
+    if (state.declared.place == StrategyBlock::Place::MergedCopy && !state.declared.inFlight)
+      add(state.values.front());
+  prepareFlights();
+}
+
+void NodeExchange::prepareFlights() {
+  const bool any = std::ranges::any_of(strategyBlocks(), [](const StrategyState& state) {
+    return state.declared.place == StrategyBlock::Place::MergedCopy && state.declared.inFlight &&
+           state.declared.saved;
+  });
+  if (!any) return;
+  sent_ = block(BlockKind::Parameters).replicas;
+  for (const std::size_t w : here_) sent_[w] = Tensor::empty(sent_[w].shape(), sent_[w].dtype());
+  for (int l = 0; l < local_; ++l)
+    parts_[static_cast<std::size_t>(l)]->flight =
+        std::make_unique<NodeFlight>(link_, local_, kFirstChannel + local_ + l);
 }
 
 void NodeExchange::begin(int participant) {
@@ -97,6 +123,8 @@ void NodeExchange::begin(int participant) {
     const Slice own = ownSlice(participant, backup.live.elements());
     if (own.length() > 0) copyTo(part(backup.saved, own), part(backup.live, own));
   }
+  Part& mine = partAt(participant);
+  mine.landing = mine.flight && mine.flight->launched();
 }
 
 bool NodeExchange::revert() {
@@ -111,6 +139,7 @@ void NodeExchange::abort() noexcept {
 
 void NodeExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,
                          Context& context, Spread* spread) {
+  land(participant);
   require(spread == nullptr,
           "nodes: the distance of replicas from their mean is not measured over nodes yet");
   if (block.rule == MergeRule::Keep) return;
@@ -129,8 +158,34 @@ void NodeExchange::merge(int participant, const SharedBlock& block, std::span<co
 
 void NodeExchange::mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
                         double keep, Slice slice, std::span<const Tensor> into, Context& context) {
+  land(participant);
   const Slice own = partOf(slice, into.front().elements(), localOf(participant), local_);
+  if (keep == 0 && MeansInFlight::may() && launch(participant, tensors, weights, own, into.front())) return;
   reduction(participant).run({tensors, weights, keep, into.front(), {}}, own, context);
+}
+
+/// @return false if it cannot fly.
+bool NodeExchange::launch(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
+                          Slice own, const Tensor& into) {
+  const auto fits = [&](std::size_t w) {
+    return tensors[w].dtype() == sent_[w].dtype() && tensors[w].elements() == sent_[w].elements();
+  };
+  if (sent_.empty() || !std::ranges::all_of(here_, fits)) return false;
+  if (own.length() == 0) return true;
+  for (const std::size_t w : here_)
+    if (weights[w] > 0) copyTo(part(sent_[w], own), part(tensors[w], own));
+  partAt(participant).flight->launch({sent_, weights, 0, into, {}}, own);
+  return true;
+}
+
+void NodeExchange::land(int participant) {
+  Part& mine = partAt(participant);
+  if (std::exchange(mine.landing, false)) mine.flight->land();
+}
+
+void NodeExchange::wait() {
+  for (const auto& mine : parts_)
+    if (mine->flight) mine->flight->wait();
 }
 
 void NodeExchange::mergeMoments(int participant, const SharedBlock& block, std::span<const double> weights,
@@ -183,11 +238,13 @@ void NodeExchange::sum(int, std::span<double>) {
 
 void NodeExchange::eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                              ShareUse use) {
+  land(participant);
   const Slice own = partOf(slice, elements, localOf(participant), local_);
   if (own.length() > 0) use({context, here_, own});
 }
 
 void NodeExchange::eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) {
+  land(participant);
   const int local = localOf(participant);
   sums_.sum(local, {});  // the others have finished their slices
   use({context, std::span(here_).subspan(static_cast<std::size_t>(local), 1), {0, elements}});

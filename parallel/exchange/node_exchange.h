@@ -16,6 +16,10 @@ namespace muster {
 /// the same slice (NodeReduction), so participants need not wait for each other. The bits are those of a
 /// HostExchange of all workers with as many groups as there are nodes, and depend neither on the transport
 /// nor on timing. Means and variances travel from every replica, as they are few.
+///
+/// Means that land in a later round (MeansInFlight) are formed from copies while the workers train, if the
+/// strategy has declared a merged copy that is in flight and saved. The first verb of the next round that
+/// merges waits for them.
 class NodeExchange final : public Exchange {
  public:
   /// @param states  [local worker] the blocks of each replica that are reduced or merged.
@@ -33,6 +37,7 @@ class NodeExchange final : public Exchange {
   void begin(int participant) override;
   void abort() noexcept override;
   void restart() override;
+  void wait() override;
   bool revert() override;
 
   void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context& context,
@@ -55,7 +60,13 @@ class NodeExchange final : public Exchange {
     return static_cast<std::size_t>(local * link_.nodes() + node);
   }
   Slice ownSlice(int participant, std::int64_t elements) const;
+  Part& partAt(int participant);
   NodeReduction& reduction(int participant);
+  void prepareFlights();
+  /// What was launched in an earlier round is there.
+  void land(int participant);
+  bool launch(int participant, std::span<const Tensor> tensors, std::span<const double> weights, Slice own,
+              const Tensor& into);
   void mergeMoments(int participant, const SharedBlock& block, std::span<const double> weights,
                     Context& context);
 
@@ -68,6 +79,7 @@ class NodeExchange final : public Exchange {
   std::vector<SharedBlock> blocks_;
   std::vector<std::size_t> here_;             // this node's workers
   std::vector<std::unique_ptr<Part>> parts_;  // [local participant]
+  std::vector<Tensor> sent_;                  // [worker] what is in flight; empty if nothing ever is
   std::vector<Backup> backups_;               // of what one merge overwrites on this node
   PeerSums sums_;
 };

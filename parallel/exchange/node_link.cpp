@@ -193,6 +193,7 @@ void NodeLink::post(NodeCall* call, const NodeMessage& message) {
   const int ticket = free_.back();
   free_.pop_back();
   slots_[static_cast<std::size_t>(ticket)] = {call, message};
+  if (message.way == NodeMessage::Way::Send) sent_ += static_cast<std::int64_t>(message.bytes.size());
   if (call) {
     ++open_;
   } else {

@@ -81,6 +81,8 @@ class NodeLink {
   /// @throws NodeFailure after a failure.
   void requireWhole() const;
   bool failed() const;
+  /// What this node has sent since it began, without what the transport adds.
+  std::int64_t bytesSent() const { return sent_; }
 
  private:
   /// What nodes tell each other beside the calls.
@@ -135,6 +137,7 @@ class NodeLink {
   std::exception_ptr notStarted_ MUSTER_GUARDED_BY(mutex_);
   std::string problem_ MUSTER_GUARDED_BY(mutex_);  // why it has failed
   std::atomic<bool> failing_{false};
+  std::atomic<std::int64_t> sent_{0};
 
   // The link's thread only.
   std::unique_ptr<NodeTransport> transport_;

@@ -65,7 +65,7 @@ double valueAt(const Tensor& values, std::int64_t i) {
                                  : strategys != own.end() ? "strategy's " + strategys->declared.name
                                                           : "strategy's own numbers");
   for (std::size_t w = 0; w < like.replicas.size(); ++w)
-    if (element < like.replicas[w].elements())
+    if (exchange.isHere(w) && element < like.replicas[w].elements())
       if (const double value = valueAt(like.replicas[w], element); !std::isfinite(value))
         text += fmt::format(", where worker {} has {}", w, value);
   throw NonFiniteScore(text);

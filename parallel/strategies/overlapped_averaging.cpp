@@ -83,7 +83,7 @@ void OverlappedAveragingStrategy::launch(int, const Round& round, Verbs& verbs) 
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
   // A landing in Delta's way takes from a replica all that was sent.
   const double taken = pulls() ? std::get<Pull>(options_.landing).strength : 1;
-  outer_.takeMean(sending_, round.weights, taken, all_, verbs);
+  outer_.takeMean(sending_, round.weights, taken, all_, verbs, !round.landsAtOnce);
   if (round.landsAtOnce || pulls()) return;  // what was sent does not matter
   if (std::holds_alternative<Eager>(options_.landing)) stepEagerly(verbs);
   verbs.combine(verbs.own(kSent), {{1, parameters.replicas}}, all_);

@@ -46,7 +46,7 @@ class StreamingOuterStrategy final : public Strategy {
   int fragments() const override { return options_.fragments; }
   RoundPlan plan(const TrainingProgress& progress) override;
   void launch(int fragment, const Round& round, Verbs& verbs) override {
-    outer_.takeMean(sending_, round.weights, 1 - options_.mixing, at(fragment), verbs);
+    outer_.takeMean(sending_, round.weights, 1 - options_.mixing, at(fragment), verbs, !round.landsAtOnce);
   }
   void land(int fragment, const Round& round, Verbs& verbs) override {
     outer_.apply(at(fragment), verbs);

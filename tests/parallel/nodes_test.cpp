@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdlib>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -282,6 +283,104 @@ TEST_CASE("wherever a node falls silent, it is named, and the model of the other
       CHECK_FALSE(problems[1].empty());
       CHECK(std::ranges::count(merges->all, std::pair(model0.iteration(), model0.parameters())) >= 1);
     }
+  }
+}
+
+/// Rules whose only exchange within the first 6 iterations is launched after 3 and lands after 5.
+std::vector<AnyStrategy> flyingRules() {
+  return {OverlappedAveraging{.frequency = 5, .delay = 2, .updaterState = UpdaterState::Keep},
+          OverlappedAveraging{.frequency = 5,
+                              .delay = 2,
+                              .landing = OverlappedAveraging::Pull{.strength = 0.6},
+                              .momentum = 0.7,
+                              .updaterState = UpdaterState::Keep},
+          StreamingOuter{.frequency = 5, .fragments = 1, .delay = 2, .updaterState = UpdaterState::Keep}};
+}
+
+TEST_CASE("workers train while a launched merge is sent, which has the same bits") {
+  const auto batches = randomBatches(9, 4 * 6, 3, kRuleWidth);
+  for (const auto& rule : flyingRules()) {
+    CAPTURE(rule.make()->describe());
+    auto expected = ruleToy();
+    ToyIterator data(batches, kRuleWidth);
+    builderOf(expected, 4, rule).groups(2).build().fit(data, 1);
+    VirtualNetwork network(2);
+    network.hold();
+    std::promise<void> released;
+    // If the launch waited for what is held, this would end it, and be seen.
+    std::jthread patience([&, end = released.get_future()] {
+      const bool inTime = end.wait_for(60s) == std::future_status::ready;
+      CHECK(inTime);
+      if (!inTime) network.release();
+    });
+    std::once_flag once;
+    std::array<Bits, 2> bits;
+    const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+      auto model = ruleToy();
+      model.control().onStep = [&](const Batch& batch) {
+        if (batch.stamp.iteration != 4) return;  // the last step before the landing
+        std::call_once(once, [&] {
+          network.release();
+          released.set_value();
+        });
+      };
+      ToyIterator share(batches, kRuleWidth);
+      builderOf(model, 2, rule).nodes(here).build().fit(share, 1);
+      bits[static_cast<std::size_t>(here.node())] = stateBits(model);
+    });
+    for (const auto& problem : problems) CHECK(problem == "");
+    for (const auto& one : bits) CHECK(one == stateBits(expected));
+  }
+}
+
+TEST_CASE(
+    "a network that fails while a merge is in flight ends the training with one error that names the node") {
+  for (const auto& rule : flyingRules()) {
+    CAPTURE(rule.make()->describe());
+    const auto batches = randomBatches(9, 2 * 6, 3, kRuleWidth);
+    VirtualNetwork network(2);
+    network.hold();
+    auto begun = ruleToy();
+    const auto problems = onNodes(network, 300ms, [&](const Nodes& here) {
+      auto model = ruleToy();
+      model.control().onStep = [&](const Batch& batch) {
+        if (here.node() == 1 && batch.stamp.iteration == 3) network.silence(1);
+      };
+      ToyIterator share(batches, kRuleWidth);
+      auto wrapper = builderOf(model, 1, rule).nodes(here).build();
+      CHECK_THROWS_AS(wrapper.fit(share, 1), TrainingError);
+      CHECK(model.parameters() == begun.parameters());  // nothing has landed
+      wrapper.fit(share, 1);
+    });
+    for (const auto& problem : problems) CHECK(contains(problem, "(virtual"));
+    CHECK(contains(problems[0], "node 1 (virtual1)"));
+  }
+}
+
+TEST_CASE("a stop lands what is in flight, and all nodes have the same model") {
+  for (const auto& rule : flyingRules()) {
+    CAPTURE(rule.make()->describe());
+    const auto batches = randomBatches(9, 4 * 20, 3, kRuleWidth);
+    VirtualNetwork network(2);
+    std::array<Bits, 2> bits;
+    std::array<std::int64_t, 2> iterations{};
+    const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+      auto model = ruleToy();
+      ToyIterator share(batches, kRuleWidth);
+      auto wrapper = builderOf(model, 2, rule).nodes(here).build();
+      model.control().onStep = [&](const Batch& batch) {
+        if (here.node() == 1 && batch.stamp.iteration == 3) wrapper.stopFit();
+      };
+      wrapper.fit(share, 1);
+      bits[static_cast<std::size_t>(here.node())] = stateBits(model);
+      iterations[static_cast<std::size_t>(here.node())] = model.iteration();
+      wrapper.fit(share, 1);  // nothing is left in the way of another one
+    });
+    for (const auto& problem : problems) CHECK(problem == "");
+    CHECK(bits[0] == bits[1]);
+    CHECK(iterations[0] == iterations[1]);
+    CHECK(iterations[0] >= 4);
+    CHECK(iterations[0] < 20);
   }
 }
 

@@ -40,6 +40,7 @@ struct VirtualNetwork::Hub {
   std::map<std::tuple<int, int, int>, std::deque<Parcel>> parcels
       MUSTER_GUARDED_BY(mutex);  // of (from, to, channel)
   std::set<std::pair<int, int>> cut MUSTER_GUARDED_BY(mutex);
+  bool held MUSTER_GUARDED_BY(mutex) = false;
   const int count;  // of nodes
 
   Node& of(int node) MUSTER_REQUIRES(mutex) { return nodes[static_cast<std::size_t>(node)]; }
@@ -67,6 +68,7 @@ struct VirtualNetwork::Hub {
 
   bool receive(int to, const NodeMessage& message) {
     const Lock lock(mutex);
+    if (held && message.channel > 1) return false;
     const auto queue = parcels.find({message.node, to, message.channel});
     if (queue == parcels.end() || queue->second.empty()) return false;
     const Parcel parcel = std::move(queue->second.front());
@@ -154,6 +156,17 @@ void VirtualNetwork::silence(int node, std::int64_t afterBytes) {
   const Lock lock(hub_->mutex);
   hub_->of(node).silentAfter = afterBytes;
   hub_->of(node).silent = afterBytes == 0;
+}
+
+void VirtualNetwork::hold() {
+  const Lock lock(hub_->mutex);
+  hub_->held = true;
+}
+
+void VirtualNetwork::release() {
+  const Lock lock(hub_->mutex);
+  hub_->held = false;
+  for (auto& node : hub_->nodes) ++node.arrivals;
 }
 
 void VirtualNetwork::cut(int one, int other) {

@@ -30,6 +30,10 @@ class VirtualNetwork {
   /// From now on nothing arrives that these two send each other.
   void cut(int one, int other);
 
+  /// Until `release`, what the merges send does not arrive: only what nodes tell each other beside them.
+  void hold();
+  void release();
+
   /// What a node has sent: all but the signs of life, which are sent by the clock on the wall.
   std::int64_t bytesSent(int node) const;
   /// When the last message arrived. Each node sends one message after the other, and sends none before it has
