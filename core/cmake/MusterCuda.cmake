@@ -73,7 +73,11 @@ set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
 endif()
+# With a minimum of 3.25, CMake marks CUDA::nvToolsExt as deprecated, also where there is none, as in CUDA 13.
+set(muster_cmake_minimum ${CMAKE_MINIMUM_REQUIRED_VERSION})
+set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
 find_package(CUDAToolkit REQUIRED)
+set(CMAKE_MINIMUM_REQUIRED_VERSION ${muster_cmake_minimum})
 find_package(NCCL 2.14)  # the first version with nonblocking communicators
 set(MUSTER_CUDA_BUILT true)
 message(STATUS "muster is built with CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}, "
