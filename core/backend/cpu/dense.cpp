@@ -5,6 +5,8 @@
 #include "muster/core/backend/cpu/onednn.h"
 #include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/simd.h"
+#include "muster/core/backend/cpu/small_product.h"
+#include "muster/core/backend/cpu/state.h"
 #include "muster/core/ops/detail/expect.h"
 
 namespace muster::cpu {
@@ -18,16 +20,38 @@ namespace {
     for (std::int64_t f = begin; f < end; ++f) sums[f] += x[n * features + f];
 }
 
-/// oneDNN's matrix product on the canonical layouts; the README has measurements of alternatives.
+/// Whether our own product is faster; the README has measurements.
+bool isSmall(const DenseShape& s) {
+  constexpr std::int64_t kMost = 1 << 19;  // products
+  return instructionSet() == InstructionSet::Avx512 && s.batch >= 8 && s.outFeatures >= 8 &&
+         s.batch <= kMost && s.inFeatures <= kMost && s.outFeatures <= kMost &&
+         s.batch * s.inFeatures * s.outFeatures <= kMost;
+}
+
+/// oneDNN's matrix product on the canonical layouts, but for the forward pass of small layers; the README has
+/// measurements of alternatives.
 class GemmDense final : public DensePlan {
  public:
   GemmDense(const DenseShape& shape, Context& context)
-      : batch_(shape.batch), in_(shape.inFeatures), out_(shape.outFeatures), context_(context) {}
+      : batch_(shape.batch),
+        in_(shape.inFeatures),
+        out_(shape.outFeatures),
+        small_(isSmall(shape)),
+        context_(context) {
+    if (small_) stateOf(context).workspace.reserve(smallProductScratch(in_));
+  }
 
   void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) override {
     expect("x", x, {batch_, in_});
     expect("weight", weight, {out_, in_});
     expect("y", y, {batch_, out_});
+    if (bias.defined()) expect("bias", bias, {out_});
+#if defined(__x86_64__)
+    if (small_)
+      return smallProductAvx512(batch_, in_, out_, x.data<float>(), weight.data<float>(),
+                                bias.defined() ? bias.data<float>() : nullptr, y.data<float>(),
+                                reinterpret_cast<float*>(stateOf(context_).workspace.data()));
+#endif
     if (bias.defined()) spread(bias, y);
     MUSTER_DNNL_CHECK(dnnl_sgemm('N', 'T', batch_, out_, in_, 1.0f, x.data<float>(), in_,
                                  weight.data<float>(), in_, bias.defined() ? 1.0f : 0.0f, y.data<float>(),
@@ -64,7 +88,6 @@ class GemmDense final : public DensePlan {
 
   /// Copies the bias into every row of y; the product is added to it.
   void spread(const Tensor& bias, Tensor& y) const {
-    expect("bias", bias, {out_});
     const float* from = bias.data<float>();
     float* to = y.data<float>();
     parallelFor(context_, batch_, 16, [=, this](std::int64_t begin, std::int64_t end) {
@@ -73,6 +96,7 @@ class GemmDense final : public DensePlan {
   }
 
   std::int64_t batch_, in_, out_;
+  const bool small_;
   Context& context_;
 };
 

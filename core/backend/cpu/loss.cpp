@@ -20,8 +20,9 @@ struct LogSumExp {
   double log() const { return top + std::log(sum); }
 };
 
+constexpr float kLowest = -3.4028235e38f;
+
 [[gnu::always_inline]] inline LogSumExp logSumExpOf(const float* z, std::int64_t features) {
-  constexpr float kLowest = -3.4028235e38f;
   const double top = largestOf(
       features, kLowest, [=](std::int64_t f) __attribute__((always_inline)) { return z[f]; });
   const auto sum = sumOf<double>(
@@ -49,15 +50,53 @@ LogSumExp logSumExp(const float* z, std::int64_t features) {
     gradient[f] = static_cast<float>(factor * (mass * expOfNegative(z[f] - all.top) / all.sum - labels[f]));
 }
 
+double ofClass(float logit, LogSumExp all) {
+  return all.log() - logit;
+}
+/// The gradient with respect to the logit of the class that the row belongs to.
+float gradientOfClass(float logit, LogSumExp all, double factor) {
+  return static_cast<float>(factor * (std::exp(logit - all.top) / all.sum - 1));
+}
+
 double classRow(const float* z, std::int64_t label, float* gradient, std::int64_t features, double factor) {
   const LogSumExp all = logSumExp(z, features);
-  const double value = all.log() - z[label];
+  const float logit = z[label];
   if (gradient) {
-    const double its = std::exp(z[label] - all.top) / all.sum - 1;
     dispatch<softmaxGradient>(z, gradient, features, all, factor);
-    gradient[label] = static_cast<float>(factor * its);
+    gradient[label] = gradientOfClass(logit, all, factor);
   }
-  return value;
+  return ofClass(logit, all);
+}
+
+/// Rows of at most sixteen classes, one in each lane. The bits are those of a row by itself, whose sum over
+/// so few classes is formed in their order, too.
+struct FewClasses {
+  LogSumExp rows[kLanes];
+  float gradient[kLanes * kLanes];  // [class, lane], but for the class that a row belongs to
+};
+[[gnu::always_inline]] inline void fewClassesOf(const float* z, std::int64_t rows, std::int64_t features,
+                                                const double* factors, FewClasses* result) {
+  float logits[kLanes * kLanes] = {}, top[kLanes];
+  double exps[kLanes * kLanes], sums[kLanes] = {};
+  for (std::int64_t n = 0; n < rows; ++n)
+    for (std::int64_t f = 0; f < features; ++f) logits[f * kLanes + n] = z[n * features + f];
+  for (float& lane : top) lane = kLowest;
+  for (std::int64_t f = 0; f < features; ++f)
+    for (int n = 0; n < kLanes; ++n) {
+      const float logit = logits[f * kLanes + n];
+      top[n] = logit > top[n] ? logit : top[n];
+    }
+  for (std::int64_t f = 0; f < features; ++f)
+    for (int n = 0; n < kLanes; ++n) {
+      const double e = expOfNegative(logits[f * kLanes + n] - double{top[n]});
+      exps[f * kLanes + n] = e;
+      sums[n] += e;
+    }
+  for (int n = 0; n < kLanes; ++n) result->rows[n] = {top[n], sums[n]};
+  if (!factors) return;
+  for (std::int64_t f = 0; f < features; ++f)
+    for (int n = 0; n < kLanes; ++n)
+      result->gradient[f * kLanes + n] = static_cast<float>(factors[n] * (exps[f * kLanes + n] / sums[n]));
 }
 
 double softLabelRow(const float* z, const float* labels, float* gradient, std::int64_t features,
@@ -147,18 +186,48 @@ LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const
   if (classes) requireClasses(labels, mask, features);
   LossValue result{.sum = 0, .weight = weightOf(mask, rows)};
   const double divisor = normaliser != 0 ? normaliser : result.weight;
-  for (std::int64_t n = 0; n < rows; ++n) {
-    const float* z = predictions.data<float>() + n * features;
-    float* grad = gradient.defined() ? gradient.data<float>() + n * features : nullptr;
-    const double weight = mask.defined() ? mask.data<float>()[n] : 1.0;
-    if (weight == 0) {  // whatever the row contains
-      if (grad) std::fill_n(grad, features, 0.0f);
-      continue;
+  const float* z = predictions.data<float>();
+  float* grad = gradient.defined() ? gradient.data<float>() : nullptr;
+  const auto weightAt = [&](std::int64_t n) { return mask.defined() ? mask.data<float>()[n] : 1.0; };
+  // Calls value(n, factor) for the rows [from, end); one of weight 0 does not count, whatever it contains.
+  const auto addRows = [&](std::int64_t from, std::int64_t end, auto value) {
+    for (std::int64_t n = from; n < end; ++n) {
+      const double weight = weightAt(n);
+      if (weight != 0)
+        result.sum += weight * value(n, weight / divisor);
+      else if (grad)
+        std::fill_n(grad + n * features, features, 0.0f);
     }
-    const double factor = weight / divisor;
-    const double value = classes ? classRow(z, labels.data<std::int64_t>()[n], grad, features, factor)
-                                 : row(kind, z, labels.data<float>() + n * features, grad, features, factor);
-    result.sum += weight * value;
+  };
+  if (!classes) {
+    addRows(0, rows, [&](std::int64_t n, double factor) {
+      return row(kind, z + n * features, labels.data<float>() + n * features,
+                 grad ? grad + n * features : nullptr, features, factor);
+    });
+    return result;
+  }
+  const std::int64_t* label = labels.data<std::int64_t>();
+  if (features > kLanes) {
+    addRows(0, rows, [&](std::int64_t n, double factor) {
+      return classRow(z + n * features, label[n], grad ? grad + n * features : nullptr, features, factor);
+    });
+    return result;
+  }
+  for (std::int64_t from = 0; from < rows; from += kLanes) {
+    const std::int64_t end = std::min(rows, from + kLanes);
+    FewClasses few;
+    double factors[kLanes] = {};
+    for (std::int64_t n = from; n < end; ++n) factors[n - from] = weightAt(n) / divisor;
+    dispatch<fewClassesOf>(z + from * features, end - from, features, grad ? factors : nullptr, &few);
+    addRows(from, end, [&](std::int64_t n, double factor) {
+      const std::int64_t lane = n - from;
+      const float logit = z[n * features + label[n]];
+      if (grad) {
+        for (std::int64_t f = 0; f < features; ++f) grad[n * features + f] = few.gradient[f * kLanes + lane];
+        grad[n * features + label[n]] = gradientOfClass(logit, few.rows[lane], factor);
+      }
+      return ofClass(logit, few.rows[lane]);
+    });
   }
   return result;
 }

@@ -21,9 +21,11 @@ TEST_CASE_TEMPLATE("dense layers agree with the reference over shapes and thread
     return test::productSumError(terms, Where::kProductError);
   };
   std::mt19937_64 random(test::freshSeed());
-  // The last ones for the gradient of the bias on a GPU: sums in several parts, the last of them shorter,
+  // The last four for the gradient of the bias on a GPU: sums in several parts, the last of them shorter,
   // with a strip of columns that is not full, of one column, and more strips than a grid has blocks.
-  const DenseShape shapes[] = {{1, 1, 1},     {7, 3, 5},     {128, 80, 50}, {33, 500, 10},
+  // The small ones before, for panels of 16 and 32 columns, full and not, and for rows left over.
+  const DenseShape shapes[] = {{1, 1, 1},     {7, 3, 5},     {8, 1, 8},     {32, 64, 64},
+                               {43, 29, 77},  {11, 17, 48},  {128, 80, 50}, {33, 500, 10},
                                {2, 130, 257}, {2077, 2, 37}, {9001, 1, 1},  {2, 1, 32790}};
   for (const auto& s : shapes)
     for (const int threads : test::threadCounts<Where>({1, 2, 3}))

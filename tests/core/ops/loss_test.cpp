@@ -120,6 +120,38 @@ TEST_CASE("large logits neither overflow nor lose the loss") {
   CHECK(test::maxError(gradient, Array({1, 2}, {-0.5, 0.5})) == 0);
 }
 
+TEST_CASE("few classes, sixteen rows at a time, have the bits of a row by itself") {
+  // With classes of probability 0 behind them the same rows take the way of many classes.
+  Context context;
+  std::mt19937_64 random(test::freshSeed());
+  for (const std::int64_t classes : {1, 2, 10, 16})
+    for (const std::int64_t rows : {1, 15, 16, 50})
+      for (const bool masked : {false, true}) {
+        CAPTURE(classes);
+        CAPTURE(rows);
+        CAPTURE(masked);
+        constexpr std::int64_t kMany = 40;
+        const auto logits = test::randomArray({rows, classes}, random, -50, 50);
+        Array padded({rows, kMany}), labels({rows}), mask({rows});
+        std::ranges::fill(padded.values, -1e30);
+        for (std::int64_t n = 0; n < rows; ++n) {
+          std::copy_n(logits.values.begin() + n * classes, classes, padded.values.begin() + n * kMany);
+          labels.values[n] = static_cast<double>(random() % static_cast<std::uint64_t>(classes));
+          mask.values[n] = masked ? static_cast<double>(random() % 3) / 2 : 1;
+        }
+        Tensor few = test::nanTensor({rows, classes}), many = test::nanTensor({rows, kMany});
+        const Tensor weights = masked ? test::toTensor(mask) : Tensor();
+        const auto value = loss(Loss::NegativeLogLikelihood, test::toTensor(logits), classTensor(labels),
+                                weights, few, 64, context);
+        const auto reference = loss(Loss::NegativeLogLikelihood, test::toTensor(padded), classTensor(labels),
+                                    weights, many, 64, context);
+        CHECK(value.sum == reference.sum);
+        for (std::int64_t n = 0; n < rows; ++n)
+          CHECK(std::equal(few.data<float>() + n * classes, few.data<float>() + (n + 1) * classes,
+                           many.data<float>() + n * kMany));
+      }
+}
+
 TEST_CASE("a row of weight 0 does not count, whatever it contains") {
   Context context;
   const float nan = std::numeric_limits<float>::quiet_NaN();
