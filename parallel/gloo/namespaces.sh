@@ -71,6 +71,7 @@ for pid in "${pids[@]}"; do
 done
 for ((node = 0; node < nodes; ++node)); do
   sent=$(ip netns exec "$name-$node" cat /sys/class/net/eth0/statistics/tx_bytes)
-  echo "node $node has sent $sent bytes" >&2
+  packets=$(ip netns exec "$name-$node" cat /sys/class/net/eth0/statistics/tx_packets)
+  echo "node $node has sent $sent bytes in $packets packets" >&2
 done
 exit "$status"
