@@ -30,7 +30,8 @@ void printHelp() {
       "A run file holds a whole training: the data, the network as a model file has it, workers and "
       "averaging\n"
       "rule, and what watches. Begin with the file that muster example prints:\n\n"
-      "  muster example > run.json && muster plan run.json && muster train run.json\n");
+      "  muster example > run.json && muster plan run.json && muster train run.json\n"
+      "  muster example rows.csv > run.json     for a table of your own, or a folder of pictures\n");
 }
 
 void printVersion() {
@@ -42,13 +43,20 @@ const Command& commandNamed(const std::string& name) {
   const auto found = std::ranges::find(commands(), name, &Command::name);
   if (found != commands().end()) return *found;
   std::vector<std::string> names;
-  for (const auto& command : commands()) names.emplace_back(command.name);
+  if (name.starts_with("-"))
+    names = {"--help", "--version"};
+  else
+    for (const auto& command : commands()) names.emplace_back(command.name);
   throw muster::InvalidArgument(fmt::format("there is no command \"{}\"; the nearest is {}; --help lists all",
                                             name, muster::nearestWord(name, names)));
 }
 
 int run(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "--help";
+  if (first == "help" && argc > 2) {
+    const Command& command = commandNamed(argv[2]);
+    return command.run({.program = fmt::format("muster {}", command.name), .options = {"--help"}});
+  }
   if (first == "--help" || first == "-h" || first == "help") {
     printHelp();
     return argc > 1 ? 0 : 2;

@@ -2,10 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "examples/compare_convergence/compare.h"
 #include "examples/muster/options.h"
 #include "examples/muster/run_file.h"
+#include "muster/core/base/error.h"
 #include "muster/core/nn/models/convnet.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/datasets/csv.h"
+#include "muster/datasets/image_folder.h"
 
 namespace program {
 namespace {
@@ -17,19 +24,80 @@ int compare(const Call& call) {
   return convergence::compare(static_cast<int>(arguments.size()), arguments.data());
 }
 
-int example(const Call& call) {
-  example::CommandLine line(
-      "Prints a run file to begin with: a convolutional network on digits that the program draws, with two\n"
-      "workers that are averaged every 3 iterations.\n");
-  line.group("Options");
-  if (!readOptions(line, call)) return 0;
+/// Of digits that the program draws.
+RunFile drawnDigits() {
   auto network = muster::convnet();
   network.seed = 123;
-  RunFile run{.data = {.type = "generated", .trainExamples = 6000, .testExamples = 1000},
-              .network = network.toJson(),
-              .training = {.workers = 2, .strategyOptions = "every=3", .epochs = 3},
-              .listeners = {.testEvery = 1}};
-  fmt::print("{}", run.toJson());
+  return {.data = {.type = "generated", .trainExamples = 6000, .testExamples = 1000},
+          .network = network.toJson(),
+          .training = {.workers = 2, .strategyOptions = "every=3", .epochs = 3},
+          .listeners = {.testEvery = 1}};
+}
+
+/// Of a table or a folder of pictures: its shapes and classes, and a small network for them.
+RunFile ofData(RunData data) {
+  muster::MultiLayerConfiguration network{.seed = 123, .updater = muster::Adam{}};
+  muster::Output output;
+  std::int64_t examples = 0;
+  if (data.type == "csv") {
+    const auto table = muster::readCsv(data.train, {.header = data.header,
+                                                    .label = data.label,
+                                                    .separator = data.separator.front(),
+                                                    .regression = data.regression});
+    examples = table.features.shape()[0];
+    network.inputShape = {table.features.shape()[1]};
+    network.layers = {muster::BatchNorm{},
+                      muster::Dense{.units = 32, .activation = muster::Activation::ReLU}};
+    output.classes = static_cast<std::int64_t>(table.classes.size());
+    if (data.regression) {
+      output = {.classes = 1};
+      output.loss = muster::Loss::MeanSquaredError;
+      output.activation = muster::Activation::Identity;
+    }
+  } else {
+    const auto folder =
+        muster::readImageFolder(data.train, data.grey ? muster::PngColour::Grey : muster::PngColour::Rgb);
+    examples = folder.images->size();
+    network.inputShape = folder.images->imageShape();
+    network.layers = {
+        muster::Conv2d{
+            .outChannels = 16, .kernel = {3, 3}, .padding = {1, 1}, .activation = muster::Activation::ReLU},
+        muster::Dense{.units = 64, .activation = muster::Activation::ReLU}};
+    output.classes = static_cast<std::int64_t>(folder.classes.size());
+  }
+  network.layers.emplace_back(output);
+  data.batch = std::clamp<std::int64_t>(examples / 4, 1, 32);
+  return {.data = std::move(data),
+          .network = network.toJson(),
+          .training = {.workers = 2, .strategyOptions = "every=3", .epochs = 20},
+          .listeners = {}};
+}
+
+int example(const Call& call) {
+  RunData data{.type = "csv", .train = call.file};
+  example::CommandLine line(
+      "Prints a run file to begin with, with two workers that are averaged every 3 iterations: a\n"
+      "convolutional network on digits that the program draws, or a small network for data of your own.\n\n"
+      "  muster example > run.json\n"
+      "  muster example rows.csv > run.json          the label is the last column\n"
+      "  muster example pictures --grey > run.json   a directory with one of PNG files for each class\n");
+  line.group("Options, for data of your own");
+  bool noHeader = false;
+  line.add("label", data.label, "NAME", "the label's column, or its number from 1 (default: the last one)");
+  line.add("separator", data.separator, "C", "between the columns: one character");
+  line.flag("no-header", noHeader, "the first row has no names");
+  line.flag("regression", data.regression, "the labels are numbers to predict, not classes");
+  line.flag("grey", data.grey, "the pictures have one channel");
+  if (!readOptions(line, call)) return 0;
+  const bool pictures = !call.file.empty() && std::filesystem::is_directory(call.file);
+  if (call.file.empty() || pictures)
+    line.refuse({"label", "separator", "no-header", "regression"}, "is for a table");
+  if (!pictures) line.refuse({"grey"}, "is for a directory of pictures");
+  muster::require(data.separator.size() == 1, "--separator must be one character, got \"{}\"",
+                  data.separator);
+  data.header = !noHeader;
+  if (pictures) data.type = "images";
+  fmt::print("{}", (call.file.empty() ? drawnDigits() : ofData(std::move(data))).toJson());
   return 0;
 }
 
@@ -46,7 +114,7 @@ const std::vector<Command>& commands() {
       {"compare", "", "compares averaging rules over a grid of trainings with several seeds", compare},
       {"page", "DIR", "shows the runs of a directory side by side, in a browser or as one HTML file", page},
       {"strategies", "", "lists the averaging rules with their options and defaults", strategies},
-      {"example", "", "prints a run file to begin with", example},
+      {"example", "[data]", "prints a run file to begin with, also for data of your own", example},
       {"schema", "", "prints the JSON Schema of run files, for editors", schema},
   };
   return all;

@@ -50,7 +50,9 @@ struct Trained {
     DataSetIterator* const chosen = which == "test"         ? data.test.get()
                                     : which == "validation" ? data.validation.get()
                                                             : data.train.get();
-    require(chosen != nullptr, "--on {}: the run file has no such data", which);
+    require(chosen != nullptr,
+            "the run file has no {} data ({}); --on train takes the examples that it was trained with", which,
+            which == "test" ? "data.test is empty" : "data.validationExamples is 0");
     return *chosen;
   }
 };
@@ -134,6 +136,9 @@ int evaluate(const Call& call) {
     return 0;
   }
   fmt::print("{}", trained.network->evaluate(data).summary());
+  if (!trained.data.classes.empty()) fmt::print("\n");
+  for (std::size_t c = 0; c < trained.data.classes.size(); ++c)
+    fmt::print("{:>10} {}\n", c, trained.data.classes[c]);
   return 0;
 }
 
@@ -197,8 +202,8 @@ int plan(const Call& call) {
   const auto wrapper = makeWrapper(run, devices, nodesOf(run.training), *network, {});
   const std::int64_t examples = data.train->examples().value_or(0);
   const std::int64_t batches = data.train->batchesPerEpoch().value_or(0);
-  fmt::print("data: {}, {} examples to train with ({} batches of {}), {} to validate and {} to test with\n",
-             data.title, examples, batches, run.data.batch,
+  fmt::print("data: {}, {} examples to train with ({} batch{} of {}), {} to validate and {} to test with\n",
+             data.title, examples, batches, batches == 1 ? "" : "es", run.data.batch,
              data.validation ? data.validation->examples().value_or(0) : 0,
              data.test ? data.test->examples().value_or(0) : 0);
   fmt::print("\n{}\nplan: {}, {} epoch{}\n", network->summary(), wrapper.plan(), run.training.epochs,

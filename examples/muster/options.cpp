@@ -1,5 +1,9 @@
 #include "examples/muster/options.h"
 
+#include <fmt/format.h>
+
+#include <string_view>
+
 #include "muster/core/base/error.h"
 
 namespace program {
@@ -14,7 +18,15 @@ void describeSets(example::CommandLine& line, std::vector<std::string>& sets) {
 bool readOptions(example::CommandLine& line, const Call& call) {
   std::vector<const char*> arguments{call.program.c_str()};
   for (const auto& option : call.options) arguments.push_back(option.c_str());
-  return line.read(static_cast<int>(arguments.size()), arguments.data());
+  try {
+    return line.read(static_cast<int>(arguments.size()), arguments.data());
+  } catch (const muster::InvalidArgument& error) {
+    const std::string_view text = error.what();
+    const bool run = call.file.ends_with(".json") && text.find("unrecognised option") != text.npos;
+    if (!run) throw;
+    throw muster::InvalidArgument(
+        fmt::format("{}; fields of the run file are set as in --set training.workers=4", text));
+  }
 }
 
 const std::string& fileOf(const Call& call, std::string_view what) {

@@ -97,7 +97,11 @@ RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets)
   if (auto* const result = value.get_object().if_contains("configuration");
       result != nullptr && result->is_object() && !value.get_object().contains("format"))
     value = json::value(*result);
-  for (const auto& set : sets) applySet(value.get_object(), set);
+  const auto isType = [](const std::string& set) { return set.starts_with("data.type="); };
+  for (const auto& set : sets)  // first, as another type has other fields
+    if (isType(set)) applySet(value.get_object(), set);
+  for (const auto& set : sets)
+    if (!isType(set)) applySet(value.get_object(), set);
 
   muster::JsonReader reader(muster::detail::printJson(value));
   for (const auto* const name : {"format", "data", "network"}) reader.requireField(name);
@@ -117,8 +121,13 @@ RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets)
 
 RunFile RunFile::read(const std::string& path, std::span<const std::string> sets) {
   const auto bytes = muster::readFile(path);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  require(!path.ends_with(".safetensors"),
+          "{}: is a model file; give the run file, whose training.model names the model", path);
+  require(!path.ends_with(".csv"), "{}: is data, and no run file; muster example {} prints one for it", path,
+          path);
   try {
-    return parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, sets);
+    return parse(text, sets);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("{}: {}", path, error.what()));
   }

@@ -4,6 +4,7 @@
 #include <boost/json.hpp>
 #include <charconv>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "muster/core/base/error.h"
@@ -54,6 +55,14 @@ std::vector<Step> stepsOf(std::string_view path) {
   return steps;
 }
 
+/// Leaves of the data only what all types have: the fields of one type mean nothing to another.
+void dropOthers(json::object& data) {
+  for (const auto* const name :
+       {"directory", "trainExamples", "testExamples", "trainImages", "trainLabels", "testImages",
+        "testLabels", "classes", "train", "test", "header", "label", "separator", "regression", "grey"})
+    data.erase(name);
+}
+
 }  // namespace
 
 json::value valueOf(const std::string& text) {
@@ -78,7 +87,8 @@ void applySet(json::object& run, const std::string& set) {
       at = &at->get_array()[place];
     }
     if (s + 1 == steps.size()) {
-      *at = valueOf(set.substr(equals + 1));
+      const auto before = std::exchange(*at, valueOf(set.substr(equals + 1)));
+      if (path == "data.type" && *at != before) dropOthers(*in);
       return;
     }
     if (at->is_null()) at->emplace_object();

@@ -474,6 +474,56 @@ TEST_CASE("CIFAR-10's files and a folder of PNGs are trained with, and predicted
   CHECK(contains(broken.err, "train/light/4.png"));
 }
 
+TEST_CASE("a newcomer with data of their own: example writes a run file for it, and mistakes get advice") {
+  const Muster muster;
+  std::string rows = "size;speed;kind\n";
+  for (int i = 0; i < 40; ++i) rows += i % 2 == 0 ? "1000;-1;cat\n" : "2000;1;dog\n";
+  muster.write("rows.csv", rows);
+  const auto example = muster.run({"example", "rows.csv", "--separator", ";"});
+  CAPTURE(example.err);
+  REQUIRE(example.exit == 0);
+  muster.write("own.json", example.out);
+  const auto trained = muster.run({"train", "own.json", "--set", "training.devices=cpu", "--set",
+                                   "training.pinThreads=false", "--set", "data.test=rows.csv"});
+  CAPTURE(trained.err);
+  REQUIRE(trained.exit == 0);
+  CHECK(contains(trained.out, "test: accuracy 1.0000"));
+  const auto evaluated = muster.run({"evaluate", "own.json", "--on", "train"});
+  CHECK(contains(evaluated.out, "         0 cat\n         1 dog\n"));
+  const auto numbers =
+      muster.run({"example", "rows.csv", "--separator", ";", "--label", "size", "--regression"});
+  CHECK(numbers.exit == 1);
+  CHECK(contains(numbers.err, "column kind must be a finite number"));
+
+  for (const std::string name : {"a", "b"}) {
+    const auto path = muster.directory / "pictures" / name / "1.png";
+    std::filesystem::create_directories(path.parent_path());
+    writePng(path, std::vector<std::uint8_t>(4 * 6, name == "a" ? 10 : 240), 6, 4);
+  }
+  muster.write("pictures.json", muster.run({"example", "pictures", "--grey"}).out);
+  CHECK(contains(muster.run({"plan", "pictures.json", "--set", "training.devices=cpu"}).out,
+                 "images, 2 examples to train with (2 batches of 1)"));
+
+  const auto advice = [&](const std::vector<std::string>& arguments) {
+    const auto run = muster.run(arguments);
+    CHECK(run.exit == 2);
+    CHECK(std::ranges::count(run.err, '\n') == 1);
+    return run.err;
+  };
+  CHECK(contains(advice({"train", "rows.csv"}), "muster example rows.csv prints one for it"));
+  CHECK(contains(advice({"evaluate", "model.safetensors"}), "is a model file; give the run file"));
+  CHECK(contains(advice({"train", "own.json", "--workers", "2"}), "as in --set training.workers=4"));
+  CHECK(contains(advice({"evaluate", "own.json"}), "data.test is empty); --on train takes"));
+  CHECK(contains(advice({"--versoin"}), "the nearest is --version"));
+  CHECK(contains(advice({"example", "--grey"}), "--grey is for a directory of pictures"));
+  CHECK(muster.run({"help", "train"}).out == muster.run({"train", "--help"}).out);
+  CHECK(contains(muster
+                     .run({"plan", "run.json", "--set", "data.train=rows.csv", "--set", "data.separator=;",
+                           "--set", "data.type=csv"})
+                     .err,
+                 "network and data do not fit"));
+}
+
 TEST_CASE("runs of a directory are shown side by side, to browsers and as one file") {
   const Muster muster;
 #ifdef MUSTER_WITH_PAGE
