@@ -15,7 +15,8 @@
 namespace muster {
 namespace {
 
-constexpr int kMostWorkers = 1024;
+constexpr int kMostWorkers = 1024, kMostThreads = 1024;
+constexpr std::int64_t kMostExamples = 65'536;  // of a joined batch
 
 /// @return the number of examples. @throws InvalidArgument for what no model could read.
 std::int64_t requireReadable(const Batch& batch) {
@@ -51,7 +52,8 @@ Placements place(const InferenceOptions& options) {
 void InferenceOptions::validate() const {
   require(workers >= 1 && workers <= kMostWorkers, "workers: at least 1 and at most {} are possible, got {}",
           kMostWorkers, workers);
-  require(batchLimit >= 1, "batchLimit: at least 1 is needed, got {}", batchLimit);
+  require(batchLimit >= 1 && batchLimit <= kMostExamples,
+          "batchLimit: at least 1 and at most {} are possible, got {}", kMostExamples, batchLimit);
   require(batchTime >= batchTime.zero(), "batchTime cannot be negative, got {} microseconds",
           batchTime.count());
   require(batchTime <= std::chrono::hours(1), "batchTime: at most an hour is possible, got {} microseconds",
@@ -60,7 +62,8 @@ void InferenceOptions::validate() const {
           "batchTime: in mode {} no calls are joined", nameOf(mode));
   require(queueLimit >= 1, "queueLimit: at least 1 is needed, got {}", queueLimit);
   require(!devices.empty(), "devices: at least one is needed");
-  require(threadsPerWorker >= 1, "threadsPerWorker: at least 1 is needed, got {}", threadsPerWorker);
+  require(threadsPerWorker >= 1 && threadsPerWorker <= kMostThreads,
+          "threadsPerWorker: at least 1 and at most {} are possible, got {}", kMostThreads, threadsPerWorker);
   for (const auto& device : devices)
     require(hasMathMode(device, mathMode), "mathMode: {} does not have this mode", device.toString());
   if (!example.features.empty()) requireReadable(example);

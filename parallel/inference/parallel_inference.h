@@ -63,7 +63,7 @@ class InferenceShutDown : public Error {
 struct InferenceOptions {
   int workers = 1;  ///< replicas; in `Sequential` and `Batched` each has a thread. 1 to 1024
   InferenceMode mode = InferenceMode::Batched;
-  /// `Batched`: how many examples are computed at once, at most.
+  /// `Batched`: how many examples are computed at once, at most. 1 to 65,536.
   std::int64_t batchLimit = 32;
   /// `Batched`: how long the first of the calls that are joined waits for others. By default only calls that
   /// came while all workers were busy are joined.
@@ -76,7 +76,7 @@ struct InferenceOptions {
   Batch example = {};
   std::vector<Device> devices = {Device::cpu()};  ///< worker i is on device i mod D
   std::optional<MathMode> mathMode = {};          ///< nothing: each device's default
-  int threadsPerWorker = 1;                       ///< that an operation uses on the CPU
+  int threadsPerWorker = 1;                       ///< that an operation uses on the CPU. 1 to 1024
   bool pinThreads = true;                         ///< `InPlace` never pins: the threads are the callers'
 
   /// @throws InvalidArgument naming the option.

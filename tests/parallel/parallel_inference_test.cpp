@@ -495,6 +495,8 @@ TEST_CASE("options that cannot work are refused by name") {
   CHECK(refusal({.batchTime = -1us}).starts_with("batchTime"));
   CHECK(refusal({.mode = InferenceMode::Sequential, .batchTime = 1us}).starts_with("batchTime"));
   CHECK(refusal({.queueLimit = 0}).starts_with("queueLimit"));
+  CHECK(refusal({.batchLimit = 65'537}).starts_with("batchLimit: at least 1 and at most 65536"));
+  CHECK(refusal({.threadsPerWorker = 1'025}).starts_with("threadsPerWorker: at least 1 and at most 1024"));
   CHECK(refusal({.devices = {}}).starts_with("devices"));
   CHECK(refusal({.threadsPerWorker = 0}).starts_with("threadsPerWorker"));
 }
