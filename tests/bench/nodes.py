@@ -154,7 +154,8 @@ def measure(rate, arms, by_alone, needed):
         rows[arm] = row
         print(f"| {arm} | {speed:.0f} | {number(by_torch and speed / by_torch, '{:.2f}')} | {speed / by_alone:.0%} |"
               f" {number(needed.get(arm))} | {number(seconds, '{:.1f}')} | {results['bytesSent'] / 1e6:.1f} |"
-              f" {bytes_sent / results['bytesSent'] - 1:.1%}, {payload / results['bytesSent'] - 1:.1%} | {number(error, '{:+.0%}')} |", flush=True)
+              f" {bytes_sent / results['bytesSent'] - 1:.1%}, {payload / results['bytesSent'] - 1:.1%} |"
+              f" {number(error, '{:+.0%}')} |", flush=True)
     return rows
 
 
