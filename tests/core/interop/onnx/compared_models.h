@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,8 @@ class ComparedModels {
            std::int64_t classes = 5) {
     const auto exported = make(6);
     randomise(*exported);
+    for (const auto& node : detail::NetworkProbe::layOut(*exported).nodes)
+      types_.emplace(node.module->type());
     exportOnnx(*exported, directory_ / (name + ".onnx"), {.lengths = lengths});
     int run = 0;
     for (const std::int64_t steps :
@@ -91,6 +94,8 @@ class ComparedModels {
   }
 
   const TemporaryDirectory& directory() const { return directory_; }
+  /// Of all layers and vertices.
+  const std::set<std::string>& types() const { return types_; }
 
  private:
   static Safetensors ran(Network& network, std::int64_t steps, std::int64_t examples, bool lengths,
@@ -126,6 +131,7 @@ class ComparedModels {
   }
 
   TemporaryDirectory directory_;
+  std::set<std::string> types_;
 };
 
 }  // namespace muster::test

@@ -66,8 +66,7 @@ TEST_CASE("every layer of the library has a rule") {
   }
 }
 
-TEST_CASE("onnxruntime computes what layers on images do") {
-  ComparedModels models;
+void addImageLayers(ComparedModels& models) {
   const auto one = [&](const std::string& name, const Layer& layer) {
     models.add(name, chain({layer}, kImage));
   };
@@ -113,11 +112,15 @@ TEST_CASE("onnxruntime computes what layers on images do") {
   one("scale", Scale{.factor = -0.3});
   one("dropout", Dropout{});
   one("dense_over_image", Dense{.units = 5, .activation = Activation::Softmax});
+}
+
+TEST_CASE("onnxruntime computes what layers on images do") {
+  ComparedModels models;
+  addImageLayers(models);
   CHECK(models.agree());
 }
 
-TEST_CASE("onnxruntime computes what layers on rows and vertices do") {
-  ComparedModels models;
+void addRowLayersAndVertices(ComparedModels& models) {
   models.add("dense", chain({Dense{.units = 4, .activation = Activation::GELU}, BatchNorm{},
                              LayerNorm{.epsilon = 0.1}, LayerNorm{.affine = false},
                              OnDevice(Dense{.units = 3, .bias = false}, Device::cpu()), Output{.classes = 4}},
@@ -159,11 +162,15 @@ TEST_CASE("onnxruntime computes what layers on rows and vertices do") {
         configuration.addOutput(configuration.add("after", Dense{.units = 2}, {"kind"}));
         return configuration;
       }));
+}
+
+TEST_CASE("onnxruntime computes what layers on rows and vertices do") {
+  ComparedModels models;
+  addRowLayersAndVertices(models);
   CHECK(models.agree());
 }
 
-TEST_CASE("onnxruntime computes what layers on sequences do, at several lengths") {
-  ComparedModels models;
+void addSequenceLayers(ComparedModels& models) {
   const auto one = [&](const std::string& name, const std::vector<Layer>& layers) {
     models.add(name, chain(layers, kSequence), true);
   };
@@ -183,11 +190,15 @@ TEST_CASE("onnxruntime computes what layers on sequences do, at several lengths"
   one("features", {Subset{.from = 1, .to = 3}, Scale{.factor = 2}, Dropout{}});
   one("steps", {Subset{.from = 1, .to = 4, .axis = 0}});
   one("flattened", {Flatten{}});
+}
+
+TEST_CASE("onnxruntime computes what layers on sequences do, at several lengths") {
+  ComparedModels models;
+  addSequenceLayers(models);
   CHECK(models.agree());
 }
 
-TEST_CASE("onnxruntime computes what layers that read masks do, with and without lengths") {
-  ComparedModels models;
+void addMaskedLayers(ComparedModels& models) {
   for (const bool lengths : {false, true}) {
     const auto one = [&](const std::string& name, const std::vector<Layer>& layers, const Shape& input) {
       models.add(name + (lengths ? "_lengths" : ""), chain(layers, input), true, lengths);
@@ -205,7 +216,24 @@ TEST_CASE("onnxruntime computes what layers that read masks do, with and without
          Output{.classes = 2}},
         {0});
   }
+}
+
+TEST_CASE("onnxruntime computes what layers that read masks do, with and without lengths") {
+  ComparedModels models;
+  addMaskedLayers(models);
   CHECK(models.agree());
+}
+
+TEST_CASE("every layer of the library is among those that onnxruntime computes") {
+  ComparedModels models;
+  addImageLayers(models);
+  addRowLayersAndVertices(models);
+  addSequenceLayers(models);
+  addMaskedLayers(models);
+  for (const auto type : typesOf(std::type_identity<detail::LibraryLayers>())) {
+    CAPTURE(type);
+    CHECK(models.types().contains(std::string(type)));
+  }
 }
 
 TEST_CASE("onnxruntime computes what whole networks do") {

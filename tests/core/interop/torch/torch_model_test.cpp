@@ -34,6 +34,12 @@ float* parameter(TorchModel& model, const std::string& name) {
   return model.block(BlockKind::Parameters).segment(name).data<float>();
 }
 
+ParallelWrapper::Builder withRule(Model& model, int workers, const AnyStrategy& rule) {
+  auto builder = ParallelWrapper::Builder(model);
+  builder.workers(workers).pinThreads(false).strategy(rule);
+  return builder;
+}
+
 TEST_CASE("one worker has the bits of model.fit() at any frequency") {
   auto alone = convModel();
   auto data = imageBatches(7);
@@ -114,7 +120,7 @@ ListIterator lineBatches(std::int64_t joined) {
 }
 
 TEST_CASE("several workers at frequency 1 are one on the joined batches") {
-  const auto trained = [](int workers, std::int64_t joined) {
+  const auto trained = [](int workers, std::int64_t joined, const AnyStrategy& rule = Averaging{}) {
     TorchModel model([] { return std::make_shared<Line>(); },
                      [](Line& net, const TorchBatch& batch) {
                        return (net.forward(batch.features()) - batch.labels()).square().mean();
@@ -122,7 +128,7 @@ TEST_CASE("several workers at frequency 1 are one on the joined batches") {
                      {.updater = Sgd{.learningRate = 0.125}});
     for (float& value : model.block(BlockKind::Parameters).values.span<float>()) value = 0;
     auto data = lineBatches(joined);
-    auto wrapper = toyWrapper(model, workers).build();
+    auto wrapper = withRule(model, workers, rule).build();
     wrapper.fit(data);
     return stateBits(model);
   };
@@ -130,6 +136,7 @@ TEST_CASE("several workers at frequency 1 are one on the joined batches") {
   // rounds and the bits are equal.
   CHECK((trained(4, 1) == trained(1, 4)));
   CHECK((trained(2, 1) == trained(1, 2)));
+  CHECK((trained(4, 1, SynchronousGradients{}) == trained(1, 4)));
   CHECK((trained(4, 1) != trained(1, 2)));
 }
 
@@ -177,9 +184,7 @@ TEST_CASE("every rule trains it, with the same bits each time") {
     std::vector<std::byte> first;
     for (int run = 0; run < 2; ++run) {
       auto model = convModel({.updater = Sgd{.learningRate = 0.02}});
-      auto builder = ParallelWrapper::Builder(*model);
-      builder.workers(2).pinThreads(false).strategy(strategy);
-      auto wrapper = builder.build();
+      auto wrapper = withRule(*model, 2, strategy).build();
       CAPTURE(wrapper.plan());
       wrapper.fit(data);
       CHECK(std::isfinite(model->score()));
@@ -193,24 +198,31 @@ TEST_CASE("every rule trains it, with the same bits each time") {
 }
 
 TEST_CASE("over nodes it has the bits of one process that adds up in as many groups") {
-  auto together = convModel(), first = convModel(), second = convModel();
-  auto data = imageBatches(12);
-  auto wrapper = toyWrapper(*together, 4, 3).groups(2).build();
-  wrapper.fit(data);
-  VirtualNetwork network(2);
-  {
-    std::vector<std::jthread> nodes;
-    for (TorchModel* model : {first.get(), second.get()})
-      nodes.emplace_back([&network, model, node = static_cast<int>(nodes.size())] {
-        auto share = imageBatches(12);
-        toyWrapper(*model, 2, 3)
-            .nodes(Nodes([&network, node] { return network.transport(node); }, std::chrono::seconds(30)))
-            .build()
-            .fit(share);
-      });
+  const auto untrained = stateBits(*convModel());
+  for (const AnyStrategy& rule :
+       {AnyStrategy(Averaging{.frequency = 3}), AnyStrategy(OuterAveraging{.frequency = 2, .momentum = 0.5}),
+        AnyStrategy(ElasticAveraging{.frequency = 2}), AnyStrategy(SynchronousGradients{})}) {
+    auto together = convModel(), first = convModel(), second = convModel();
+    auto data = imageBatches(12);
+    auto wrapper = withRule(*together, 4, rule).groups(2).build();
+    CAPTURE(wrapper.plan());
+    wrapper.fit(data);
+    VirtualNetwork network(2);
+    {
+      std::vector<std::jthread> nodes;
+      for (TorchModel* model : {first.get(), second.get()})
+        nodes.emplace_back([&network, &rule, model, node = static_cast<int>(nodes.size())] {
+          auto share = imageBatches(12);
+          withRule(*model, 2, rule)
+              .nodes(Nodes([&network, node] { return network.transport(node); }, std::chrono::seconds(30)))
+              .build()
+              .fit(share);
+        });
+    }
+    CHECK((stateBits(*together) != untrained));
+    CHECK((stateBits(*first) == stateBits(*together)));
+    CHECK((stateBits(*second) == stateBits(*together)));
   }
-  CHECK((stateBits(*first) == stateBits(*together)));
-  CHECK((stateBits(*second) == stateBits(*together)));
 }
 
 TEST_CASE("on a gpu it learns as on the CPU, or a libtorch without CUDA is named") {
@@ -249,6 +261,10 @@ TEST_CASE("blocks have libtorch's names and shapes, and the module's tensors are
   CHECK(model->block(BlockKind::Statistics).merge == MergeRule::Moments);
   const auto net = model->shared<ConvNet>();
   CHECK(net->dense->bias.data_ptr<float>() == parameter(*model, "dense.bias"));
+  CHECK(net->dense->bias.grad().data_ptr<float>() ==
+        model->block(BlockKind::Gradients).segment("dense.bias").data<float>());
+  CHECK(net->norm->running_var.data_ptr<float>() ==
+        model->block(BlockKind::Statistics).segment("norm.running_var").data<float>());
   const auto replica = model->replicate(model->context());
   CHECK(dynamic_cast<TorchModel&>(*replica).shared<ConvNet>()->conv->weight.data_ptr() !=
         net->conv->weight.data_ptr());
