@@ -29,7 +29,7 @@ class MusterConan(ConanFile):
         "fPIC": [True, False],
         "cuda": [True, False],
         "system_libs": [True, False],  # Boost, libcurl, fmt, ... of the system, too
-        "modules": [True, False],  # nodes, onnx, page, tensorboard and torch, where the system has what they need
+        "modules": [True, False],  # nodes, gloo, onnx, page, tensorboard and torch, where the system has what they need
     }
     default_options = {
         "shared": False,
@@ -78,7 +78,7 @@ class MusterConan(ConanFile):
         variables["MUSTER_BUILD_TESTS"] = variables["MUSTER_BUILD_EXAMPLES"] = False
         variables["MUSTER_CUDA"] = "ON" if self.options.cuda else "OFF"
         if not self.options.modules:
-            for package in ("MPI", "ONNX", "Protobuf", "Torch"):
+            for package in ("Gloo", "MPI", "ONNX", "Protobuf", "Torch"):
                 variables["CMAKE_DISABLE_FIND_PACKAGE_" + package] = True
             variables["MUSTER_DYGRAPHS"] = "MUSTER_DYGRAPHS-NOTFOUND"
         toolchain.generate()
