@@ -55,7 +55,27 @@ if(result EQUAL 0 OR NOT output MATCHES "this installation has no component abse
   message(FATAL_ERROR "a component that is not there: ${output}")
 endif()
 
-# The same for pkg-config, where that is.
+# The CMake blocks of the pages: a whole one builds the program of its page, others are added to a project.
+file(GLOB blocks "${BUILD}/tests/docs/blocks/*.cmake")
+foreach(block IN LISTS blocks)
+  get_filename_component(stem "${block}" NAME_WE)
+  string(REGEX REPLACE "_[0-9]+$" "" page "${stem}")
+  set(folder "${BUILD}/consumer/pages/${stem}")
+  file(READ "${block}" text)
+  if(text MATCHES "add_executable\\([a-z]+ ([a-z.]+)\\)")
+    configure_file("${BUILD}/tests/docs/blocks/${page}_program.cpp" "${folder}/${CMAKE_MATCH_1}" COPYONLY)
+  else()
+    string(PREPEND text "cmake_minimum_required(VERSION 3.25)\nproject(page LANGUAGES CXX)\n"
+      "add_executable(program \"${CMAKE_CURRENT_LIST_DIR}/components/main.cpp\")\n")
+  endif()
+  file(CONFIGURE OUTPUT "${folder}/CMakeLists.txt" CONTENT "${text}" @ONLY)
+  message(STATUS "the CMake block ${stem}")
+  run("${CMAKE_COMMAND}" -S "${folder}" -B "${folder}/build" -G "${GENERATOR}"
+    "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${prefix}")
+  run("${CMAKE_COMMAND}" --build "${folder}/build")
+endforeach()
+
+# The installed library by pkg-config, where that is.
 find_program(pkg_config pkg-config)
 file(GLOB_RECURSE pc "${prefix}/*/muster.pc")
 if(pkg_config)

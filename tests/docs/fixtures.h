@@ -22,6 +22,9 @@
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/temporary_directory.h"
 
+#ifdef MUSTER_PAGES_ONNX
+#include "muster/core/interop/onnx/onnx_layer.h"
+#endif
 #ifdef MUSTER_PAGES_TORCH
 #include <torch/torch.h>
 #endif
@@ -87,11 +90,30 @@ struct with_measurements {
 struct with_files {
   with_files();
 };
+struct with_batch {
+  Batch batch;
+  std::int64_t n = 3;
+};
+/// resnet18.safetensors, as PyTorch would write it.
+struct with_resnet18 {
+  with_resnet18();
+};
 /// An input of 30 examples with 5 numbers, and a gradient of what comes out of two units.
 struct with_input {
   Tensor input = Tensor::zeros({30, 5});
   Tensor gradOutput = Tensor::zeros({30, 2});
 };
+
+#ifdef MUSTER_PAGES_ONNX
+/// A layer that the library does not have, as far as an exporter reads it.
+struct with_Elu {
+  struct Elu {
+    static constexpr std::string_view kType = "elu";
+    double alpha = 1;
+    void fields(Fields& f) { f.field("alpha", alpha); }
+  };
+};
+#endif
 
 #ifdef MUSTER_PAGES_TORCH
 struct with_Net {

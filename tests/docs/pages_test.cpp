@@ -2,6 +2,8 @@
 #include <fstream>
 
 #include "muster/core/io/png.h"
+#include "muster/core/io/weights.h"
+#include "muster/core/nn/models/resnet18.h"
 #include "tests/docs/fixtures.h"
 
 namespace muster_pages {
@@ -13,6 +15,12 @@ with_files::with_files() {
     std::filesystem::create_directories("pets/" + pet);
     writePng("pets/" + pet + "/1.png", std::vector<std::uint8_t>(8 * 8 * 3, 100), 8, 8, PngColour::Rgb);
   }
+}
+
+with_resnet18::with_resnet18() {
+  ComputationGraph network(resnet18(1000, 3, {.imageSize = {224, 224}, .largeImages = true}));
+  network.init();
+  saveWeights(network, "resnet18.safetensors", {.layers = resnet18InTorchvision()});
 }
 
 }  // namespace muster_pages

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # run_block.sh BLOCK PROGRAMS: runs a page's shell block in an empty directory, with the example programs of this build.
-# `./run mnist` and `./run compare` are programs there, which train on a few drawn digits; no other command of `run` is.
+# `./run mnist`, `./run compare` and `./run nodes` are programs there, which train on a few drawn digits; no other
+# command of `run` is. MUSTER_PAGES_PYTHON names the Python for blocks of that language.
 set -euo pipefail
-block=$1 programs=$2
+block=$1 programs=$2 source=$3
 for program in mnist_convnet compare_convergence muster; do
   [[ -x $programs/$program ]] || { echo "skipped: $programs has no $program"; exit 77; }
 done
@@ -16,12 +17,36 @@ command=\$1
 shift
 case \$command in
   mnist) exec "$programs/mnist_convnet" --data generated --examples 256 --batch 32 --quiet "\$@" ;;
-  compare) exec "$programs/compare_convergence" "\$@" ;;
+  compare)
+    others=()
+    while ((\$#)); do
+      case \$1 in
+        --data | --train-examples | --test-examples | --test-every) shift 2 ;;
+        *) others+=("\$1"); shift ;;
+      esac
+    done
+    exec "$programs/compare_convergence" --data generated --train-examples 128 --test-examples 64 --test-every 64 \
+      "\${others[@]}"
+    ;;
+  nodes)
+    command -v mpirun >/dev/null || { echo skipped: there is no mpirun; exit 77; }
+    exec mpirun -n "\$1" "\$0" mnist "\${@:2}"
+    ;;
 esac
 echo "a page's block called ./run \$command, which tests do not have" >&2
 exit 1
 END
 chmod +x run
+# mpirun refuses root and more processes than cores: before Open MPI 5, and since then.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+  PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_mpi_yield_when_idle=1 \
+  OMPI_MCA_btl_vader_single_copy_mechanism=none
+export python=${MUSTER_PAGES_PYTHON-python3} PYTHONPATH=$source/examples PYTHONDONTWRITEBYTECODE=1
+no_python() {
+  echo "skipped: there is no Python with $1 (MUSTER_PAGES_PYTHON names another)"
+  exit 77
+}
+export -f no_python
 export PATH=$programs:$PATH MUSTER_CACHE_DIR=$directory/cache OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 export MUSTER_DATA_DIR='' MUSTER_MNIST_URL=http://127.0.0.1:1/
 bash -euo pipefail -x "$block"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "muster/core/listeners/evaluation_listener.h"
-#include "muster/core/nn/listener.h"
 #include "muster/core/listeners/watch/hyper_parameter.h"
+#include "muster/core/nn/listener.h"
 
 namespace muster {
 
@@ -25,12 +25,13 @@ struct TensorBoardOptions {
 
 /// Writes a training to an event file for TensorBoard, in a directory of its own for each run:
 ///
-///     auto board = std::make_shared<TensorBoardListener>("runs/averaging-2/seed-1");
-///     auto wrapper = ParallelWrapper::Builder(model).workers(2).listeners({board,
-///     board->workers()}).build(); board->text("plan", wrapper.plan());
-///     board->hyperParameters({{"workers", 2.0}, {"strategy", "averaging"}}, {"accuracy"}, "averaging-2");
-///     wrapper.fit(iterator);
-///     board->result("accuracy", wrapper.evaluate(test).accuracy());
+/// ```cpp
+/// auto board = std::make_shared<TensorBoardListener>("runs/averaging-2/seed-1");
+/// auto wrapper = ParallelWrapper::Builder(model).workers(2).listeners({board, board->workers()}).build();
+/// board->hyperParameters({{"workers", 2.0}, {"strategy", "averaging"}}, {"accuracy"}, "averaging-2");
+/// wrapper.fit(train);
+/// board->result("accuracy", wrapper.evaluate(test).accuracy());
+/// ```
 ///
 /// `tensorboard --logdir runs` shows scalars by worker and of the merged model (TrainingReadings lists their
 /// names), histograms of each layer's parameters and of what a round changed in them, texts, and a table of
