@@ -20,6 +20,8 @@
 #include "muster/core/base/interrupt.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/io/atomic_file.h"
+#include "muster/core/io/json_fields.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/listeners/performance_listener.h"
@@ -50,12 +52,36 @@ std::string curveTable(const std::vector<EpochResult>& epochs) {
   return example::textTable(rows);
 }
 
+/// Writes what `--json` asks for.
+void writeJson(const Options& options, const example::DataSets& data, const ParallelWrapper& wrapper,
+               const std::vector<EpochResult>& epochs, bool interrupted) {
+  JsonWriter json;
+  json.put("data", std::string_view(data.title));
+  json.put("dataFrom", std::string_view(data.origin));
+  json.put("workers", std::int64_t{options.workers});
+  json.put("batch", options.batch);
+  json.put("learningRate", options.learningRate);
+  json.put("seed", options.seed);
+  json.put("width", options.width);
+  json.put("augment", options.augment);
+  json.put("plan", std::string_view(wrapper.plan()));
+  json.put("interrupted", interrupted);
+  json.list("epochs", epochs.size(), [&](std::size_t i, JsonWriter& one) {
+    one.put("epoch", epochs[i].epoch);
+    one.put("loss", epochs[i].loss);
+    one.put("testAccuracy", epochs[i].accuracy);
+    one.put("seconds", epochs[i].seconds);
+  });
+  writeFileAtomically(options.json, json.text());
+}
+
 /// What can be found out before the data are read, which may take long.
 void checkBeforehand(const Options& options) {
   example::Paths paths;
   options.data.addTo(paths);
   paths.reads("--load", options.load, /*replacedBy=*/"--save");
   paths.writesInto("--report", options.report, example::kReportFiles);
+  paths.writes("--json", options.json);
   paths.writes("--save", options.save);
   options.watch.addTo(paths);
   paths.check();
@@ -202,6 +228,10 @@ int run(const Options& options) {
         interrupt.requested() ? fmt::format("interrupted after {} epochs", epochs.size()) : "";
     fmt::print("report: {}\n", example::writeReport(options.report, wrapper.evaluate(*data.test), *network,
                                                     data, remark, watching));
+  }
+  if (!options.json.empty()) {
+    writeJson(options, data, wrapper, epochs, interrupt.requested());
+    fmt::print("json: {}\n", options.json.string());
   }
   return interrupt.requested() ? kInterruptedExit : 0;
 }

@@ -73,6 +73,7 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   line.group("Files");
   line.add("report", o.report, "DIR",
            "write report.html there (curves, confusion matrix, worst mistakes) and confusion.txt");
+  line.add("json", o.json, "FILE", "write options, plan and the results of each epoch", fileName);
   line.add("save", o.save, "FILE", "save the trained network, in the safetensors format");
   line.add("load", o.load, "FILE", "begin with a saved network and its weights, instead of a new one");
   o.watch.describe(line);

@@ -27,7 +27,7 @@ struct Options : WorkerOptions {
   muster::PlacementWish placement = muster::PlacementWish::Auto;
   DataChoice data{.name = "fashion", .names = kAllImages};
 
-  std::filesystem::path report, save, load;  ///< empty: not
+  std::filesystem::path report, json, save, load;  ///< empty: not
 };
 
 /// Reads the command line. @return nothing where help was asked for and has been printed.

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <boost/json.hpp>
 #include <csignal>
 #include <string>
 #include <utility>
@@ -37,7 +38,8 @@ class Resnet18Fashion : public test::Sandbox {
 
 TEST_CASE("it trains with two workers, tests each epoch, saves and writes a report") {
   const Resnet18Fashion program;
-  const auto run = program.train(2, {"--save", "net.safetensors", "--report", "report"});
+  const auto run =
+      program.train(2, {"--save", "net.safetensors", "--json", "result.json", "--report", "report"});
   CAPTURE(run.err);
   REQUIRE(run.exit == 0);
   CHECK(run.out.starts_with(
@@ -52,7 +54,7 @@ TEST_CASE("it trains with two workers, tests each epoch, saves and writes a repo
   CHECK(contains(run.out, "\nsaved: net.safetensors; loaded again, it gives the same outputs, "));
   CHECK(contains(readFile(program.directory / "report" / "confusion.txt"), "generated digits (not MNIST)"));
 #ifdef MUSTER_WITH_PAGE
-  CHECK(run.out.ends_with("\nreport: report: report.html, confusion.txt\n"));
+  CHECK(contains(run.out, "\nreport: report: report.html, confusion.txt\n"));
   const auto page = readFile(program.directory / "report" / "report.html");
   for (const char* part : {"\"name\":\"score/worker 1\"", "\"name\":\"test/accuracy\"", "\"confusion\"",
                            "2 workers on cpu (1 thread each, not pinned)"})
@@ -60,6 +62,14 @@ TEST_CASE("it trains with two workers, tests each epoch, saves and writes a repo
 #else
   CHECK(contains(run.out, "\nreport: report: confusion.txt; report.html was left out, as "));
 #endif
+
+  CHECK(run.out.ends_with("\njson: result.json\n"));
+  const auto result = boost::json::parse(readFile(program.directory / "result.json"));
+  CHECK(result.at("workers").as_int64() == 2);
+  CHECK(result.at("epochs").as_array().size() == 2);
+  CHECK(contains(run.out,
+                 fmt::format("test accuracy {:.4f}",
+                             result.at("epochs").as_array().back().at("testAccuracy").to_number<double>())));
 
   // What is in the file reads as many digits right as the program has said.
   const auto network = Network::load(program.directory / "net.safetensors");
@@ -199,6 +209,7 @@ TEST_CASE("help explains every option, and what cannot be is refused with 2") {
                              "train-examples",
                              "test-examples",
                              "report",
+                             "json",
                              "save",
                              "load",
                              "help"})
