@@ -175,9 +175,8 @@ int main(int argc, char** argv) {
     line.add("workers", o.workers, "N", "threads, each with a replica", example::between(1, 1024));
     line.add("epochs", o.epochs, "N", "passes over the data", example::between(1, 1'000'000));
     line.add("seed", o.seed, "N", "of the first weights and of the order of the images", example::atLeast(0));
-    line.add("model", o.model, "FILE", "where all weights go", example::fileName);
-    line.add("backbone", o.backbone, "FILE", "where the file to begin with goes, without --weights",
-             example::fileName);
+    line.add("model", o.model, "FILE", "where all weights go");
+    line.add("backbone", o.backbone, "FILE", "where the file to begin with goes, without --weights");
     o.data.describe(line);
     if (!line.read(argc, argv)) return 0;
     o.data.check();

@@ -57,7 +57,7 @@ std::optional<CharLstmArguments> readCharLstmArguments(int argc, const char* con
   CommandLine line(kIntroduction);
   line.group("Files");
   line.add("text", a.text, "FILE", "the text to learn, in UTF-8");
-  line.add("model", a.model, "FILE", "where the trained model is saved, with its characters", fileName);
+  line.add("model", a.model, "FILE", "where the trained model is saved, with its characters");
   line.add("load", a.load, "FILE", "write samples with a saved model, and train nothing");
   line.group("Network");
   line.add("steps", a.steps, "N", "characters that the model is shown in one piece", between(1, 65536));

@@ -154,10 +154,7 @@ void describeOutput(CommandLine& line, Options& o, double& targetPercent) {
         o.link = parseLink(text);
         o.linkText = text;
       });
-  line.add("out", o.out, "DIR", "directory of the results; an interrupted run continues from it",
-           [](const char*, const std::filesystem::path& out) {
-             require(!out.empty(), "--out needs the name of a directory");
-           });
+  line.add("out", o.out, "DIR", "directory of the results; an interrupted run continues from it");
 }
 
 void takeGrid(const std::string& name, CommandLine& line, Options& o) {

@@ -36,7 +36,7 @@ void describeTraining(CommandLine& line, Options& o, std::optional<double>& lear
 
 void describeFiles(CommandLine& line, Options& o) {
   line.group("Files and output");
-  line.add("model", o.model, "FILE", "the trained network, in the safetensors format", fileName);
+  line.add("model", o.model, "FILE", "the trained network, in the safetensors format");
   line.add(
       "resume", o.resume, "PATH",
       "go on from a file of this program, up to --epochs. From a checkpoint the result is that of a run "

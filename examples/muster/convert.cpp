@@ -177,7 +177,7 @@ int convert(const Call& call) {
   Options options;
   example::CommandLine line(kIntroduction);
   line.group("Options");
-  line.add("out", options.out, "FILE", "the file to write", example::fileName);
+  line.add("out", options.out, "FILE", "the file to write");
   line.add(
       "to", options.to, "FORMAT",
       "onnx, weights (PyTorch's state_dict in a safetensors file), model, graph (a model, too) or json (the "

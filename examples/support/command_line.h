@@ -48,8 +48,9 @@ inline void notNegative(const char* option, double value) {
 inline void belowOne(const char* option, double value) {
   muster::require(value >= 0 && value < 1, "--{} must be at least 0 and below 1, got {}", option, value);
 }
+/// Every path has this rule: "" is what a script makes of a variable that is not set.
 inline void fileName(const char* option, const std::filesystem::path& value) {
-  muster::require(!value.empty(), "--{} needs the name of a file", option);
+  muster::require(!value.empty(), "--{} needs the name of a file or directory", option);
 }
 
 /// The command line of a program: each option once, with its name, its target, what the help calls the value
@@ -114,6 +115,7 @@ class CommandLine {
     } else if constexpr (std::is_arithmetic_v<T>) {
       parse(name, text, target);
     } else {
+      if constexpr (std::is_same_v<T, std::filesystem::path>) fileName(name, text);
       target = text;
     }
     rule(name, target);

@@ -78,7 +78,10 @@ TEST_CASE("options that cannot be are refused with 2 and a sentence") {
       {{"--placement", "gpu"}, "--placement must be auto, host or device, got gpu"},
       {{"--keep", "3"}, "--keep needs --checkpoint-dir"},
       {{"--checkpoint-dir", "c", "--checkpoint-every", "0"}, "--checkpoint-every must be at least 1, got 0"},
-      {{"--model", ""}, "--model"}};
+      {{"--model", ""}, "--model needs the name of a file or directory"},
+      {{"--resume", ""}, "--resume needs the name of a file or directory"},
+      {{"--checkpoint-dir="}, "--checkpoint-dir"},
+      {{"--data-dir", ""}, "--data-dir needs the name of a file or directory"}};
   for (const auto& [arguments, problem] : cases) {
     const auto run = convnet.run(arguments);
     CAPTURE(arguments.front());

@@ -101,7 +101,7 @@ TEST_CASE("help explains every option, and what cannot be is refused") {
         {{"--epochs", "0"}, "--epochs must be between 1 and 1000000, got 0"},
         {{"--examples", "0"}, "--examples must be between 1 and 60000, got 0"},
         {{"--seed", "-1"}, "--seed must be at least 0, got -1"},
-        {{"--model", ""}, "--model needs the name of a file"}};
+        {{"--model", ""}, "--model needs the name of a file or directory"}};
     for (const auto& [arguments, sentence] : refused) {
       const auto run = program.run(arguments);
       CHECK(run.exit == 2);
