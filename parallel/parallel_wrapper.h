@@ -50,7 +50,7 @@ struct ParallelOptions {
 /// same bits on one CPU model, however the threads are scheduled.
 ///
 /// Used by one thread at a time, except `stopFit` and `workerTimes`. The model must outlive the wrapper.
-/// While `fit` runs, only listeners may use the model, through their events.
+/// While `fit` runs, only listeners may use the model, through their events. After fork() only call exec.
 class ParallelWrapper {
  public:
   class Builder;

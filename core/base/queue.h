@@ -5,13 +5,13 @@
 
 #include <atomic>
 #include <cstddef>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/mutex.h"
 
 namespace muster {
 
@@ -47,7 +47,7 @@ class BoundedQueue {
     while (!slots_.wait()) {
     }
     {
-      std::scoped_lock lock(producerMutex_);
+      const Lock lock(producerMutex_);
       if (!closed_.load()) {
         // It fails only while a consumer that has claimed an item has not yet left the item's block.
         while (!items_.try_enqueue(producer_, std::move(item))) std::this_thread::yield();
@@ -93,7 +93,7 @@ class BoundedQueue {
   /// Wakes all waiting threads. Items already in the queue can still be popped. May be called again.
   void close() {
     {
-      std::scoped_lock lock(producerMutex_);
+      const Lock lock(producerMutex_);
       if (closed_.exchange(true)) return;
     }
     slots_.signal();
@@ -127,7 +127,7 @@ class BoundedQueue {
 
   Items items_;
   moodycamel::ProducerToken producer_;  // used to push under producerMutex_
-  std::mutex producerMutex_;
+  Mutex producerMutex_;
   moodycamel::LightweightSemaphore slots_;   // free places, plus one token that goes round once closed
   moodycamel::LightweightSemaphore filled_;  // items, plus one token that goes round once closed
   std::atomic<bool> closed_{false};          // written under producerMutex_

@@ -3,13 +3,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <typeinfo>
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/mutex.h"
 
 namespace muster {
 
@@ -24,7 +24,7 @@ class Registry {
 
   /// Adding a type again has no effect. @throws InvalidArgument if `type` names another class already.
   void add(std::string_view type, Factory factory) {
-    std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     const auto found = factories_.find(type);
     if (found != factories_.end()) {
       const std::unique_ptr<Interface> before = found->second(), now = factory();
@@ -38,7 +38,7 @@ class Registry {
 
   /// @throws InvalidArgument naming the types that exist.
   std::unique_ptr<Interface> make(std::string_view type) const {
-    std::scoped_lock lock(mutex_);
+    const Lock lock(mutex_);
     if (const auto found = factories_.find(type); found != factories_.end()) return found->second();
     std::string known;
     for (const auto& [name, factory] : factories_) known += (known.empty() ? "" : ", ") + name;
@@ -47,8 +47,8 @@ class Registry {
 
  private:
   const std::string family_;
-  mutable std::mutex mutex_;
-  std::map<std::string, Factory, std::less<>> factories_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Factory, std::less<>> factories_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

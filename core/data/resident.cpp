@@ -14,7 +14,7 @@ ResidentTensor::ResidentTensor(Tensor onCpu) : onCpu_(std::move(onCpu)) {
 
 const Tensor& ResidentTensor::on(Device device) const {
   if (device.isCpu()) return onCpu_;
-  const std::scoped_lock lock(mutex_);
+  const Lock lock(mutex_);
   Tensor& copy = copies_[device];
   if (!copy.defined()) copy = copyTo(onCpu_, device);
   return copy;

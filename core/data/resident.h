@@ -1,8 +1,8 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 
+#include "muster/core/base/mutex.h"
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
@@ -29,8 +29,8 @@ class ResidentTensor {
 
  private:
   Tensor onCpu_;
-  mutable std::mutex mutex_;
-  mutable std::map<Device, Tensor> copies_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  mutable std::map<Device, Tensor> copies_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster
