@@ -60,7 +60,7 @@ void checkNodes(const ParallelOptions& o, const Strategy& strategy) {
             "to train one "
             "model with all of them, or nodes(Nodes()) to let each train a model of its own",
             launchedProcesses());
-  const int nodes = o.nodes.nodes();
+  const int nodes = std::max(o.nodes.nodes(), o.nodes.elastic() ? 2 : 1);
   require(o.groups >= 1 && o.workers % o.groups == 0, "groups: {} do not divide {} workers", o.groups,
           o.workers);
   if (nodes == 1 && o.groups == 1) return;

@@ -1,5 +1,6 @@
 #include "muster/parallel/nodes.h"
 
+#include "muster/parallel/elastic/elastic_nodes.h"
 #include "muster/parallel/exchange/node_link.h"
 
 namespace muster {
@@ -8,15 +9,15 @@ Nodes::Nodes(const std::function<std::unique_ptr<NodeTransport>()>& make, std::c
     : link_(std::make_shared<NodeLink>(make, silence)) {}
 
 int Nodes::node() const {
-  return link_ ? link_->node() : 0;
+  return elastic_ ? elastic_->node() : link_ ? link_->node() : 0;
 }
 
 int Nodes::nodes() const {
-  return link_ ? link_->nodes() : 1;
+  return elastic_ ? elastic_->nodes() : link_ ? link_->nodes() : 1;
 }
 
 NodeLink* Nodes::link() const {
-  return nodes() > 1 ? link_.get() : nullptr;
+  return nodes() == 1 ? nullptr : elastic_ ? elastic_->link().get() : link_.get();
 }
 
 }  // namespace muster

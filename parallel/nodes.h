@@ -7,6 +7,7 @@
 
 namespace muster {
 
+class ElasticNodes;
 class NodeLink;
 class NodeTransport;
 
@@ -44,6 +45,22 @@ class Nodes {
   /// Gloo was found. Waits for the other nodes. The connection ends with the last copy, when all nodes do.
   /// @throws InvalidArgument naming an option; NodeFailure if not all nodes come.
   static Nodes gloo(const Gloo& options);
+  /// How the nodes of a training that come and go find each other, by Gloo. No node has a number of its own.
+  struct Elastic {
+    std::string store = {};      ///< a directory that all nodes can reach, where they meet; made if missing
+    int minNodes = 1;            ///< with fewer the training waits
+    std::string interface = {};  ///< as of Gloo
+    std::chrono::milliseconds silence = kSilence;
+    std::chrono::milliseconds patience{120'000};  ///< how long it waits for so many
+  };
+  /// Processes that may be lost and may come while they train. Each `fit` begins with those that have come,
+  /// `minNodes` at least. Whoever comes later takes model, counters and place in the data from one that is
+  /// there, and trains from the start of a round on. Where one is lost, its round is dropped, and the others
+  /// go on from the last merge, with its batches dealt anew; `fit` fails where fewer than `minNodes` are left
+  /// for as long as `patience`. The bits depend on who was there in which rounds, which is logged, and on
+  /// nothing else. Needs the library muster::gloo, as `gloo` does. See parallel/elastic/README.md.
+  /// @throws InvalidArgument naming an option; NodeFailure if the store cannot be reached.
+  static Nodes elastic(const Elastic& options);
   /// Connects by a transport of your own. @param make  is called on the thread that communicates.
   /// @throws as NodeLink.
   explicit Nodes(const std::function<std::unique_ptr<NodeTransport>()>& make,
@@ -53,9 +70,12 @@ class Nodes {
   int nodes() const;  ///< 1 without a network
   /// Null with one node.
   NodeLink* link() const;
+  /// Null unless nodes come and go; then the members above are those of the moment.
+  ElasticNodes* elastic() const { return elastic_.get(); }
 
  private:
   std::shared_ptr<NodeLink> link_;
+  std::shared_ptr<ElasticNodes> elastic_;
 };
 
 }  // namespace muster

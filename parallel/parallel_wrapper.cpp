@@ -10,6 +10,7 @@
 #include "muster/core/data/training_reads.h"
 #include "muster/core/nn/plan_remark.h"
 #include "muster/parallel/detail/internals.h"
+#include "muster/parallel/elastic/elastic_nodes.h"
 #include "muster/parallel/exchange/node_link.h"
 #include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/first_batch.h"
@@ -42,25 +43,38 @@ std::int64_t iterationsInRound(const ParallelOptions& options) {
 }  // namespace
 
 ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
-    : options_(std::move(options)),
-      model_(model),
-      listeners_(
-          listenersHere(options_.listeners, options_.reportScoreAfterAveraging, options_.nodes.node())),
-      strategy_(options_.strategy.make()),
-      batchesInRound_(iterationsInRound(options_) * options_.workers * options_.nodes.nodes()),
-      placements_(place(options_)),
-      replicas_(model, placements_.workers, options_.threadsPerWorker, *strategy_,
-                {.link = options_.nodes.link(), .groups = options_.groups}, internalsOf(options_)),
-      watch_(watchedThreads(), internalsOf(options_).stallPatience) {
+    : options_(std::move(options)), model_(model), placements_(place(options_)) {
+  beginSession();
   requireUpdater(model);
   if (const auto need = memoryNeed()) need->requireRoom(internalsOf(options_).root);
   for (std::int64_t i = 0; i < options_.prefetchBuffer + options_.workers; ++i)
     batches_.push_back(std::make_unique<Batch>());
 }
 
+/// What depends on which nodes there are.
+void ParallelWrapper::Impl::beginSession() {
+  const Lock lock(timesMutex_);
+  watch_.reset();
+  replicas_.reset();
+  const Nodes& nodes = options_.nodes;
+  link_ = nodes.elastic() ? nodes.elastic()->link() : nullptr;
+  listeners_ = listenersHere(options_.listeners, options_.reportScoreAfterAveraging, nodes.node());
+  strategy_ = options_.strategy.make();
+  batchesInRound_ = iterationsInRound(options_) * options_.workers * nodes.nodes();
+  replicas_.emplace(model_, placements_.workers, options_.threadsPerWorker, *strategy_,
+                     ReplicaSet::Company{.link = nodes.link(), .groups = options_.groups},
+                     internalsOf(options_));
+  watch_.emplace(watchedThreads(), internalsOf(options_).stallPatience);
+}
+
+std::vector<WorkerTimes> ParallelWrapper::Impl::workerTimes() const {
+  const Lock lock(timesMutex_);
+  return replicas_->times();
+}
+
 std::vector<StallWatch::Subject> ParallelWrapper::Impl::watchedThreads() const {
   std::vector<StallWatch::Subject> all = {{"the caller", &caller_}, {"the reader", &reading_}};
-  for (const auto* thread : replicas_.threads())
+  for (const auto* thread : replicas_->threads())
     all.push_back({fmt::format("worker {}", thread->index()), &thread->activity()});
   return all;
 }
@@ -71,12 +85,12 @@ void ParallelWrapper::Impl::makeReplicas(const Batch& first) {
     need->requireRoom(internalsOf(options_).root);
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
-  replicas_.make();
+  replicas_->make();
 }
 
 std::string ParallelWrapper::Impl::plan() const {
-  const auto merging = replicas_.merging();
-  const auto& place = replicas_.place();
+  const auto merging = replicas_->merging();
+  const auto& place = replicas_->place();
   const auto need = memoryNeed();
   const auto* const remark = dynamic_cast<const PlanRemark*>(&model_);
   const std::string more = remark ? remark->planRemark() : std::string();
@@ -93,8 +107,8 @@ Model& ParallelWrapper::Impl::model() {
 }
 
 TrainingState ParallelWrapper::Impl::trainingState() {
-  require(fit_ != nullptr && inListener(),
-          "trainingState: only listeners may ask, on the thread that called fit()");
+  require(inListener(), "trainingState: only listeners may ask, on the thread that called fit()");
+  if (fit_ == nullptr) return {};  // between the parts of a fit
   return fit_->trainingState(*data_);
 }
 
@@ -107,14 +121,23 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
   JoiningIterator data(users, model_.trainingOptions().accumulate);
   stop_ = false;
   const std::stop_callback stopWhenAsked(stop, [this] { stop_ = true; });
-  const StallWatch::Shift shift(watch_, "fit()");
-  for (const auto& worker : replicas_.workers()) worker->resetTimes();
+  usersData_ = &users;
+  if (options_.nodes.elastic() && epochs > 0)
+    fitElastic(data, epochs);
+  else
+    fitHere(data, epochs, nullptr);
+}
+
+/// With the nodes that there are. @return whether it has ended for now, at the end of a round.
+bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, FitParts* parts) {
+  const StallWatch::Shift shift(*watch_, "fit()");
+  for (const auto& worker : replicas_->workers()) worker->resetTimes();
   Resumption resumed;
   Batch first;
   bool read = false;
   if (epochs > 0) try {
       if (auto* const link = options_.nodes.link()) link->requireWhole();
-      resumed = resumptionOf(model_, data, options_.strategy, replicas_.place().workers());
+      resumed = resumptionOf(model_, data, options_.strategy, replicas_->place().workers());
       read = prepareReplicas(data, epochs, resumed, first);
     } catch (...) {
       if (auto* const link = options_.nodes.link()) link->fail();
@@ -123,7 +146,7 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
   if (resumed.any) model_.setScore(resumed.position.score);
   FitCall fit({.trainer = *this,
                .model = model_,
-               .replicas = replicas_,
+               .replicas = *replicas_,
                .strategy = *strategy_,
                .options = options_.strategy,
                .batches = batches_,
@@ -133,22 +156,29 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
                .caller = caller_,
                .reading = reading_,
                .patience = placements_.coresToSpare ? kPatience : std::chrono::nanoseconds(0),
-               .resumed = resumed});
+               .resumed = resumed,
+               .parts = parts});
   fit_ = &fit;
   data_ = &data;
-  usersData_ = &users;
   struct NoFit {
     FitCall*& fit;
     ~NoFit() { fit = nullptr; }
   } noFit{fit_};
-  fit.run(data, epochs, read ? &first : nullptr);
+  try {
+    fit.run(data, epochs, read ? &first : nullptr);
+  } catch (...) {
+    if (parts) fit.keepPlace(data);
+    throw;
+  }
+  if (fit.regrouping()) fit.keepPlace(data);
+  return fit.regrouping();
 }
 
 /// @return whether `first` is the first batch that is to be trained, read to prepare the model.
 bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t epochs,
                                             const Resumption& resumed, Batch& first) {
   bool any = false;
-  if (!replicas_.made()) {
+  if (!replicas_->made()) {
     any = prepareModel(model_, data, caller_, model_.epoch(), resumed.position, first);
     require(any || !model_.blocks().empty(), "fit: the data set has no batches");
     makeReplicas(first);
@@ -160,12 +190,12 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t 
                 resumed.position.nextBatch,
                 std::ranges::count_if(listeners_, [](const auto& l) { return isOnAllNodes(*l); }),
                 any ? &first : nullptr});
-  any = any && replicas_.place().node == 0;  // the others' first batches come later
-  const bool loaded = replicas_.load(resumed);
-  if (loaded) replicas_.setTrained(false);  // until the strategy has taken the model, too
-  callStrategy("begin", [&] { strategy_->begin(replicas_.exchange()); });
-  if (loaded && !resumed.rounds) replicas_.start(*strategy_);
-  replicas_.setTrained(true);
+  any = any && replicas_->place().node == 0;  // the others' first batches come later
+  const bool loaded = replicas_->load(resumed);
+  if (loaded) replicas_->setTrained(false);  // until the strategy has taken the model, too
+  callStrategy("begin", [&] { strategy_->begin(replicas_->exchange()); });
+  if (loaded && !resumed.rounds) replicas_->start(*strategy_);
+  replicas_->setTrained(true);
   return any;
 }
 

@@ -17,7 +17,7 @@ Evaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data) {
   if (!running_.exchange(true)) {
     const Call call(*this);
     requireNotRead(data);
-    const StallWatch::Shift shift(watch_, "evaluate()");
+    const StallWatch::Shift shift(*watch_, "evaluate()");
     return evaluateOverNodes(data);
   }
   require(inListener(),
@@ -46,7 +46,7 @@ Evaluation ParallelWrapper::Impl::evaluateOverNodes(DataSetIterator& data) {
 
 Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, NodeLink* link, bool* counted) {
   model_.block(BlockKind::Parameters);  // throws if the model is not initialised
-  if (!replicas_.made()) {
+  if (!replicas_->made()) {
     Batch first;
     require(prepareModel(model_, data, caller_, 0, {}, first), "evaluate: the data set has no batches");
     makeReplicas(first);
@@ -54,7 +54,7 @@ Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, NodeL
   // One more batch a worker keeps all busy. The batches are the evaluation's own: those of a training may be
   // full of data that was read ahead, and an iterator may have put its own memory into a batch.
   const auto ahead = std::min<std::int64_t>(options_.prefetchBuffer, options_.workers);
-  EvaluationRun evaluation(model(), replicas_.threads(), ahead, link);
+  EvaluationRun evaluation(model(), replicas_->threads(), ahead, link);
   if (counted) *counted = true;
   if (!fit_ || !fit_->atRoundEnd()) return evaluation.evaluate(data, caller_);
   const bool done = fit_->runOnWorkers([&](int worker) { evaluation.work(worker); },

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "muster/core/base/mutex.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "muster/parallel/runtime/owner.h"
 #include "muster/parallel/runtime/stall_watch.h"
@@ -24,7 +25,7 @@ struct ParallelWrapper::Impl final : Trainer {
   Model& model() override;
   int workers() const override { return options_.workers; }
   void stopFit() override { stop_ = true; }
-  std::vector<WorkerTimes> workerTimes() const override { return replicas_.times(); }
+  std::vector<WorkerTimes> workerTimes() const override;
   Evaluation evaluate(DataSetIterator& data) override;
   TrainingState trainingState() override;
   const DataSetIterator* trainingData() const override { return fit_ ? usersData_ : nullptr; }
@@ -43,6 +44,11 @@ struct ParallelWrapper::Impl final : Trainer {
   std::optional<MemoryNeed> memoryNeed() const { return needOnCpu(model_, *strategy_, placements_); }
   void makeReplicas(const Batch& first);
   bool prepareReplicas(DataSetIterator& data, std::int64_t epochs, const Resumption& resumed, Batch& first);
+  void beginSession();
+  bool fitHere(DataSetIterator& data, std::int64_t epochs, FitParts* parts);
+  void fitElastic(DataSetIterator& data, std::int64_t epochs);
+  bool trainTogether(DataSetIterator& data, std::int64_t lastEpoch, bool& inTraining, FitParts& parts);
+  void tellEnd(FitParts& parts);
   bool inListener() const;
   Evaluation evaluateOverNodes(DataSetIterator& data);
   /// @param link  evaluates with the other nodes; null: alone.
@@ -51,10 +57,12 @@ struct ParallelWrapper::Impl final : Trainer {
   std::vector<StallWatch::Subject> watchedThreads() const;
 
   Model& model_;
-  const Listeners listeners_;  // the user's and our own
-  const std::unique_ptr<Strategy> strategy_;
-  const std::int64_t batchesInRound_;
   const Placements placements_;
+  // Made anew where nodes come and go, as the replicas and what watches them.
+  Listeners listeners_;  // the user's and our own
+  std::unique_ptr<Strategy> strategy_;
+  std::int64_t batchesInRound_ = 0;
+  std::shared_ptr<NodeLink> link_;  // of nodes that come and go: the replicas' as long as they live
   std::vector<std::unique_ptr<Batch>> batches_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> running_{false};
@@ -63,9 +71,10 @@ struct ParallelWrapper::Impl final : Trainer {
   const DataSetIterator* data_ = nullptr;       // likewise, what it reads
   const DataSetIterator* usersData_ = nullptr;  // and what the user gave, whose batches it may join
   Activity caller_, reading_;
-  ReplicaSet replicas_;  // from here on, threads: they end before what they use
+  mutable Mutex timesMutex_;            // behind which the replicas change places
+  std::optional<ReplicaSet> replicas_;  // from here on, threads: they end before what they use
   TaskThread reader_{"the reader"};
-  StallWatch watch_;
+  std::optional<StallWatch> watch_;
 };
 
 class ParallelWrapper::Impl::Call {

@@ -53,13 +53,13 @@ int addressFamily(const std::string& interface) {
 
 class GlooTransport final : public NodeTransport {
  public:
-  explicit GlooTransport(const Nodes::Gloo& options)
+  GlooTransport(const Nodes::Gloo& options, NodeStore& store, const std::string& prefix)
       : node_(options.node),
         nodes_(options.nodes),
         interface_(options.interface),
         lost_(static_cast<std::size_t>(options.nodes)),
         heard_(static_cast<std::size_t>(options.nodes)),
-        store_(std::make_unique<MeetingPoint>(options.store, node_, nodes_)) {
+        meeting_(std::make_unique<MeetingPoint>(store, prefix, node_, nodes_)) {
     blockSigpipe();
     gloo::transport::tcp::attr attributes;
     attributes.iface = interface_;
@@ -111,19 +111,19 @@ class GlooTransport final : public NodeTransport {
     std::vector<MeetingPoint::Address> own(static_cast<std::size_t>(nodes_));
     for (int n = 0; n < nodes_; ++n)
       if (n != node_) own[static_cast<std::size_t>(n)] = context_->createPair(n)->address().bytes();
-    const auto theirs = store_->meet(own, options.patience);
+    const auto theirs = meeting_->meet(own, options.patience);
     for (int n = 0; n < nodes_; ++n) try {
         if (n != node_) context_->getPair(n)->connect(theirs[static_cast<std::size_t>(n)]);
       } catch (const std::exception& error) {
-        throw NodeFailure(fmt::format("Gloo: node {} cannot be reached: {}", n, error.what()));
+        throw NodeLost(n, fmt::format("Gloo: node {} cannot be reached: {}", n, error.what()));
       }
   }
 
   /// A node that speaks has found all others.
   void hear(int node) {
-    if (!store_) return;
+    if (!meeting_) return;
     heard_[static_cast<std::size_t>(node)] = 1;
-    if (std::ranges::count(heard_, 1) == nodes_ - 1) store_.reset();
+    if (std::ranges::count(heard_, 1) == nodes_ - 1) meeting_.reset();
   }
 
   [[noreturn]] void lose(int node, std::string_view why) {
@@ -135,8 +135,8 @@ class GlooTransport final : public NodeTransport {
 
   const int node_, nodes_;
   const std::string interface_;
-  std::vector<char> lost_, heard_;       // [node]
-  std::unique_ptr<MeetingPoint> store_;  // until all have spoken
+  std::vector<char> lost_, heard_;         // [node]
+  std::unique_ptr<MeetingPoint> meeting_;  // until all have spoken
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::transport::Context> context_;
   Outcomes outcomes_;
@@ -145,19 +145,18 @@ class GlooTransport final : public NodeTransport {
 
 }  // namespace
 
-std::unique_ptr<NodeTransport> makeGlooTransport(const Nodes::Gloo& options) {
-  require(options.nodes >= 1, "Gloo: nodes must be at least 1, got {}", options.nodes);
-  require(options.node >= 0 && options.node < options.nodes, "Gloo: there is no node {} among {}",
-          options.node, options.nodes);
-  require(!options.store.empty(), "Gloo: store: name a directory that all nodes can reach");
+void requireInterface(const std::string& interface) {
   const auto interfaces = interfacesHere();
   const auto known = fmt::format("{}", fmt::join(std::views::keys(interfaces), ", "));
-  require(!options.interface.empty(),
-          "Gloo: interface: name the network interface to listen on; this machine has {}", known);
-  require(interfaces.contains(options.interface),
-          "Gloo: interface: there is no {} with an address here; this machine has {}", options.interface,
+  require(!interface.empty(), "Gloo: interface: name the network interface to listen on; this machine has {}",
           known);
-  return std::make_unique<GlooTransport>(options);
+  require(interfaces.contains(interface),
+          "Gloo: interface: there is no {} with an address here; this machine has {}", interface, known);
+}
+
+std::unique_ptr<NodeTransport> makeGlooTransport(const Nodes::Gloo& options, NodeStore& store,
+                                                 const std::string& prefix) {
+  return std::make_unique<GlooTransport>(options, store, prefix);
 }
 
 }  // namespace muster

@@ -1,11 +1,7 @@
 #include "muster/parallel/gloo/meeting_point.h"
 
-#include <unistd.h>
-
-#include <fstream>
 #include <random>
 #include <sstream>
-#include <system_error>
 #include <thread>
 
 #include "muster/parallel/exchange/node_transport.h"
@@ -39,20 +35,16 @@ std::vector<char> bytesOf(const std::string& text, std::size_t size) {
 
 }  // namespace
 
-MeetingPoint::MeetingPoint(std::filesystem::path directory, int node, int nodes)
-    : directory_(std::move(directory)), node_(node), nodes_(nodes) {
-  std::error_code problem;
-  std::filesystem::create_directories(directory_, problem);
-  if (!std::filesystem::is_directory(directory_))
-    throw NodeFailure(fmt::format("the store {} is no directory and cannot be made one: {}",
-                                  directory_.string(), problem.message()));
-}
+MeetingPoint::MeetingPoint(NodeStore& store, std::string prefix, int node, int nodes)
+    : store_(store), prefix_(std::move(prefix)), node_(node), nodes_(nodes) {}
 
 MeetingPoint::~MeetingPoint() {
-  std::error_code ignored;
-  if (card_.number.empty() || readCard(node_).number != card_.number) return;  // another process's
-  std::filesystem::remove(cardPath(node_), ignored);
-  if (node_ == 0) std::filesystem::remove(sessionPath(), ignored);
+  try {
+    if (card_.number.empty() || readCard(node_).number != card_.number) return;  // another process's
+    store_.erase(cardName(node_));
+    if (node_ == 0) store_.erase(sessionName());
+  } catch (const std::exception&) {  // what is left misleads no one
+  }
 }
 
 std::vector<MeetingPoint::Address> MeetingPoint::meet(std::span<const Address> own,
@@ -65,9 +57,9 @@ std::vector<MeetingPoint::Address> MeetingPoint::meet(std::span<const Address> o
     const auto number = readCard(node_).number;
     if (number.empty()) writeCard();  // removed by someone
     if (!number.empty() && number != card_.number)
-      throw NodeFailure(fmt::format("another process has come to {} as node {}", directory_.string(), node_));
+      throw NodeFailure(fmt::format("another process has come to {} as node {}", store_.describe(), node_));
     if (std::chrono::steady_clock::now() > end)
-      throw NodeFailure(fmt::format("not all nodes have come to {} in {} s: {}", directory_.string(),
+      throw NodeFailure(fmt::format("not all nodes have come to {} in {} s: {}", store_.describe(),
                                     std::chrono::duration<double>(patience).count(), absent()));
     std::this_thread::sleep_for(10ms);
   }
@@ -79,7 +71,7 @@ std::vector<MeetingPoint::Address> MeetingPoint::meet(std::span<const Address> o
       throw NodeFailure(
           fmt::format("node {} has left {} before all were connected, or another process has come as "
                       "node {}",
-                      n, directory_.string(), n));
+                      n, store_.describe(), n));
     all[static_cast<std::size_t>(n)] = card.addresses[static_cast<std::size_t>(node_)];
   }
   return all;
@@ -137,50 +129,23 @@ std::string MeetingPoint::absent() const {
   return all.empty() ? "all have files there, and one of these may be left from an earlier run" : all;
 }
 
-std::filesystem::path MeetingPoint::cardPath(int node) const {
-  return directory_ / fmt::format("node-{}", node);
+std::string MeetingPoint::cardName(int node) const {
+  return fmt::format("{}node-{}", prefix_, node);
 }
 
-std::filesystem::path MeetingPoint::sessionPath() const {
-  return directory_ / "session";
-}
-
-/// Whoever reads sees all of it or nothing.
-void MeetingPoint::write(const std::filesystem::path& path, const std::string& text) const {
-  const std::filesystem::path part = fmt::format("{}.{}.part", path.string(), card_.number);
-  std::error_code problem;
-  {
-    std::ofstream file(part, std::ios::binary);
-    file << text;
-    file.close();
-    if (!file) problem = std::make_error_code(std::errc::io_error);
-  }
-  if (!problem) std::filesystem::rename(part, path, problem);
-  if (!problem) return;
-  std::error_code ignored;
-  std::filesystem::remove(part, ignored);
-  throw NodeFailure(fmt::format("the store: {} cannot be written: {}", path.string(), problem.message()));
-}
-
-/// Empty where there is none, or one that is larger than any of ours.
-std::string MeetingPoint::read(const std::filesystem::path& path) const {
-  std::string text(1024 + static_cast<std::size_t>(nodes_) * (64 + 2 * addressSize_), '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.gcount() == static_cast<std::streamsize>(text.size())) return {};
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
+std::string MeetingPoint::sessionName() const {
+  return prefix_ + "session";
 }
 
 void MeetingPoint::writeCard() {
   std::string text = fmt::format("{} {} {} {}\n", kMagic, card_.number, card_.session, nodes_);
   for (const auto& address : card_.addresses) text += address.empty() ? "-\n" : hexOf(address) + '\n';
-  write(cardPath(node_), text);
+  store_.put(cardName(node_), text);
 }
 
 /// Without a number where there is none of a training of so many nodes.
 MeetingPoint::Card MeetingPoint::readCard(int node) const {
-  std::istringstream text(read(cardPath(node)));
+  std::istringstream text(store_.get(cardName(node)));
   std::string magic, word;
   Card card;
   text >> magic >> card.number >> card.session >> card.nodes;
@@ -198,11 +163,11 @@ void MeetingPoint::writeSession() const {
   std::string text =
       fmt::format("{} {} {}\n", kMagic, session_.name, session_.complete ? "complete" : "open");
   for (const auto& number : session_.numbers) text += number + '\n';
-  write(sessionPath(), text);
+  store_.put(sessionName(), text);
 }
 
 MeetingPoint::Session MeetingPoint::readSession() const {
-  std::istringstream text(read(sessionPath()));
+  std::istringstream text(store_.get(sessionName()));
   std::string magic, state, word;
   Session session;
   text >> magic >> session.name >> state;

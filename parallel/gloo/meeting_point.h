@@ -1,10 +1,11 @@
 #pragma once
 
 #include <chrono>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "muster/parallel/elastic/node_store.h"
 
 namespace muster {
 
@@ -17,10 +18,9 @@ class MeetingPoint {
   /// Where a node listens for another one: bytes that only the transport understands.
   using Address = std::vector<char>;
 
-  /// @param directory  is made if it is not there. @throws InvalidArgument, NodeFailure if it cannot be
-  /// written.
-  MeetingPoint(std::filesystem::path directory, int node, int nodes);
-  /// Removes this node's files.
+  /// @param prefix  of the names of the texts, as several meetings may share a store.
+  MeetingPoint(NodeStore& store, std::string prefix, int node, int nodes);
+  /// Removes this node's texts.
   ~MeetingPoint();
   MeetingPoint(const MeetingPoint&) = delete;
   MeetingPoint& operator=(const MeetingPoint&) = delete;
@@ -44,10 +44,8 @@ class MeetingPoint {
     std::vector<std::string> numbers;  // [node]
   };
 
-  std::filesystem::path cardPath(int node) const;
-  std::filesystem::path sessionPath() const;
-  void write(const std::filesystem::path& path, const std::string& text) const;
-  std::string read(const std::filesystem::path& path) const;
+  std::string cardName(int node) const;
+  std::string sessionName() const;
   void writeCard();
   Card readCard(int node) const;
   void writeSession() const;
@@ -56,7 +54,8 @@ class MeetingPoint {
   bool join();
   std::string absent() const;
 
-  const std::filesystem::path directory_;
+  NodeStore& store_;
+  const std::string prefix_;
   const int node_, nodes_;
   std::size_t addressSize_ = 0;
   Card card_;

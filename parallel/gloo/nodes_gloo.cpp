@@ -1,10 +1,56 @@
+#include <utility>
+
+#include "muster/parallel/elastic/directory_store.h"
+#include "muster/parallel/elastic/elastic_nodes.h"
 #include "muster/parallel/gloo/gloo_transport.h"
 #include "muster/parallel/nodes.h"
 
 namespace muster {
+namespace {
+
+std::unique_ptr<NodeStore> openStore(const std::string& store) {
+  require(!store.empty(), "Gloo: store: name a directory that all nodes can reach");
+  require(!store.starts_with("redis:"),
+          "Gloo: store: a Redis server ({}) is not supported yet; name a directory", store);
+  return std::make_unique<DirectoryStore>(store);
+}
+
+}  // namespace
 
 Nodes Nodes::gloo(const Gloo& options) {
-  return Nodes([options] { return makeGlooTransport(options); }, options.silence);
+  require(options.nodes >= 1, "Gloo: nodes must be at least 1, got {}", options.nodes);
+  require(options.node >= 0 && options.node < options.nodes, "Gloo: there is no node {} among {}",
+          options.node, options.nodes);
+  if (!options.store.empty()) requireInterface(options.interface);
+  const auto store = std::shared_ptr(openStore(options.store));
+  return Nodes([options, store] { return makeGlooTransport(options, *store, ""); }, options.silence);
+}
+
+Nodes Nodes::elastic(const Elastic& options) {
+  require(options.minNodes >= 1, "elastic: minNodes must be at least 1, got {}", options.minNodes);
+  require(options.silence >= std::chrono::milliseconds(100),
+          "elastic: the time of silence must be at least 100 ms, got {}", options.silence.count());
+  require(options.patience.count() >= 0, "elastic: patience cannot be negative, got {} ms",
+          options.patience.count());
+  if (!options.store.empty()) requireInterface(options.interface);
+  auto store = openStore(options.store);
+  const auto connect = [options](NodeStore& meeting, const Generation& generation) {
+    const Gloo gloo{.node = generation.node,
+                    .nodes = static_cast<int>(generation.members.size()),
+                    .interface = options.interface,
+                    .silence = options.silence,
+                    .patience = options.silence};
+    return std::make_shared<NodeLink>(
+        [gloo, &meeting, prefix = generation.meeting()] { return makeGlooTransport(gloo, meeting, prefix); },
+        options.silence);
+  };
+  Nodes nodes;
+  nodes.elastic_ = std::make_shared<ElasticNodes>(
+      std::move(store),
+      Membership::Options{
+          .minNodes = options.minNodes, .silence = options.silence, .patience = options.patience},
+      connect);
+  return nodes;
 }
 
 }  // namespace muster

@@ -118,4 +118,20 @@ void requireAgreement(NodeLink& link, const Agreement& own) {
   items.check(link);
 }
 
+std::string inWords(const Agreement& own) {
+  Hash shape, first;
+  for (const auto* block : own.model.state()) {
+    shape.add(block->name);
+    shape.mix(static_cast<std::uint64_t>(block->values.elements()));
+  }
+  if (own.first)
+    for (const auto* tensors : {&own.first->features, &own.first->labels})
+      for (const NamedTensor& tensor : *tensors) first.add(tensor.value);
+  return fmt::format(
+      "muster {}\n{} workers a node\n{} threads a worker\n{}\n{} epochs in all\nlayers {:x}\n"
+      "{} examples in batches of {}\nthe first batch {:x}\n",
+      MUSTER_VERSION, own.workers, own.threads, own.strategy, own.epochs, shape.value(),
+      own.data.examples().value_or(-1), own.data.batchSize().value_or(-1), first.value());
+}
+
 }  // namespace muster

@@ -27,4 +27,7 @@ struct Agreement {
 /// @throws InvalidArgument on all nodes, naming two that differ and in what; NodeFailure.
 void requireAgreement(NodeLink& link, const Agreement& own);
 
+/// The part of it that is the same for as long as the training lasts, in words: a line for each thing.
+std::string inWords(const Agreement& own);
+
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "muster/core/base/log.h"
+#include "muster/parallel/exchange/node_transport.h"
 #include "muster/parallel/training/dispatcher.h"
 
 namespace muster {
@@ -31,10 +32,21 @@ Rounds::Options roundsOf(const FitSetting& setting, std::function<void()> fillMo
           .firstEpoch = setting.model.epoch(),
           .resumed = setting.resumed,
           .patience = setting.patience,
-          .keepLastMerge = onePlace ? std::move(fillModel) : nullptr};
+          .keepLastMerge = onePlace ? std::move(fillModel) : nullptr,
+          .regroup = setting.parts ? &setting.parts->regroup : nullptr};
 }
 
 }  // namespace
+
+bool isOfAnotherNode(const std::exception_ptr& cause) {
+  try {
+    std::rethrow_exception(cause);
+  } catch (const NodeFailure&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
 
 FitCall::FitCall(const FitSetting& setting)
     : setting_(setting),
@@ -49,22 +61,51 @@ Listeners FitCall::listenersOf(ListenerScope scope) const {
 }
 
 void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
-  const Model& model = setting_.model;
   if (epochs > 0) run_.rounds.start();
-  const FitEvent start{setting_.trainer, model.epoch(), epochs, batchesPerEpoch(data)};
-  const EpochEvent firstEpoch{setting_.trainer, model.epoch(), model.iteration(), 0, 0};
-  if (tellAll("the start", [&](Listener& l) { l.onFitStart(start); }) && epochs > 0 &&
-      tellAll("the start of an epoch", [&](Listener& l) { l.onEpochStart(firstEpoch); }))
-    train(data, epochs, first);
+  if (tellStart(data, epochs) && epochs > 0) train(data, epochs, first);
   if (epochs > 0) endTogether();
   if (run_.failure) setting_.replicas.setTrained(false);  // the replicas' state may be anything
   fillAtEnd();
+  tellEnd();
+  run_.failure.rethrow();
+}
+
+/// Those that have not heard it in another part.
+bool FitCall::tellStart(const DataSetIterator& data, std::int64_t epochs) {
+  const Model& model = setting_.model;
+  const FitEvent start{setting_.trainer, model.epoch(), epochs, batchesPerEpoch(data)};
+  const EpochEvent firstEpoch{setting_.trainer, model.epoch(), model.iteration(), 0, 0};
+  const auto before = setting_.parts ? setting_.parts->started : std::vector<const Listener*>{};
+  const auto isNew = [&](const Listener& l) { return std::ranges::find(before, &l) == before.end(); };
+  if (setting_.parts)
+    for (const auto& listener : setting_.listeners)
+      if (isNew(*listener)) setting_.parts->started.push_back(listener.get());
+  return tellAll("the start",
+                 [&](Listener& l) {
+                   if (isNew(l)) l.onFitStart(start);
+                 }) &&
+         (epochs == 0 || tellAll("the start of an epoch", [&](Listener& l) {
+            if (isNew(l)) l.onEpochStart(firstEpoch);
+          }));
+}
+
+/// Unless another part may follow.
+void FitCall::tellEnd() {
+  if (setting_.parts) {
+    if (regrouping()) return;
+    try {
+      run_.failure.rethrow();
+    } catch (const TrainingError& failure) {
+      if (isOfAnotherNode(failure.cause())) return;
+    } catch (...) {  // without memory for words
+    }
+    setting_.parts->ended = true;
+  }
   for (const auto& listener : setting_.listeners) try {  // each hears of the end, whatever the others do
       tell(*listener, [&](Listener& l) { l.onFitEnd(setting_.trainer); });
     } catch (...) {
       run_.fail(-1, std::current_exception(), [] { return "a listener failed at the end"; });
     }
-  run_.failure.rethrow();
 }
 
 void FitCall::train(DataSetIterator& data, std::int64_t epochs, Batch* first) {
@@ -162,11 +203,21 @@ void FitCall::fillModel() {
       round.merges == 0 ||
       (whole && setting_.replicas.fill(/*afterFailure=*/failed, /*together=*/!failed && !atRoundEnd_));
   filledRounds_ = rounds;
+  filled_ = filled;
   if (!filled) return;
   setting_.model.setCounters(round.iteration, round.epoch + (round.verdict == Verdict::EpochOver ? 1 : 0));
   if (round.merges > 0) setting_.model.setScore(round.score);
   // The training has left the point where it was resumed.
   if (round.merges > 0 || round.verdict == Verdict::EpochOver) setting_.model.trainingState().clear();
+}
+
+void FitCall::keepPlace(const DataSetIterator& data) {
+  if (run_.rounds.committedRounds() == 0) return;  // it is as it was when the run began
+  if (!filled_)
+    throw Error("the model could not be filled with what was merged last, so others cannot go on");
+  TrainingState& state = setting_.model.trainingState();
+  state = positionState(setting_.model, data, run_.rounds.committedPosition());
+  addRule(state, ruleText(setting_.options));
 }
 
 TrainingState FitCall::trainingState(const DataSetIterator& data) {
@@ -193,6 +244,7 @@ void FitCall::fillAtEnd() {
     fillModel();
   } catch (...) {
     const auto cause = std::current_exception();
+    filled_ = false;
     setting_.replicas.setTrained(false);  // first: below, memory may run out
     constexpr std::string_view what = "the model could not be filled with what was merged last";
     if (run_.failure) try {

@@ -12,6 +12,16 @@
 
 namespace muster {
 
+/// What lasts over the parts of a `fit()` that is carried out in several, over nodes that come and go.
+struct FitParts {
+  const std::atomic<bool>& regroup;           // see Rounds::Options
+  std::vector<const Listener*> started = {};  // have heard that it starts
+  bool ended = false;                         // they have heard that it ends
+};
+
+/// Whether the reason of a failure is another node, so that this one can go on without it.
+bool isOfAnotherNode(const std::exception_ptr& cause);
+
 /// What a `fit()` finds in its wrapper.
 struct FitSetting {
   Trainer& trainer;  // for listeners
@@ -27,6 +37,7 @@ struct FitSetting {
   Activity& reading;  // what the reader does
   std::chrono::nanoseconds patience;
   const Resumption& resumed;
+  FitParts* parts = nullptr;  // null: it is in one
 };
 
 /// One `fit()` call, once the replicas hold the model's state: tells the listeners, starts workers and
@@ -40,6 +51,12 @@ class FitCall {
   ///               be able to give it again.
   /// @throws TrainingError for the first failure, when all threads are idle again.
   void run(DataSetIterator& data, std::int64_t epochs, Batch* first);
+
+  /// After `run`: whether it has ended for now, by `FitParts::regroup` of some node.
+  bool regrouping() const { return run_.rounds.regrouping(); }
+  /// After `run` has ended for now, or failed: the user's model, which holds the last committed merge, gets
+  /// the place in the data where other nodes go on from it. @throws Error if it does not hold it.
+  void keepPlace(const DataSetIterator& data);
 
   /// Whether all workers wait at the end of a round, for the listeners.
   bool atRoundEnd() const { return atRoundEnd_; }
@@ -62,6 +79,8 @@ class FitCall {
 
  private:
   void train(DataSetIterator& data, std::int64_t epochs, Batch* first);
+  bool tellStart(const DataSetIterator& data, std::int64_t epochs);
+  void tellEnd();
   void endTogether();
   void coordinate(std::int64_t epochs);
   /// @return whether another round follows.
@@ -99,6 +118,7 @@ class FitCall {
   const Listener* told_ = nullptr;  // last
   bool atRoundEnd_ = false;
   bool lent_ = false;              // the user's model, to a listener
+  bool filled_ = true;             // with the last committed merge, if there was one
   std::int64_t filledRounds_ = 0;  // rounds that the user's model reflects
 };
 

@@ -157,6 +157,7 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
     return resumed;
   }
   resumed.values = state;
+  if (findValues(state, kExamples) == nullptr) return resumed;  // of nodes that come and go
   const auto examples = numbersIn<std::int64_t>(state, kExamples, 1);
   if (examples.size() != static_cast<std::size_t>(workers)) {
     logInfo(
@@ -184,8 +185,7 @@ void addRounds(TrainingState& state, const RoundsState& rounds, const RuleText& 
   const std::array numbers{rounds.rounds,          rounds.plan.iterations, bits(rounds.plan.launch),
                            bits(rounds.plan.land), bits(rounds.inFlight),  rounds.landings,
                            rounds.epochIteration};
-  state.push_back({std::string(kRule), textAs(rule.description)});
-  state.push_back({std::string(kOptions), textAs(rule.options)});
+  addRule(state, rule);
   state.push_back({std::string(kRounds), numbersAs<std::int64_t>(numbers)});
   state.push_back({std::string(kWeights), numbersAs<double>(rounds.weights)});
   state.push_back({std::string(kExamples), numbersAs<std::int64_t>(examples)});
@@ -193,6 +193,11 @@ void addRounds(TrainingState& state, const RoundsState& rounds, const RuleText& 
   std::vector<double> unmerged;
   for (const Contribution& c : rounds.unmerged) addContribution(unmerged, c);
   state.push_back({std::string(kUnmerged), numbersAs<double>(unmerged)});
+}
+
+void addRule(TrainingState& state, const RuleText& rule) {
+  state.push_back({std::string(kRule), textAs(rule.description)});
+  state.push_back({std::string(kOptions), textAs(rule.options)});
 }
 
 void addValues(TrainingState& state, const Exchange& exchange, std::span<const Tensor> ofModel,

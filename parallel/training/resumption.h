@@ -58,6 +58,9 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
 void addRounds(TrainingState& state, const RoundsState& rounds, const RuleText& rule,
                std::span<const std::int64_t> examples);
 
+/// Adds the rule alone: each worker is to start from the merged copy.
+void addRule(TrainingState& state, const RuleText& rule);
+
 /// Adds what the user's model does not hold: each block's merged copy, where it is another value, and the
 /// replicas', where they are not those of the merged copy. While no worker runs.
 /// @param ofModel  [block] what the user's model was filled from.

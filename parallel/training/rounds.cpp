@@ -34,6 +34,7 @@ Rounds::Rounds(const NodePlace& place, const Options& options, PeerSums& peers)
       bytes_(contributions_.size()),
       updated_(contributions_.size()),
       counts_(contributions_.size()),
+      previousCounts_(contributions_.size()),
       weights_(contributions_.size()),
       own_(static_cast<std::size_t>(place.local) + 1),
       all_(own_.size() * static_cast<std::size_t>(place.nodes)),
@@ -104,6 +105,7 @@ void Rounds::plan(bool met) {
   if (met && looksAtReplicas() &&
       std::ranges::max(contributions_, {}, &Contribution::largest).largest > kLarge)
     options_.keepLastMerge();
+  std::ranges::copy(counts_, previousCounts_.begin());
   previous_ = std::exchange(result_, nextResult(met));
   ++rounds_;
   committed_ = false;  // until nothing can fail here any more
@@ -127,7 +129,7 @@ void Rounds::takeScore(const Participant& who, const Contribution& contribution)
 RoundResult Rounds::nextResult(bool met) {
   RoundResult next = result_.next(epoch_);
   next.verdict = !met || std::ranges::any_of(contributions_, &Contribution::staged) ? Verdict::Continue
-                 : stopping_                                                        ? Verdict::Stop
+                 : stopping_ || regrouping_                                         ? Verdict::Stop
                  : std::ranges::all_of(contributions_, &Contribution::ended)        ? Verdict::EpochOver
                                                                                     : Verdict::Continue;
   const bool last = next.verdict != Verdict::Continue;
@@ -290,11 +292,6 @@ std::span<const Arrival> Rounds::land(const Participant& who) {
   who.times.own.merging += Clock::now() - begin;
   who.activity.set(Activity::Kind::WaitingForWorkers);
   return arrivals_->landing();
-}
-
-void Rounds::abort() {
-  for (auto* barrier : {&gathered_, &reduced_, &mergedAlone_, &merged_, &resumed_}) barrier->abort();
-  if (gate_) gate_->abort();
 }
 
 }  // namespace muster

@@ -55,6 +55,8 @@ class Rounds {
     /// Fills the user's model with the last merge, while all workers wait; null where replicas are on
     /// devices.
     std::function<void()> keepLastMerge = {};
+    /// Whether the run is to end for now at the end of the round, on all nodes; null: never.
+    const std::atomic<bool>* regroup = nullptr;
   };
   /// @param place  of the workers here, which wait for each other at barriers, and for those of other nodes
   /// over the network.
@@ -148,6 +150,8 @@ class Rounds {
   const RoundResult& result() const { return result_; }
   /// What is trained of the epoch in progress.
   EpochPosition position() const;
+  /// Whether the run has ended for now, by `Options::regroup` of some node.
+  bool regrouping() const { return regrouping_; }
   /// Between `await` and `resume`, or after all threads have ended.
   RoundsState state() const;
   /// The longest part in the merge.
@@ -162,6 +166,8 @@ class Rounds {
   /// between the reduction of gradients and the update. As `result`, or after all threads have ended.
   const RoundResult& committed() const { return isCommitted() ? result_ : previous_; }
   std::int64_t committedRounds() const { return isCommitted() ? rounds_ : rounds_ - 1; }
+  /// What is trained then of the epoch in progress. Not of a strategy with arrivals.
+  EpochPosition committedPosition() const;
   /// Of an update that would not leave finite numbers: all replicas, which are equal, refuse it, and stay as
   /// they are. Thread-safe.
   void refuseUpdate() { refused_ = true; }
@@ -185,6 +191,7 @@ class Rounds {
   // The parts of a round's end, in their order.
   bool gather(const Participant& who, const Contribution& contribution);
   void agree(Exchange& exchange);
+  void agreeWithNodes(Exchange& exchange);
   void plan(bool met);
   void takeScore(const Participant& who, const Contribution& contribution);
   RoundResult nextResult(bool met);
@@ -220,11 +227,14 @@ class Rounds {
   std::vector<char> updated_;                         // [worker] likewise; its replica, in this round
 
   // Written in gathered_, by the worker that arrives last; or at landings, by one worker at a time.
-  std::vector<std::int64_t> counts_;  // [worker] batches of this run in the epoch that are merged
-  std::vector<double> weights_;       // [worker]
-  // What this node and each node brings: its workers' contributions, and one more that `ended` if it stops.
+  std::vector<std::int64_t> counts_;          // [worker] batches of this run in the epoch that are merged
+  std::vector<std::int64_t> previousCounts_;  // as they were before the round that `result_` is of
+  std::vector<double> weights_;               // [worker]
+  // What this node and each node brings: its workers' contributions, and one more that `ended` if it stops,
+  // and is `staged` if it regroups.
   std::vector<Contribution> own_, all_;
   bool stopping_ = false;          // some node was asked to
+  bool regrouping_ = false;        // likewise, for now
   std::vector<char> landed_;       // [worker] whether its contribution was merged
   RoundResult result_, previous_;  // but see addPenalty
   // Written in mergedAlone_ or merged_, by the last to arrive.

@@ -35,16 +35,23 @@ void Rounds::requirePlan() const {
 /// Every node hears what all workers bring, so that all decide alike.
 void Rounds::agree(Exchange& exchange) {
   stopping_ = stopAsked();
-  if (place_.nodes == 1) return;
+  regrouping_ = options_.regroup != nullptr && *options_.regroup;
+  if (place_.nodes > 1) agreeWithNodes(exchange);
+  // The end of an epoch is none of a stop.
+  if (stopping_ || std::ranges::all_of(contributions_, &Contribution::ended)) regrouping_ = false;
+}
+
+void Rounds::agreeWithNodes(Exchange& exchange) {
   const auto local = static_cast<std::size_t>(place_.local), nodes = static_cast<std::size_t>(place_.nodes);
   for (std::size_t l = 0; l < local; ++l)
     own_[l] = contributions_[static_cast<std::size_t>(place_.worker(static_cast<int>(l)))];
-  own_[local] = {.ended = stopping_};
+  own_[local] = {.ended = stopping_, .staged = regrouping_};
   exchange.gather(std::as_bytes(std::span(own_)), std::as_writable_bytes(std::span(all_)));
   for (std::size_t n = 0; n < nodes; ++n) {
     const auto its = std::span(all_).subspan(n * own_.size(), own_.size());
     for (std::size_t l = 0; l < local; ++l) contributions_[l * nodes + n] = its[l];
     stopping_ = stopping_ || its[local].ended;
+    regrouping_ = regrouping_ || its[local].staged;
   }
   if (stopping_) options_.stop = true;
 }
@@ -104,6 +111,19 @@ EpochPosition Rounds::position() const {
   return now;
 }
 
+EpochPosition Rounds::committedPosition() const {
+  const RoundResult& round = committed();
+  if (round.verdict == Verdict::EpochOver) return {.score = round.score};
+  const bool first = round.epoch == options_.firstEpoch;
+  const EpochPosition begun = first ? options_.resumed.position : EpochPosition{};
+  EpochPosition now = begun.after(isCommitted() ? counts_ : previousCounts_);
+  now.examples = round.examplesInEpoch;
+  now.scoreSum = round.scoreSumInEpoch;
+  now.weight = round.weightInEpoch;
+  now.score = round.score;
+  return now;
+}
+
 RoundsState Rounds::state() const {
   RoundsState now{.rounds = arrivals_ ? 0 : progress_.rounds,  // those depend on who listens
                   .plan = plan_,
@@ -137,6 +157,11 @@ bool Rounds::beginTask(std::function<void(int)> task) {
 
 void Rounds::endTask() {
   if (merged_.arrive()) task_ = {};
+}
+
+void Rounds::abort() {
+  for (auto* barrier : {&gathered_, &reduced_, &mergedAlone_, &merged_, &resumed_}) barrier->abort();
+  if (gate_) gate_->abort();
 }
 
 }  // namespace muster

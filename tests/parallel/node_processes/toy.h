@@ -18,4 +18,7 @@ inline ToyIterator processToyData(int workers) {
   return ToyIterator(randomBatches(5, 7 * workers + 1, 2, kProcessWidth, /*ragged=*/true), kProcessWidth);
 }
 
+/// Of `processToyData`, where the number of workers changes.
+inline constexpr int kElasticData = 6;
+
 }  // namespace muster::test

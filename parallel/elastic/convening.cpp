@@ -1,0 +1,88 @@
+// What the holder of a lease does: looks who is there, and writes the list.
+#include <algorithm>
+#include <utility>
+
+#include "muster/core/base/error.h"
+#include "muster/parallel/elastic/membership.h"
+#include "muster/parallel/elastic/names.h"
+
+namespace muster {
+
+using namespace std::chrono_literals;
+using namespace elastic;
+
+/// This process and those that could take part with it.
+std::size_t Membership::count() {
+  return 1 + static_cast<std::size_t>(std::ranges::count_if(seen_, [this](const auto& one) {
+           return one.second.card.common == hash_ && one.second.card.ready && isAlive(one.first);
+         }));
+}
+
+/// Those of the last generation in their order, then the others, newcomers last.
+/// @param more  set if some have still to come, or to be looked at.
+std::vector<std::string> Membership::whoIsReady(bool& more) {
+  const auto& before = generation_.members;
+  std::vector<std::pair<std::ptrdiff_t, std::string>> ready;
+  const auto add = [&](const std::string& process, std::int64_t from) {
+    const auto place = std::ranges::find(before, process) - before.begin();
+    ready.emplace_back(std::pair(place + (from == 0 ? 1 : 0), process));
+  };
+  add(process_, card_.from);
+  for (const auto& [process, seen] : seen_) {
+    if (seen.card.common != hash_) continue;
+    const bool alive = isAlive(process);
+    if (isOpen(process) || (alive && !seen.card.ready)) more = true;
+    if (alive && seen.card.ready) add(process, seen.card.from);
+  }
+  std::ranges::sort(ready);
+  std::vector<std::string> processes;
+  for (const auto& [place, process] : ready) processes.push_back(process);
+  return processes;
+}
+
+void Membership::convene(std::int64_t number) {
+  bool more = false, cut = false;
+  const auto ready = whoIsReady(more);
+  const auto lostOf = [this](const std::string& process) -> const std::set<std::string>& {
+    return process == process_ ? card_.lost : seen_.at(process).card.lost;
+  };
+  std::vector<std::string> chosen{process_};
+  for (const auto& one : ready) {
+    if (one == process_) continue;
+    const bool apart = std::ranges::any_of(chosen, [&](const std::string& other) {
+      return lostOf(one).contains(other) && lostOf(other).contains(one);
+    });
+    cut = cut || apart;
+    if (!apart) chosen.push_back(one);
+  }
+  const auto now = Clock::now();
+  if (attempt_.number != number || attempt_.ready != chosen)
+    attempt_ = {.number = number, .changed = now, .ready = chosen};
+  const bool enough = chosen.size() >= static_cast<std::size_t>(options_.minNodes);
+  if (cut && !enough) {  // the other side may be more
+    store_.create(kList + std::to_string(number), fmt::format("{} 0\n", kMagic));
+    notBefore_ = now + options_.silence;
+    return;
+  }
+  if (more || !enough ||
+      now - attempt_.changed < std::min<std::chrono::milliseconds>(options_.silence / 4, 2s))
+    return;
+  std::vector<std::string> members;
+  for (const auto& one : ready)
+    if (contains(chosen, one)) members.push_back(one);
+  publish(number, members);
+}
+
+void Membership::publish(std::int64_t number, const std::vector<std::string>& members) {
+  std::string text = fmt::format("{} {}\n", kMagic, members.size());
+  for (const auto& one : members) text += one + '\n';
+  if (!store_.create(kList + std::to_string(number), text + options_.common)) return;
+  // What is over, and what the dead have left.
+  for (const auto& prefix : {kLease, kList, kMeeting})
+    for (const auto& name : store_.names(prefix))
+      if (numberIn(name, prefix) < number) store_.erase(name);
+  for (const auto& [process, seen] : seen_)
+    if (!isAlive(process) && !isOpen(process)) store_.erase(kMember + process);
+}
+
+}  // namespace muster

@@ -1,0 +1,51 @@
+#include "muster/parallel/elastic/elastic_nodes.h"
+
+#include <utility>
+
+#include "muster/core/base/log.h"
+
+namespace muster {
+
+ElasticNodes::ElasticNodes(std::unique_ptr<NodeStore> store, Membership::Options options, Connect connect)
+    : store_(std::move(store)), options_(std::move(options)), connect_(std::move(connect)) {}
+
+void ElasticNodes::begin(const std::string& common) {
+  auto options = options_;
+  options.common = common;
+  node_ = 0;
+  membership_ = std::make_unique<Membership>(*store_, std::move(options));
+}
+
+bool ElasticNodes::next(const std::function<bool()>& stopped) {
+  if (link_ && !link_->failed()) link_->end();  // all leave it at the same round
+  link_.reset();
+  for (;;) {
+    generation_ = {};
+    auto generation = membership_->next(stopped);
+    if (!generation) return false;
+    generation_ = *std::move(generation);
+    node_ = generation_.node;
+    if (generation_.members.size() == 1) return true;
+    try {
+      link_ = connect_(*store_, generation_);
+      return true;
+    } catch (const NodeLost& loss) {
+      logWarning("membership {} of {} nodes could not be connected: {}", generation_.number,
+                 generation_.members.size(), loss.what());
+      membership_->lost(generation_.members.at(static_cast<std::size_t>(loss.node())));
+    } catch (const NodeFailure& failure) {
+      logWarning("membership {} of {} nodes could not be connected: {}", generation_.number,
+                 generation_.members.size(), failure.what());
+    }
+  }
+}
+
+void ElasticNodes::end(bool well) {
+  if (well && link_ && !link_->failed()) link_->end();
+  if (link_ && !well) link_->fail();
+  link_.reset();
+  generation_ = {};
+  membership_.reset();
+}
+
+}  // namespace muster

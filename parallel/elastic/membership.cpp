@@ -1,0 +1,221 @@
+#include "muster/parallel/elastic/membership.h"
+
+#include <algorithm>
+#include <random>
+#include <sstream>
+
+#include "muster/core/base/start_thread.h"
+#include "muster/parallel/elastic/names.h"
+#include "muster/parallel/exchange/node_transport.h"
+
+namespace muster {
+
+using namespace elastic;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::string drawn() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+std::string hashOf(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return fmt::format("{:016x}", hash);
+}
+
+double seconds(std::chrono::milliseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+std::string Generation::meeting() const {
+  return fmt::format("{}{}-", kMeeting, number);
+}
+
+Membership::Membership(NodeStore& store, Options options)
+    : store_(store), options_(std::move(options)), process_(drawn()), hash_(hashOf(options_.common)) {
+  card_.common = hash_;
+  {
+    const Lock lock(mutex_);
+    writeCard();
+  }
+  thread_ = startThread("the membership", [this](const std::stop_token& stop) { beat(stop); });
+}
+
+Membership::~Membership() {
+  thread_.request_stop();
+  thread_.join();
+  try {
+    store_.erase(kMember + process_);
+    if (!store_.names(kMember).empty()) return;
+    for (const auto& prefix : {kLease, kList, kMeeting})
+      for (const auto& name : store_.names(prefix)) store_.erase(name);
+  } catch (const std::exception&) {  // it is gone for this process: the others see it silent
+  }
+}
+
+void Membership::writeCard() {
+  std::string text =
+      fmt::format("{} {} {} {} {}", kMagic, ++beats_, card_.common, card_.from, card_.ready ? 1 : 0);
+  for (const auto& process : card_.lost) text += ' ' + process;
+  store_.put(kMember + process_, text);
+}
+
+void Membership::lost(const std::string& process) {
+  const Lock lock(mutex_);
+  card_.lost.insert(process);
+}
+
+/// Several times in the time after which others take this process for gone.
+void Membership::beat(const std::stop_token& stop) {
+  const auto rest = std::max<std::chrono::milliseconds>(options_.silence / 10, 5ms);
+  while (!stop.stop_requested()) {
+    Lock lock(mutex_);
+    try {
+      writeCard();
+      lookForKnocks();
+    } catch (const NodeFailure&) {  // `next` says it
+    }
+    changed_.wait_for(lock, stop, rest, [] { return false; });
+  }
+}
+
+/// Reads all cards.
+void Membership::look() {
+  const auto now = Clock::now();
+  std::map<std::string, Seen> all;
+  for (const auto& name : store_.names(kMember)) {
+    const auto process = name.substr(kMember.size());
+    if (process == process_) continue;
+    std::istringstream text(store_.get(name));
+    std::string magic, beat, word;
+    Card card;
+    text >> magic >> beat >> card.common >> card.from >> card.ready;
+    if (!text || magic != kMagic) continue;
+    while (text >> word) card.lost.insert(word);
+    const auto before = seen_.find(process);
+    Seen& seen = all[process];
+    if (before != seen_.end()) seen = before->second;
+    if (before == seen_.end()) seen.since = now;
+    if (before != seen_.end() && seen.beat != beat) {
+      seen.changed = now;
+      seen.lives = true;
+    }
+    seen.beat = beat;
+    seen.card = card;
+  }
+  seen_ = std::move(all);
+}
+
+void Membership::lookForKnocks() {
+  if (card_.ready || generation_.number == 0 || generation_.node != 0 || knocked_) return;
+  look();
+  for (const auto& [process, seen] : seen_)
+    if (seen.card.from == 0 && seen.card.ready && seen.card.common == hash_ && isAlive(process))
+      knocked_ = true;
+}
+
+bool Membership::isAlive(const std::string& process) {
+  const auto found = seen_.find(process);
+  return process == process_ || (found != seen_.end() && found->second.lives &&
+                                 Clock::now() - found->second.changed < options_.silence / 2);
+}
+
+/// Whether it has not been looked at for long enough.
+bool Membership::isOpen(const std::string& process) {
+  const auto found = seen_.find(process);
+  return found != seen_.end() && !found->second.lives &&
+         Clock::now() - found->second.since < options_.silence / 2;
+}
+
+std::int64_t Membership::latestLease() {
+  std::int64_t latest = 0;
+  for (const auto& name : store_.names(kLease)) latest = std::max(latest, numberIn(name, kLease));
+  return latest;
+}
+
+std::optional<Membership::List> Membership::listOf(std::int64_t number) {
+  std::istringstream text(store_.get(kList + std::to_string(number)));
+  std::string magic, line;
+  std::size_t count = 0;
+  text >> magic >> count;
+  if (!text || magic != kMagic) return {};
+  List list;
+  while (list.members.size() < count && text >> line) list.members.push_back(line);
+  std::getline(text, line);
+  while (std::getline(text, line)) list.common += line + '\n';
+  return list;
+}
+
+void Membership::requireCommon(const List& list) const {
+  std::istringstream own(options_.common), theirs(list.common);
+  std::string mine, other;
+  while (std::getline(own, mine))
+    require(std::getline(theirs, other) && mine == other,
+            "nodes: those that train have \"{}\", and this process has \"{}\"", other, mine);
+}
+
+/// A newcomer leaves it to those who train.
+bool Membership::openLease(std::int64_t number) {
+  const auto trains = [this](const auto& one) {
+    return one.second.card.from > 0 && one.second.card.common == hash_ &&
+           (isAlive(one.first) || isOpen(one.first));
+  };
+  if (generation_.number == 0 && std::ranges::any_of(seen_, trains)) return false;
+  return Clock::now() >= notBefore_ && store_.create(kLease + std::to_string(number), process_);
+}
+
+std::optional<Generation> Membership::next(const std::function<bool()>& stopped) {
+  const auto end = Clock::now() + options_.patience;
+  const auto rest = std::clamp<std::chrono::milliseconds>(options_.silence / 50, 1ms, 50ms);
+  Lock lock(mutex_);
+  card_.ready = true;
+  writeCard();
+  for (;; changed_.wait_for(lock, rest)) {
+    if (stopped()) return {};
+    look();
+    const auto latest = latestLease();
+    const auto list = latest > 0 ? listOf(latest) : List{};
+    const bool isOnIt = list && contains(list->members, process_);
+    if (!list) {
+      const auto holder = store_.get(kLease + std::to_string(latest));
+      if (holder == process_)
+        convene(latest);
+      else if (!holder.empty() && !isAlive(holder) && !isOpen(holder))
+        store_.create(kList + std::to_string(latest), fmt::format("{} 0\n", kMagic));
+    } else if (isOnIt && latest > generation_.number) {
+      return accept(latest, *list);
+    } else if (list->members.empty() || isOnIt) {
+      openLease(latest + 1);
+    } else if (generation_.number > 0) {
+      throw NodeFailure(
+          fmt::format("the others go on without this node, which they have lost: {} has the lease for them",
+                      list->members.front()));
+    } else if (std::ranges::any_of(list->members, [this](const auto& one) { return isAlive(one); })) {
+      requireCommon(*list);
+    } else if (std::ranges::none_of(list->members, [this](const auto& one) { return isOpen(one); })) {
+      openLease(latest + 1);  // all have died
+    }
+    if (Clock::now() > end)
+      throw NodeFailure(fmt::format("of at least {} nodes {} {} come to {} in {} s", options_.minNodes,
+                                    count(), count() == 1 ? "has" : "have", store_.describe(),
+                                    seconds(options_.patience)));
+  }
+}
+
+std::optional<Generation> Membership::accept(std::int64_t number, const List& list) {
+  generation_.number = number;
+  generation_.members = list.members;
+  generation_.node = static_cast<int>(std::ranges::find(list.members, process_) - list.members.begin());
+  card_.from = number;
+  card_.ready = false;
+  knocked_ = false;
+  writeCard();
+  return generation_;
+}
+
+}  // namespace muster

@@ -1,0 +1,95 @@
+// Training over nodes that come and go: one generation after the other.
+#include <algorithm>
+#include <utility>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/parallel/elastic/elastic_nodes.h"
+#include "muster/parallel/elastic/model_transfer.h"
+#include "muster/parallel/training/agreement.h"
+#include "muster/parallel/training/first_batch.h"
+#include "muster/parallel/wrapper_impl.h"
+
+namespace muster {
+
+void ParallelWrapper::Impl::fitElastic(DataSetIterator& data, std::int64_t epochs) {
+  ElasticNodes& nodes = *options_.nodes.elastic();
+  require(!nodes.running(), "nodes: another wrapper trains with them; make others for this one");
+  const std::int64_t lastEpoch = model_.epoch() + epochs;
+  Batch first;
+  require(prepareModel(model_, data, caller_, 0, {}, first), "fit: the data set has no batches");
+  const RuleText rule = ruleText(options_.strategy);
+  nodes.begin(inWords({.model = model_,
+                       .data = data,
+                       .strategy = fmt::format("{} ({})", rule.description, rule.options),
+                       .workers = options_.workers,
+                       .threads = options_.threadsPerWorker,
+                       .epochs = lastEpoch,
+                       .first = &first}));
+  struct Leave {
+    ElasticNodes& nodes;
+    bool well = false;
+    ~Leave() { nodes.end(well); }
+  } leave{nodes};
+  FitParts parts{.regroup = nodes.knocked()};
+  bool inTraining = false;
+  try {
+    while (!stop_ && model_.epoch() < lastEpoch)
+      if (!trainTogether(data, lastEpoch, inTraining, parts)) break;
+  } catch (...) {
+    tellEnd(parts);
+    throw;
+  }
+  tellEnd(parts);
+  leave.well = true;
+}
+
+/// If no part has done so: the training has ended between two.
+void ParallelWrapper::Impl::tellEnd(FitParts& parts) {
+  if (std::exchange(parts.ended, true)) return;
+  for (const auto& listener : listeners_) {
+    if (std::ranges::find(parts.started, listener.get()) == parts.started.end()) continue;
+    caller_.set(Activity::Kind::InListener);
+    try {
+      listener->onFitEnd(*this);
+    } catch (const std::exception& error) {
+      logWarning("a listener failed at the end: {}", error.what());
+    }
+  }
+  caller_.set(Activity::Kind::WaitingForWorkers);
+}
+
+/// One generation. @return whether another one follows.
+bool ParallelWrapper::Impl::trainTogether(DataSetIterator& data, std::int64_t lastEpoch, bool& inTraining,
+                                          FitParts& parts) {
+  ElasticNodes& nodes = *options_.nodes.elastic();
+  try {
+    if (!nodes.next([this] { return stop_.load(); })) return false;
+  } catch (const NodeFailure& failure) {
+    throw TrainingError(
+        fmt::format("the training over nodes that come and go has failed: {}", failure.what()), -1,
+        std::current_exception());
+  }
+  std::string problem;
+  try {
+    if (NodeLink* const link = nodes.link().get()) shareModel(*link, model_, inTraining);
+    inTraining = true;
+    const auto position = positionIn(model_.trainingState());
+    logInfo(
+        "membership {}: this is node {} of {}, from iteration {} (epoch {}, of which {} batches are trained)",
+        nodes.generation().number, nodes.node(), nodes.nodes(), model_.iteration(), model_.epoch() + 1,
+        position ? position->nextBatch : 0);
+    beginSession();
+    return model_.epoch() < lastEpoch && fitHere(data, lastEpoch - model_.epoch(), &parts);
+  } catch (const TrainingError& error) {
+    if (!isOfAnotherNode(error.cause())) throw;
+    problem = error.what();
+  } catch (const NodeFailure& failure) {
+    problem = failure.what();
+  }
+  if (NodeLink* const link = nodes.link().get()) link->fail();
+  logWarning("membership {} has ended: {}", nodes.generation().number, problem);
+  return true;
+}
+
+}  // namespace muster

@@ -1,0 +1,221 @@
+// Who trains with whom, by a directory: several members of this process, without a network.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <future>
+#include <memory>
+
+#include "muster/parallel/elastic/directory_store.h"
+#include "muster/parallel/elastic/membership.h"
+#include "muster/parallel/exchange/node_transport.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool never() {
+  return false;
+}
+
+struct Member {
+  Member(const std::filesystem::path& directory, int least, std::chrono::milliseconds patience = 60s,
+         std::string common = "alike\n")
+      : store(directory),
+        membership(store,
+                   {.minNodes = least, .silence = 2s, .patience = patience, .common = std::move(common)}) {}
+  Generation next() { return *membership.next(never); }
+  /// In a thread of its own.
+  std::future<Generation> comes() {
+    return std::async(std::launch::async, [this] { return next(); });
+  }
+
+  DirectoryStore store;
+  Membership membership;
+};
+
+}  // namespace
+
+TEST_CASE("a text is created by one alone, and replaced as a whole") {
+  const TemporaryDirectory folder;
+  DirectoryStore a(folder / "new" / "store"), b(folder / "new" / "store");
+  CHECK(a.get("lease") == "");
+  CHECK(a.create("lease", "a"));
+  CHECK_FALSE(b.create("lease", "b"));
+  CHECK(b.get("lease") == "a");
+  b.put("lease", "c");
+  CHECK(a.get("lease") == "c");
+  CHECK(a.names("le") == std::vector<std::string>{"lease"});
+  CHECK(a.names("x").empty());
+  a.erase("lease");
+  a.erase("lease");
+  CHECK(std::filesystem::is_empty(folder / "new" / "store"));
+  int won = 0;
+  std::vector<std::future<bool>> all;
+  for (int i = 0; i < 8; ++i)
+    all.push_back(std::async(std::launch::async, [&, i] { return (i % 2 ? a : b).create("one", "x"); }));
+  for (auto& one : all) won += one.get() ? 1 : 0;
+  CHECK(won == 1);
+  writeFile(folder / "file", "x");
+  CHECK(thrown<NodeFailure>([&] { DirectoryStore(folder / "file"); }).find("is no directory") !=
+        std::string::npos);
+}
+
+TEST_CASE("those that come agree on one list, and keep their places when one leaves and one comes") {
+  const TemporaryDirectory folder;
+  std::vector<std::unique_ptr<Member>> all;
+  for (int i = 0; i < 3; ++i) all.push_back(std::make_unique<Member>(folder.path(), 2));
+  const auto together = [&] {
+    std::vector<std::future<Generation>> coming;
+    for (const auto& one : all) coming.push_back(one->comes());
+    std::vector<Generation> generations;
+    for (auto& one : coming) generations.push_back(one.get());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      CHECK(generations[i].number == generations[0].number);
+      CHECK(generations[i].members == generations[0].members);
+      CHECK(generations[i].members.at(static_cast<std::size_t>(generations[i].node)) ==
+            all[i]->membership.process());
+    }
+    return generations[0];
+  };
+  const auto before = together();
+  REQUIRE(before.members.size() == 3);
+  std::erase_if(all, [&](const auto& one) { return one->membership.process() == before.members[1]; });
+  all.insert(all.begin(), std::make_unique<Member>(folder.path(), 2));
+  const auto after = together();
+  CHECK(after.number > before.number);
+  CHECK(after.members ==
+        std::vector{before.members[0], before.members[2], all.front()->membership.process()});
+  all.clear();
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("of two sides that cannot reach each other one goes on, and the other ends") {
+  const TemporaryDirectory folder;
+  Member a(folder.path(), 2), b(folder.path(), 2), c(folder.path(), 2), d(folder.path(), 2);
+  Member* const all[] = {&a, &b, &c, &d};
+  {
+    auto as = a.comes(), bs = b.comes(), cs = c.comes(), ds = d.comes();
+    CHECK(as.get().members.size() == 4);
+    bs.get(), cs.get(), ds.get();
+  }
+  // a and b are on one side.
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 4; ++j)
+      if (i / 2 != j / 2) all[i]->membership.lost(all[j]->membership.process());
+  std::vector<std::future<Generation>> next;
+  for (auto* m : all) next.push_back(m->comes());
+  int going = 0, ended = 0;
+  for (std::size_t i = 0; i < 4; ++i) try {
+      const auto generation = next[i].get();
+      const auto& mine = all[i]->membership.process();
+      const auto& partner = all[i ^ 1U]->membership.process();
+      CHECK(generation.members.size() == 2);
+      CHECK(std::ranges::count(generation.members, mine) == 1);
+      CHECK(std::ranges::count(generation.members, partner) == 1);
+      ++going;
+    } catch (const NodeFailure& failure) {
+      CHECK(std::string(failure.what()).starts_with("the others go on without this node"));
+      ++ended;
+    }
+  CHECK(going == 2);
+  CHECK(ended == 2);
+}
+
+TEST_CASE("a side that is too few leaves the lease to the others") {
+  const TemporaryDirectory folder;
+  Member a(folder.path(), 2), b(folder.path(), 2), c(folder.path(), 2);
+  {
+    auto as = a.comes(), bs = b.comes(), cs = c.comes();
+    as.get(), bs.get(), cs.get();
+  }
+  for (auto* other : {&a, &b}) {
+    other->membership.lost(c.membership.process());
+    c.membership.lost(other->membership.process());
+  }
+  auto alone = c.comes();  // first
+  std::this_thread::sleep_for(200ms);
+  auto as = a.comes(), bs = b.comes();
+  CHECK(as.get().members.size() == 2);
+  CHECK(bs.get().members.size() == 2);
+  CHECK(thrown<NodeFailure>([&] { alone.get(); }).starts_with("the others go on without this node"));
+}
+
+TEST_CASE("who has other options is refused, and the others train") {
+  const TemporaryDirectory folder;
+  Member a(folder.path(), 1);
+  CHECK(a.next().members.size() == 1);
+  Member other(folder.path(), 1, 60s, "another model\n");
+  CHECK(thrown<InvalidArgument>([&] { other.next(); }) ==
+        "nodes: those that train have \"alike\", and this process has \"another model\"");
+  CHECK_FALSE(a.membership.knocked());
+}
+
+TEST_CASE("who comes later is noticed by node 0") {
+  const TemporaryDirectory folder;
+  Member a(folder.path(), 1);
+  CHECK(a.next().members.size() == 1);
+  Member b(folder.path(), 1);
+  auto bs = b.comes();
+  for (int i = 0; i < 6000 && !a.membership.knocked(); ++i) std::this_thread::sleep_for(5ms);
+  CHECK(a.membership.knocked());
+  const auto generation = a.next();
+  CHECK(generation.members == std::vector{a.membership.process(), b.membership.process()});
+  CHECK(bs.get().node == 1);
+  CHECK_FALSE(a.membership.knocked());
+}
+
+TEST_CASE("who trains takes the newcomer along where the holder of the lease has died") {
+  const TemporaryDirectory folder;
+  Member a(folder.path(), 2), b(folder.path(), 2);
+  auto as = a.comes(), bs = b.comes();
+  as.get();
+  const auto before = bs.get();
+  Member c(folder.path(), 2);
+  auto cs = c.comes();
+  std::this_thread::sleep_for(100ms);
+  // As a process leaves it that dies before it has created the list.
+  a.store.put(fmt::format("lease-{}", before.number + 1), "00000000000000aa");
+  as = a.comes(), bs = b.comes();
+  const auto after = as.get();
+  CHECK(after.members == std::vector{before.members[0], before.members[1], c.membership.process()});
+  CHECK(bs.get().members == after.members);
+  CHECK(cs.get().members == after.members);
+}
+
+TEST_CASE("what dead processes have left misleads no one, and is removed") {
+  const TemporaryDirectory folder;
+  writeFile(folder / "member-00000000000000aa", "muster-elastic-1 7 0011223344556677 3 0");
+  writeFile(folder / "lease-3", "00000000000000aa");
+  writeFile(folder / "members-3", "muster-elastic-1 1\n00000000000000aa\nother options\n");
+  writeFile(folder / "meeting-3-node-0", "x");
+  writeFile(folder / "member-garbage", "\x01\x02 garbage");
+  {
+    Member a(folder.path(), 1);
+    const auto generation = a.next();
+    CHECK(generation.number == 4);
+    CHECK(generation.members == std::vector{a.membership.process()});
+    CHECK_FALSE(std::filesystem::exists(folder / "member-00000000000000aa"));
+    CHECK_FALSE(std::filesystem::exists(folder / "members-3"));
+    CHECK_FALSE(std::filesystem::exists(folder / "meeting-3-node-0"));
+  }
+  // Nor does one that has died while it had the lease.
+  writeFile(folder / "lease-9", "00000000000000bb");
+  Member b(folder.path(), 1);
+  CHECK(b.next().number == 10);
+}
+
+TEST_CASE("a wait ends when it is stopped, or has lasted too long") {
+  const TemporaryDirectory folder;
+  {
+    Member a(folder.path(), 2, 100ms);
+    CHECK(thrown<NodeFailure>([&] { a.next(); }) ==
+          fmt::format("of at least 2 nodes 1 has come to {} in 0.1 s", folder.path().string()));
+    CHECK_FALSE(a.membership.next([] { return true; }).has_value());
+  }
+  CHECK(std::filesystem::is_empty(folder.path()));
+}

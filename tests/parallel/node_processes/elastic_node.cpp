@@ -1,0 +1,94 @@
+// One process of a training whose nodes come and go, for elastic_nodes_test: <folder> <name> <rule> <workers>
+// <least nodes> <epochs> <milliseconds a step> <fate> [its number]. Leaves in the folder the bits of its
+// model, what `fit` has thrown, and the lines of its log.
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include "muster/core/base/log.h"
+#include "muster/parallel/nodes.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/parallel/every_rule.h"
+#include "tests/parallel/node_processes/toy.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+void write(const std::filesystem::path& path, const void* bytes, std::size_t count) {
+  const auto part = path.string() + ".part";
+  std::ofstream(part, std::ios::binary)
+      .write(static_cast<const char*>(bytes), static_cast<std::streamsize>(count));
+  std::filesystem::rename(part, path);
+}
+
+int train(int argc, char** argv) {
+  if (argc < 9) return 2;
+  const std::filesystem::path folder = argv[1];
+  const std::string name = argv[2], rule = argv[3], fate = argv[8];
+  const int workers = std::atoi(argv[4]), epochs = std::atoi(argv[6]);
+  const auto step = std::chrono::milliseconds(std::atoi(argv[7]));
+  const std::int64_t number = argc > 9 ? std::atoi(argv[9]) : 0;
+  const auto own = [&](const char* kind) { return folder / (std::string(kind) + "-" + name); };
+  std::ofstream log(own("log"));
+  setLogSink([&](LogLevel level, std::string_view text) {
+    log << text << std::endl;
+    printLogLine(level, fmt::format("{}: {}", name, text));
+  });
+  const auto nodes = Nodes::elastic({.store = (folder / "store").string(),
+                                     .minNodes = std::atoi(argv[5]),
+                                     .interface = "lo",
+                                     .silence = 5s,
+                                     .patience = fate == "impatient" ? 3s : 60s});
+  for (const auto& one : everyRule()) {
+    if (one.name != rule) continue;
+    auto model = processToy();
+    auto data = processToyData(kElasticData);
+    std::atomic<bool> fated{false};
+    model.control().onStep = [&](const Batch& batch) {
+      std::this_thread::sleep_for(step);
+      if (batch.stamp.iteration < number || fated.exchange(true)) return;
+      if (fate == "kill") ::kill(::getpid(), SIGKILL);
+      if (fate == "stop") ::raise(SIGSTOP);
+      if (fate == "throw") throw std::runtime_error("out of coffee");
+    };
+    std::string problem;
+    try {
+      auto wrapper = ParallelWrapper::Builder(model)
+                         .workers(workers)
+                         .pinThreads(false)
+                         .strategy(one.options)
+                         .nodes(nodes)
+                         .build();
+      wrapper.fit(data, epochs);
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+    const auto bits = stateBits(model);
+    write(own("bits"), bits.data(), bits.size());
+    write(own("problem"), problem.data(), problem.size());
+    return problem.empty() ? 0 : 3;
+  }
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return train(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 4;
+  }
+}
