@@ -53,11 +53,11 @@ class Nodes {
     std::chrono::milliseconds silence = kSilence;
     std::chrono::milliseconds patience{120'000};  ///< how long it waits for so many
   };
-  /// Processes that may be lost and may come while they train. Each `fit` begins with those that have come,
-  /// `minNodes` at least. Whoever comes later takes model, counters and place in the data from one that is
-  /// there, and trains from the start of a round on. Where one is lost, its round is dropped, and the others
-  /// go on from the last merge, with its batches dealt anew; `fit` fails where fewer than `minNodes` are left
-  /// for as long as `patience`. The bits depend on who was there in which rounds, which is logged, and on
+  /// Processes that may join and leave while they train. Each `fit` begins with those that have come, at
+  /// least `minNodes`. One that joins later takes model, counters and place in the data from a member, and
+  /// trains from the start of a round on. If one is lost, its round is dropped, and the others go on from the
+  /// last merge, with its batches dealt anew; `fit` fails if fewer than `minNodes` are left for as long as
+  /// `patience`. The bits depend on the members of each round, which are logged, and on
   /// nothing else. Needs the library muster::gloo, as `gloo` does. See parallel/elastic/README.md.
   /// @throws InvalidArgument naming an option; NodeFailure if the store cannot be reached.
   static Nodes elastic(const Elastic& options);

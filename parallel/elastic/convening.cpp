@@ -1,4 +1,4 @@
-// What the holder of a lease does: looks who is there, and writes the list.
+// What the holder of a lease does: looks which processes are alive, and writes the list.
 #include <algorithm>
 #include <utility>
 

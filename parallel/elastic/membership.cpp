@@ -159,7 +159,7 @@ void Membership::requireCommon(const List& list) const {
             "nodes: those that train have \"{}\", and this process has \"{}\"", other, mine);
 }
 
-/// A newcomer leaves it to those who train.
+/// A newcomer leaves it to those that train.
 bool Membership::openLease(std::int64_t number) {
   const auto trains = [this](const auto& one) {
     return one.second.card.from > 0 && one.second.card.common == hash_ &&

@@ -18,7 +18,7 @@
 
 namespace muster {
 
-/// Who trains together for as long as nobody is lost and nobody comes.
+/// The processes that train together until one is lost or another one joins.
 struct Generation {
   std::int64_t number = 0;           ///< from 1; every attempt to meet has one, so some are missing
   std::vector<std::string> members;  ///< [node] the processes, by the numbers that they have drawn
@@ -28,12 +28,13 @@ struct Generation {
   std::string meeting() const;
 };
 
-/// The processes that want to train one model, and their agreement on who does, by a store. Each has a card
-/// there, `member-<process>`, and writes it again and again, so that others see that it is alive; they
-/// compare what they read, not clocks. For generation n one process creates the lease `lease-<n>`, looks who
-/// is there, and creates the list `members-<n>`, by which all go on. Where it dies meanwhile, another one
-/// creates that list, empty, and the next lease is open. So there is one list for each number: whoever was on
-/// one before and is not on the next ends, and of two parts of a network that has broken one alone goes on.
+/// The processes that want to train one model, and how they agree on the members of a generation, by a
+/// store. Each has a card there, `member-<process>`, and rewrites it regularly, so that others see that it is
+/// alive; they compare what they read, not clocks. For generation n one process creates the lease
+/// `lease-<n>`, looks which processes are alive, and creates the list `members-<n>`, by which all go on. If
+/// it dies meanwhile, another one creates that list, empty, and the next lease is open. So there is one list
+/// for each number: a process that was on one and is not on the next ends; after a network split one side
+/// goes on.
 ///
 /// `next` and `lost` are for one thread.
 class Membership {
@@ -48,7 +49,7 @@ class Membership {
 
   /// @throws NodeFailure if the store cannot be reached.
   Membership(NodeStore& store, Options options);
-  /// Leaves: removes the card, and whoever is the last removes the rest.
+  /// Leaves: removes the card, and the last process removes the rest.
   ~Membership();
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
@@ -61,7 +62,7 @@ class Membership {
   std::optional<Generation> next(const std::function<bool()>& stopped);
   /// That process could not be connected. Where both say so they are in no generation together.
   void lost(const std::string& process);
-  /// Whether someone wants to join the generation; known to its node 0.
+  /// Whether a process wants to join the generation; known to its node 0.
   const std::atomic<bool>& knocked() const { return knocked_; }
   const std::string& process() const { return process_; }
 

@@ -17,7 +17,7 @@ class NodeStore {
   /// As in "the directory /shared/meeting".
   virtual std::string describe() const = 0;
   virtual void put(const std::string& name, const std::string& text) = 0;
-  /// Of all who call it for a name one alone gets true; the others' texts are dropped.
+  /// Of all calls for one name one alone returns true; the others' texts are dropped.
   virtual bool create(const std::string& name, const std::string& text) = 0;
   /// "" if there is none.
   virtual std::string get(const std::string& name) = 0;

@@ -57,7 +57,7 @@ void FreeReplicas::waitForReplica(Lock& lock, Loan& loan, TimePoint deadline) {
     auto until = deadline;
     if (looking_ == &loan) {
       if (turnEnds_ == TimePoint::max()) turnEnds_ = now + kTurn;
-      // Later than that a replica is handed over; one that nobody has come back for is still free.
+      // Later than that a replica is handed over; one that no caller has come back for is free.
       if (now < turnEnds_) until = std::min(until, turnEnds_);
     }
     if (until == ParallelInference::kNoDeadline)

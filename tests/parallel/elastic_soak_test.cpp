@@ -105,7 +105,7 @@ TEST_CASE("processes are killed and others join at random, and the training reac
       training.join();
       ++done;
     } else if (before > 2 && before < 5 && what == 1 && done + 2 <= events) {
-      // One of those who were there dies about when it would serve the newcomer.
+      // One of the members dies about when it would serve the newcomer.
       training.join();
       std::this_thread::sleep_for(std::chrono::milliseconds(random() % 2000));
       training.kill(random, before);

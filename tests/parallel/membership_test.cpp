@@ -1,4 +1,4 @@
-// Who trains with whom, by a directory: several members of this process, without a network.
+// Which processes train together, by a directory: several members of this process, without a network.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -145,7 +145,7 @@ TEST_CASE("a side that is too few leaves the lease to the others") {
   CHECK(thrown<NodeFailure>([&] { alone.get(); }).starts_with("the others go on without this node"));
 }
 
-TEST_CASE("who has other options is refused, and the others train") {
+TEST_CASE("a process with other options is refused, and the others train") {
   const TemporaryDirectory folder;
   Member a(folder.path(), 1);
   CHECK(a.next().members.size() == 1);
@@ -155,7 +155,7 @@ TEST_CASE("who has other options is refused, and the others train") {
   CHECK_FALSE(a.membership.knocked());
 }
 
-TEST_CASE("who comes later is noticed by node 0") {
+TEST_CASE("a process that comes later is noticed by node 0") {
   const TemporaryDirectory folder;
   Member a(folder.path(), 1);
   CHECK(a.next().members.size() == 1);
@@ -169,7 +169,7 @@ TEST_CASE("who comes later is noticed by node 0") {
   CHECK_FALSE(a.membership.knocked());
 }
 
-TEST_CASE("who trains takes the newcomer along where the holder of the lease has died") {
+TEST_CASE("the members take the newcomer along if the holder of the lease has died") {
   const TemporaryDirectory folder;
   Member a(folder.path(), 2), b(folder.path(), 2);
   auto as = a.comes(), bs = b.comes();
