@@ -162,7 +162,7 @@ TEST_CASE("no program replaces what it reads or writes under another option") {
   refused(MUSTER_MNIST_CONVNET, {"--data", "generated", "--model", "m", "--json", "./m", "--device", "cpu"},
           "--model and --json are the same file, m");
   refused(MUSTER_RESNET18_FASHION, {"--data", "generated", "--report", "x", "--save", "x", "--device", "cpu"},
-          "--report and --save are the same file, x");
+          "--save and --report cannot both be there: x is to be a file, and x a directory");
   test::writeFile(convnet.directory / "train-labels-idx1-ubyte", "labels");
   refused(MUSTER_LENET_FROM_SCRATCH,
           {"--data-dir", ".", "--model", "train-labels-idx1-ubyte", "--device", "cpu"},
