@@ -39,6 +39,7 @@ struct Generation {
 /// `next` and `lost` are for one thread.
 class Membership {
  public:
+  /// What a training asks of its members.
   struct Options {
     int minNodes = 1;
     std::chrono::milliseconds silence{0};   ///< a process that has not written for half of it is gone
