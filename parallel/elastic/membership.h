@@ -87,7 +87,7 @@ class Membership {
   };
   struct Attempt {
     std::int64_t number = 0;
-    Clock::time_point changed;  // who is ready
+    Clock::time_point changed;  // which are ready
     std::vector<std::string> ready;
   };
 

@@ -4,12 +4,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
-#include <iostream>
 #include <thread>
 
 #include "muster/core/base/log.h"
 #include "muster/parallel/nodes.h"
 #include "tests/parallel/node_processes/digits.h"
+#include "tests/parallel/node_processes/exit_status.h"
 #include "tests/support/state_bits.h"
 
 using namespace muster;
@@ -63,10 +63,5 @@ int train(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return train(argc, argv);
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << '\n';
-    return 4;
-  }
+  return test::exitStatus([&] { return train(argc, argv); });
 }

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <string>
 #include <thread>
 
@@ -17,6 +16,7 @@
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/parallel/every_rule.h"
+#include "tests/parallel/node_processes/exit_status.h"
 #include "tests/parallel/node_processes/toy.h"
 
 using namespace muster;
@@ -85,10 +85,5 @@ int train(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return train(argc, argv);
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << '\n';
-    return 4;
-  }
+  return test::exitStatus([&] { return train(argc, argv); });
 }
