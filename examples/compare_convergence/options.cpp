@@ -26,12 +26,12 @@ the lists below make together, with several seeds, and one worker at the batch B
   compare_convergence --grid resnet18                    ResNet-18 on a part of MNIST, plain SGD
   compare_convergence --grid readme --link 10Gbit,50us   the README's grid, also projected on a network
 
-In the directory --out: results.jsonl (every finished run), points.csv, summary.csv and merges/*.csv (the
-numbers), table.md (arms beside one worker on the joined batch), report.html (tables and plots) and, with
---link, projection.csv. Ctrl-C stops it, and the same command goes on from there: a run that is finished is
-not trained again. Then --target and --link may be others, all else may not.
+In the directory --out: results.jsonl (every finished run), table.md (arms beside one worker on the joined
+batch), report.html (tables and curves, also projected on a network with --link) and runs/*/*.curves.jsonl
+(the curves of each run, for `muster page`). Ctrl-C stops it, and the same command continues: a finished run
+is not trained again. Only --target and --link may change then.
 
---grid names a set of options, and what else is said replaces its own:
+--grid names a set of options; options given beside it replace its own:
   small     the defaults below
   readme    --workers 2,4 --frequency 1,3,10,30 --epochs 3 --data mnist
   resnet18  --model resnet18 --data mnist --updater sgd:0.1 --lr-scaling linear --l2 0 --mode averaging
