@@ -34,7 +34,7 @@ class Nodes {
   static Nodes mpi(std::chrono::milliseconds silence = kSilence);
   /// How nodes find each other without a launcher, by Gloo.
   struct Gloo {
-    std::string store = {};      ///< a directory that all nodes can reach, where they meet; made if missing
+    std::string store = {};      ///< where all meet: a directory (made if missing), or redis://host:port/name
     int node = 0;                ///< this one, from 0
     int nodes = 1;               ///< of all
     std::string interface = {};  ///< to listen on, and on no other, as in "eth0", or "lo" on one machine
@@ -47,7 +47,7 @@ class Nodes {
   static Nodes gloo(const Gloo& options);
   /// How the nodes of a training that come and go find each other, by Gloo. No node has a number of its own.
   struct Elastic {
-    std::string store = {};      ///< a directory that all nodes can reach, where they meet; made if missing
+    std::string store = {};      ///< as of Gloo
     int minNodes = 1;            ///< with fewer the training waits
     std::string interface = {};  ///< as of Gloo
     std::chrono::milliseconds silence = kSilence;

@@ -108,7 +108,7 @@ Model& ParallelWrapper::Impl::model() {
 
 TrainingState ParallelWrapper::Impl::trainingState() {
   require(inListener(), "trainingState: only listeners may ask, on the thread that called fit()");
-  if (fit_ == nullptr) return {};  // between the parts of a fit
+  if (fit_ == nullptr) return model_.trainingState();  // between the parts of a fit
   return fit_->trainingState(*data_);
 }
 

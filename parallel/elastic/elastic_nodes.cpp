@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "muster/core/base/log.h"
+#include "muster/parallel/elastic/not_connected.h"
 
 namespace muster {
 
@@ -13,6 +14,8 @@ void ElasticNodes::begin(const std::string& common) {
   auto options = options_;
   options.common = common;
   node_ = 0;
+  logInfo("waiting in {} for at least {} node{}", store_->describe(), options.minNodes,
+          options.minNodes == 1 ? "" : "s");
   membership_ = std::make_unique<Membership>(*store_, std::move(options));
 }
 
@@ -21,7 +24,13 @@ bool ElasticNodes::next(const std::function<bool()>& stopped) {
   link_.reset();
   for (;;) {
     generation_ = {};
-    auto generation = membership_->next(stopped);
+    std::optional<Generation> generation;
+    try {
+      generation = membership_->next(stopped);
+    } catch (const NodeFailure&) {
+      node_ = membership_->place();
+      throw;
+    }
     if (!generation) return false;
     generation_ = *std::move(generation);
     node_ = generation_.node;
@@ -29,10 +38,11 @@ bool ElasticNodes::next(const std::function<bool()>& stopped) {
     try {
       link_ = connect_(*store_, generation_);
       return true;
-    } catch (const NodeLost& loss) {
+    } catch (const NotConnected& missing) {
       logWarning("membership {} of {} nodes could not be connected: {}", generation_.number,
-                 generation_.members.size(), loss.what());
-      membership_->lost(generation_.members.at(static_cast<std::size_t>(loss.node())));
+                 generation_.members.size(), missing.what());
+      for (const int node : missing.nodes())
+        membership_->lost(generation_.members.at(static_cast<std::size_t>(node)));
     } catch (const NodeFailure& failure) {
       logWarning("membership {} of {} nodes could not be connected: {}", generation_.number,
                  generation_.members.size(), failure.what());

@@ -13,8 +13,8 @@ namespace muster {
 /// that calls `fit()`.
 class ElasticNodes {
  public:
-  /// Connects the members of a generation; called where there are several. @throws as NodeLink; NodeLost for
-  /// a node that cannot be reached.
+  /// Connects the members of a generation; called where there are several. @throws as NodeLink;
+  /// NotConnected for nodes that cannot be reached.
   using Connect = std::function<std::shared_ptr<NodeLink>(NodeStore&, const Generation&)>;
 
   ElasticNodes(std::unique_ptr<NodeStore> store, Membership::Options options, Connect connect);
@@ -34,7 +34,8 @@ class ElasticNodes {
   const Generation& generation() const { return generation_; }
   /// Of the generation; null where this process is alone.
   const std::shared_ptr<NodeLink>& link() const { return link_; }
-  /// Of the last generation, once the training has ended.
+  /// Of the last generation, once the training has ended. After `next` has failed: of those that are left,
+  /// whom no others go on without.
   int node() const { return node_; }
   int nodes() const { return link_ ? link_->nodes() : 1; }
   /// Whether someone waits to join the generation.

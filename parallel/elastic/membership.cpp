@@ -192,6 +192,7 @@ std::optional<Generation> Membership::next(const std::function<bool()>& stopped)
     } else if (list->members.empty() || isOnIt) {
       openLease(latest + 1);
     } else if (generation_.number > 0) {
+      place_ = std::max(generation_.node, 1);
       throw NodeFailure(
           fmt::format("the others go on without this node, which they have lost: {} has the lease for them",
                       list->members.front()));
@@ -200,10 +201,14 @@ std::optional<Generation> Membership::next(const std::function<bool()>& stopped)
     } else if (std::ranges::none_of(list->members, [this](const auto& one) { return isOpen(one); })) {
       openLease(latest + 1);  // all have died
     }
-    if (Clock::now() > end)
+    if (Clock::now() > end) {
+      bool more = false;
+      const auto left = whoIsReady(more);
+      place_ = static_cast<int>(std::ranges::find(left, process_) - left.begin());
       throw NodeFailure(fmt::format("of at least {} nodes {} {} come to {} in {} s", options_.minNodes,
                                     count(), count() == 1 ? "has" : "have", store_.describe(),
                                     seconds(options_.patience)));
+    }
   }
 }
 

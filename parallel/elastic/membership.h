@@ -61,6 +61,9 @@ class Membership {
   /// @throws InvalidArgument if this process has something else in common than those that train;
   ///         NodeFailure if the others go on without this process, too few come, or the store is lost.
   std::optional<Generation> next(const std::function<bool()>& stopped);
+  /// Of this process among those that are left, from 0, once `next` has thrown a NodeFailure; not 0 where
+  /// others go on.
+  int place() const { return place_; }
   /// That process could not be connected. Where both say so they are in no generation together.
   void lost(const std::string& process);
   /// Whether a process wants to join the generation; known to its node 0.
@@ -119,6 +122,7 @@ class Membership {
   Generation generation_;             // the last one that this process was in
   std::condition_variable_any changed_;
 
+  int place_ = 0;
   Attempt attempt_;                // that this process convenes
   Clock::time_point notBefore_{};  // it takes no lease
   std::atomic<bool> knocked_{false};

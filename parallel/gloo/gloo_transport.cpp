@@ -13,11 +13,15 @@
 #include <ranges>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <tuple>
+#include <vector>
 
 #include <fmt/ranges.h>
 #include <gloo/transport/tcp/device.h>
 
+#include "muster/core/base/start_thread.h"
+#include "muster/parallel/elastic/not_connected.h"
 #include "muster/parallel/gloo/lane.h"
 #include "muster/parallel/gloo/meeting_point.h"
 
@@ -49,6 +53,12 @@ std::map<std::string, bool> interfacesHere() {
 /// All nodes must listen by the same one.
 int addressFamily(const std::string& interface) {
   return interfacesHere().at(interface) ? AF_INET : AF_INET6;
+}
+
+/// Gloo's messages begin with a line of its source.
+std::string_view ownWords(std::string_view why) {
+  if (const auto end = why.find("] "); why.starts_with('[') && end != why.npos) why.remove_prefix(end + 2);
+  return why;
 }
 
 class GlooTransport final : public NodeTransport {
@@ -112,11 +122,34 @@ class GlooTransport final : public NodeTransport {
     for (int n = 0; n < nodes_; ++n)
       if (n != node_) own[static_cast<std::size_t>(n)] = context_->createPair(n)->address().bytes();
     const auto theirs = meeting_->meet(own, options.patience);
-    for (int n = 0; n < nodes_; ++n) try {
-        if (n != node_) context_->getPair(n)->connect(theirs[static_cast<std::size_t>(n)]);
-      } catch (const std::exception& error) {
-        throw NodeLost(n, fmt::format("Gloo: node {} cannot be reached: {}", n, error.what()));
+    // All at once: a call waits for the other side's, and one node that does not answer would hold up the
+    // rest.
+    std::vector<std::string> problems(static_cast<std::size_t>(nodes_));
+    {
+      std::vector<std::jthread> calls;
+      for (int n = 0; n < nodes_; ++n) {
+        if (n == node_) continue;
+        const auto node = static_cast<std::size_t>(n);
+        auto* const pair = context_->getPair(n).get();
+        calls.push_back(startThread("a connection", [&, pair, node](const std::stop_token&) {
+          try {
+            pair->connect(theirs[node]);
+          } catch (const std::exception& error) {
+            problems[node] = error.what();
+          }
+        }));
       }
+    }
+    std::vector<int> missing;
+    std::string text;
+    for (int n = 0; n < nodes_; ++n) {
+      const auto& why = problems[static_cast<std::size_t>(n)];
+      if (why.empty()) continue;
+      missing.push_back(n);
+      text +=
+          fmt::format("{}node {} cannot be reached ({})", text.empty() ? "Gloo: " : "; ", n, ownWords(why));
+    }
+    if (!missing.empty()) throw NotConnected(std::move(missing), text);
   }
 
   /// A node that speaks has found all others.
@@ -127,10 +160,8 @@ class GlooTransport final : public NodeTransport {
   }
 
   [[noreturn]] void lose(int node, std::string_view why) {
-    // Gloo's messages begin with a line of its source.
-    if (const auto end = why.find("] "); why.starts_with('[') && end != why.npos) why.remove_prefix(end + 2);
     lost_[static_cast<std::size_t>(node)] = 1;
-    throw NodeLost(node, fmt::format("the connection is broken ({})", why));
+    throw NodeLost(node, fmt::format("the connection is broken ({})", ownWords(why)));
   }
 
   const int node_, nodes_;

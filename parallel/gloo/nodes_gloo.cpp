@@ -3,15 +3,17 @@
 #include "muster/parallel/elastic/directory_store.h"
 #include "muster/parallel/elastic/elastic_nodes.h"
 #include "muster/parallel/gloo/gloo_transport.h"
+#include "muster/parallel/gloo/redis_store.h"
 #include "muster/parallel/nodes.h"
 
 namespace muster {
 namespace {
 
 std::unique_ptr<NodeStore> openStore(const std::string& store) {
-  require(!store.empty(), "Gloo: store: name a directory that all nodes can reach");
-  require(!store.starts_with("redis:"),
-          "Gloo: store: a Redis server ({}) is not supported yet; name a directory", store);
+  require(!store.empty(), "Gloo: store: name a directory that all nodes can reach, or a Redis server");
+  if (store.starts_with("redis:")) return openRedisStore(store);
+  require(store.find("://") == std::string::npos,
+          "Gloo: store: {} is neither a directory nor redis://host:port/name", store);
   return std::make_unique<DirectoryStore>(store);
 }
 

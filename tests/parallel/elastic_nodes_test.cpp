@@ -7,10 +7,13 @@
 #include <sstream>
 
 #include "muster/core/nn/training_state.h"
+#include "muster/parallel/gloo/redis_store.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/node_processes/process.h"
+#include "tests/parallel/node_processes/redis_server.h"
 #include "tests/parallel/node_processes/toy.h"
+#include "tests/support/skip.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 
@@ -23,6 +26,7 @@ namespace {
 struct Training {
   std::string rule = "averaging";
   int workers = 1, least = 2, epochs = 5, step = 1;
+  std::string store = {};  // "": a directory
 };
 
 /// The processes of one training and what they leave.
@@ -34,7 +38,7 @@ class Cluster {
     const auto& t = training_;
     return Process({MUSTER_ELASTIC_NODE, folder_.path().string(), name, t.rule, std::to_string(t.workers),
                     std::to_string(t.least), std::to_string(t.epochs), std::to_string(t.step), fate,
-                    std::to_string(number)});
+                    std::to_string(number), t.store});
   }
   std::string left(const std::string& kind, const std::string& name) const {
     return readFile(folder_ / (kind + "-" + name));
@@ -73,15 +77,17 @@ std::vector<Begin> historyIn(const std::string& log) {
   return history;
 }
 
-/// Ends a training after this iteration, and keeps where it was.
+/// Ends a training after this iteration, by a stop or as the loss of a node does, and keeps where it was.
 struct EndAfter final : Listener {
-  explicit EndAfter(std::int64_t last) : iteration(last) {}
+  EndAfter(std::int64_t last, bool loses) : iteration(last), loss(loses) {}
   void onMerge(const MergeEvent& event) override {
     if (event.iteration != iteration) return;
     state = event.trainer.trainingState();
+    if (loss) throw std::runtime_error("a node is lost");
     event.trainer.stopFit();
   }
   const std::int64_t iteration;
+  const bool loss;
   TrainingState state;
 };
 
@@ -94,15 +100,20 @@ std::string replayed(const Training& training, const std::vector<Begin>& history
     for (std::size_t i = 0; i < history.size(); ++i) {
       const bool last = i + 1 == history.size();
       if (!last && history[i + 1].iteration == history[i].iteration) continue;
-      const auto end = std::make_shared<EndAfter>(last ? -1 : history[i + 1].iteration);
-      ParallelWrapper::Builder(model)
-          .workers(history[i].nodes * training.workers)
-          .groups(history[i].nodes)
-          .pinThreads(false)
-          .strategy(one.options)
-          .listeners({end})
-          .build()
-          .fit(data, training.epochs - model.epoch());
+      const auto end = std::make_shared<EndAfter>(last ? -1 : history[i + 1].iteration,
+                                                  !last && history[i + 1].nodes < history[i].nodes);
+      auto wrapper = ParallelWrapper::Builder(model)
+                         .workers(history[i].nodes * training.workers)
+                         .groups(history[i].nodes)
+                         .pinThreads(false)
+                         .strategy(one.options)
+                         .listeners({end})
+                         .build();
+      const auto fit = [&] { wrapper.fit(data, training.epochs - model.epoch()); };
+      if (end->loss)
+        CHECK_THROWS_AS(fit(), TrainingError);
+      else
+        fit();
       // Each worker starts from the merged model, also where there are as many as before.
       std::erase_if(end->state, [](const NamedValues& v) {
         return v.name != "position" && v.name != "scores" && v.name != "fingerprint";
@@ -112,6 +123,22 @@ std::string replayed(const Training& training, const std::vector<Begin>& history
   }
   const auto bits = stateBits(model);
   return {reinterpret_cast<const char*>(bits.data()), bits.size()};
+}
+
+/// `a` and `b` train; a third process joins and is killed later.
+void checkJoinAndKill(const Training& training, const Cluster& cluster, Process& a, Process& b) {
+  auto c = cluster.start("c", "kill", 60);
+  CHECK(a.wait(150s) == 0);
+  CHECK(b.wait(60s) == 0);
+  CHECK(c.wait(1s) == -1);
+  const auto history = historyIn(cluster.left("log", "a"));
+  REQUIRE(history.size() == 3);
+  CHECK(history[1].nodes == 3);
+  CHECK(history[1].iteration > 0);
+  CHECK(history[2].nodes == 2);
+  CHECK(history[2].iteration > history[1].iteration);
+  CHECK(cluster.left("bits", "a") == replayed(training, history));
+  CHECK(cluster.left("bits", "b") == cluster.left("bits", "a"));
 }
 
 }  // namespace
@@ -155,6 +182,36 @@ TEST_CASE("a process that comes later takes part") {
   CHECK(cluster.left("bits", "a") == replayed(training, history));
   for (const auto* name : {"b", "c"}) CHECK(cluster.left("bits", name) == cluster.left("bits", "a"));
   CHECK(cluster.inStore() == std::vector<std::string>{});
+}
+
+TEST_CASE(
+    "of rules that send while they compute what is in flight lands where one joins, and is lost with one") {
+  for (const std::string rule : {"overlapped", "streaming"}) {
+    CAPTURE(rule);
+    const Training training{.rule = rule, .epochs = 8, .step = 10};
+    Cluster cluster(training);
+    auto a = cluster.start("a"), b = cluster.start("b");
+    REQUIRE(cluster.says("a", " of 2, from iteration 0"));
+    checkJoinAndKill(training, cluster, a, b);
+    CHECK(cluster.inStore() == std::vector<std::string>{});
+  }
+}
+
+TEST_CASE("a Redis server as the store: it forgets all and comes back, a process joins, one is killed") {
+#ifdef MUSTER_REDIS_SERVER
+  RedisServer server(MUSTER_REDIS_SERVER);
+  const Training training{.epochs = 8, .step = 10, .store = server.address()};
+  Cluster cluster(training);
+  auto a = cluster.start("a"), b = cluster.start("b");
+  REQUIRE(cluster.says("a", " of 2, from iteration 0"));
+  server.kill();
+  std::this_thread::sleep_for(300ms);
+  server.start();
+  checkJoinAndKill(training, cluster, a, b);
+  CHECK(openRedisStore(server.address())->names("").empty());
+#else
+  skip("there is no hiredis, or no redis-server");
+#endif
 }
 
 TEST_CASE("a process that throws leaves, with its own error, and one that waits takes its place") {

@@ -65,6 +65,15 @@ TEST_CASE("a text is created by one alone, and replaced as a whole") {
         std::string::npos);
 }
 
+TEST_CASE("of too few, and of those that are left behind, who writes the results") {
+  const TemporaryDirectory folder;
+  Member a(folder.path(), 3, 3s), b(folder.path(), 3, 3s);
+  auto other = std::async(std::launch::async, [&] { return thrown<NodeFailure>([&] { b.next(); }); });
+  CHECK(thrown<NodeFailure>([&] { a.next(); }).find("of at least 3 nodes") != std::string::npos);
+  CHECK(other.get() != "");
+  CHECK((a.membership.place() == 0 || b.membership.place() == 0));
+}
+
 TEST_CASE("those that come agree on one list, and keep their places when one leaves and one comes") {
   const TemporaryDirectory folder;
   std::vector<std::unique_ptr<Member>> all;
@@ -120,6 +129,7 @@ TEST_CASE("of two sides that cannot reach each other one goes on, and the other 
       ++going;
     } catch (const NodeFailure& failure) {
       CHECK(std::string(failure.what()).starts_with("the others go on without this node"));
+      CHECK(all[i]->membership.place() > 0);
       ++ended;
     }
   CHECK(going == 2);
@@ -143,6 +153,7 @@ TEST_CASE("a side that is too few leaves the lease to the others") {
   CHECK(as.get().members.size() == 2);
   CHECK(bs.get().members.size() == 2);
   CHECK(thrown<NodeFailure>([&] { alone.get(); }).starts_with("the others go on without this node"));
+  CHECK(c.membership.place() > 0);
 }
 
 TEST_CASE("a process with other options is refused, and the others train") {

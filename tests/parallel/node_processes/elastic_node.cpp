@@ -1,6 +1,6 @@
 // One process of a training whose nodes come and go, for elastic_nodes_test: <folder> <name> <rule> <workers>
-// <least nodes> <epochs> <milliseconds a step> <fate> [its number]. Leaves in the folder the bits of its
-// model, what `fit` has thrown, and the lines of its log.
+// <least nodes> <epochs> <milliseconds a step> <fate> <its number> <store, or "": in the folder>. Leaves in
+// the folder the bits of its model, what `fit` has thrown, and the lines of its log.
 #include <signal.h>
 #include <unistd.h>
 
@@ -33,21 +33,23 @@ void write(const std::filesystem::path& path, const void* bytes, std::size_t cou
 }
 
 int train(int argc, char** argv) {
-  if (argc < 9) return 2;
+  if (argc != 11) return 2;
   const std::filesystem::path folder = argv[1];
   const std::string name = argv[2], rule = argv[3], fate = argv[8];
   const int workers = std::atoi(argv[4]), epochs = std::atoi(argv[6]);
   const auto step = std::chrono::milliseconds(std::atoi(argv[7]));
-  const std::int64_t number = argc > 9 ? std::atoi(argv[9]) : 0;
+  const std::int64_t number = std::atoi(argv[9]);
+  const std::string store = argv[10];
+  const char* const interface = std::getenv("MUSTER_INTERFACE");
   const auto own = [&](const char* kind) { return folder / (std::string(kind) + "-" + name); };
   std::ofstream log(own("log"));
   setLogSink([&](LogLevel level, std::string_view text) {
     log << text << std::endl;
     printLogLine(level, fmt::format("{}: {}", name, text));
   });
-  const auto nodes = Nodes::elastic({.store = (folder / "store").string(),
+  const auto nodes = Nodes::elastic({.store = store.empty() ? (folder / "store").string() : store,
                                      .minNodes = std::atoi(argv[5]),
-                                     .interface = "lo",
+                                     .interface = interface ? interface : "lo",
                                      .silence = 5s,
                                      .patience = fate == "impatient" ? 3s : 60s});
   for (const auto& one : everyRule()) {

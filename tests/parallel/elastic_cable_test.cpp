@@ -1,0 +1,64 @@
+// A training over three network namespaces, of which the cable of one is cut: the side with the lease goes
+// on.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/parallel/node_processes/process.h"
+#include "tests/support/environment.h"
+#include "tests/support/skip.h"
+#include "tests/support/temporary_directory.h"
+
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Whether this machine has no namespaces for us.
+bool noNamespaces() {
+  if (Process({MUSTER_NAMESPACES, "1", "none", "/bin/true"}).wait(30s) == 0) return false;
+  skip("no network namespaces here (they want root, iproute2, and a kernel that has bridges)");
+  return true;
+}
+
+/// @param store  "": a directory that all see, as over another network.
+void checkCut(const std::string& store, const std::string& why) {
+  const TemporaryDirectory folder;
+  const Environment interface("MUSTER_INTERFACE", "eth0");
+  Process nodes({MUSTER_NAMESPACES, "3", "none", MUSTER_CUT_CABLE, folder.path().string(), store,
+                 MUSTER_ELASTIC_NODE, "averaging", "1", "2", "6", "20", "well", "0"});
+  CHECK(nodes.wait(200s) == 3);  // of the one that is cut off
+  CHECK(std::filesystem::exists(folder / "cut"));
+  const auto left = [&](const std::string& name) { return readFile(folder / name); };
+  for (const std::string side : {"0", "1"}) {
+    CAPTURE(side);
+    CHECK(left("problem-" + side) == "");
+    CHECK(left("log-" + side).find(" of 2, from iteration") != std::string::npos);
+  }
+  CHECK(left("bits-0") == left("bits-1"));
+  CHECK(left("bits-0") != "");
+  const auto problem = left("problem-2");
+  CAPTURE(problem);
+  CHECK(problem.starts_with("the training over nodes that come and go has failed: "));
+  CHECK(problem.find(why) != std::string::npos);
+  CHECK(left("bits-2") != left("bits-0"));
+}
+
+}  // namespace
+
+TEST_CASE("a cut cable: the two that reach each other go on, the third ends") {
+  if (noNamespaces()) return;
+  checkCut("", "the others go on without this node");
+}
+
+TEST_CASE("a cut cable on the way to the store, too") {
+#ifdef MUSTER_REDIS_SERVER
+  if (noNamespaces()) return;
+  const Environment server("MUSTER_REDIS_SERVER", MUSTER_REDIS_SERVER);
+  checkCut("redis://10.77.0.1/cable", "the store redis://10.77.0.1:6379/cable");
+#else
+  skip("there is no hiredis, or no redis-server");
+#endif
+}

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/parallel/node_processes/process.h"
+#include "tests/support/temporary_directory.h"
+
+namespace muster::test {
+
+/// A socket of 127.0.0.1 that is bound to a port that was free.
+class FreePort {
+ public:
+  FreePort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof place;
+    auto* const address = reinterpret_cast<sockaddr*>(&place);
+    if (::bind(socket_, address, size) != 0 || ::getsockname(socket_, address, &size) != 0)
+      throw Error("there is no free port");
+    number_ = ntohs(place.sin_port);
+  }
+  ~FreePort() { ::close(socket_); }
+  FreePort(const FreePort&) = delete;
+  FreePort& operator=(const FreePort&) = delete;
+  int socket() const { return socket_; }
+  int number() const { return number_; }
+
+ private:
+  int socket_, number_ = 0;
+};
+
+/// A Redis server of this machine that keeps nothing on disk.
+class RedisServer {
+ public:
+  /// @param executable  of redis-server, under any name. @param more  options of its own.
+  explicit RedisServer(const std::string& executable, std::vector<std::string> more = {})
+      : program_(folder_ / "redis-server"), more_(std::move(more)), port_(FreePort().number()) {
+    std::filesystem::create_symlink(executable, program_);  // its name tells it what to be
+    start();
+  }
+  std::string address() const { return "redis://127.0.0.1:" + std::to_string(port_) + "/test"; }
+  void send(int signal) const { process_->send(signal); }
+  void kill() { process_.reset(); }
+  /// Waits until it listens.
+  void start() {
+    std::vector<std::string> words{program_.string(),
+                                   "--port",
+                                   std::to_string(port_),
+                                   "--bind",
+                                   "127.0.0.1",
+                                   "--save",
+                                   "",
+                                   "--dir",
+                                   folder_.path().string(),
+                                   "--logfile",
+                                   (folder_ / "log").string()};
+    words.insert(words.end(), more_.begin(), more_.end());
+    process_.emplace(words);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!listens()) {
+      if (std::chrono::steady_clock::now() > end) throw Error("redis-server does not start");
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+
+ private:
+  bool listens() const {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    place.sin_port = htons(static_cast<std::uint16_t>(port_));
+    const bool well = ::connect(socket, reinterpret_cast<const sockaddr*>(&place), sizeof place) == 0;
+    ::close(socket);
+    return well;
+  }
+
+  TemporaryDirectory folder_;
+  std::filesystem::path program_;
+  std::vector<std::string> more_;
+  int port_;
+  std::optional<Process> process_;
+};
+
+}  // namespace muster::test

@@ -1,0 +1,264 @@
+// A Redis server as a store, and what is no such server. MUSTER_REDIS_SERVER is the server, or "".
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+
+#include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/exchange/node_transport.h"
+#include "muster/parallel/gloo/redis_store.h"
+#include "muster/parallel/nodes.h"
+#include "tests/parallel/node_processes/redis_server.h"
+#include "tests/support/environment.h"
+#include "tests/support/skip.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool noServer() {
+  if (!std::string(MUSTER_REDIS_SERVER).empty()) return false;
+  skip("there is no redis-server (Debian: redis-tools)");
+  return true;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != text.npos;
+}
+
+/// Answers every connection in one way, one after the other.
+class FakeServer {
+ public:
+  explicit FakeServer(std::function<void(int connection)> answer) : answer_(std::move(answer)) {
+    ::listen(port_.socket(), 8);
+    thread_ = std::thread([this] {
+      for (int one; (one = ::accept(port_.socket(), nullptr, nullptr)) >= 0; ::close(one)) answer_(one);
+    });
+  }
+  ~FakeServer() {
+    ::shutdown(port_.socket(), SHUT_RDWR);
+    thread_.join();
+  }
+  FakeServer(const FakeServer&) = delete;
+  FakeServer& operator=(const FakeServer&) = delete;
+  std::string address() const { return "redis://127.0.0.1:" + std::to_string(port_.number()); }
+
+ private:
+  FreePort port_;
+  std::function<void(int)> answer_;
+  std::thread thread_;
+};
+
+void say(int connection, const std::string& text) {
+  ::send(connection, text.data(), text.size(), MSG_NOSIGNAL);
+}
+
+std::string problemOf(const std::function<void()>& call) {
+  return thrown<NodeFailure>(call);
+}
+
+}  // namespace
+
+TEST_CASE("the address of a Redis server") {
+  const auto text = [](const char* address) { return RedisAddress::parse(address).text(); };
+  CHECK(text("redis://host") == "redis://host:6379/muster");
+  CHECK(text("redis://host:7/") == "redis://host:7/muster");
+  CHECK(text("redis://host:65535/digits/mine") == "redis://host:65535/digits/mine");
+  CHECK(text("redis://[::1]:80/x") == "redis://[::1]:80/x");
+  for (const char* const wrong :
+       {"redis:host", "redis://", "redis://:80", "redis://host:", "redis://host:0", "redis://host:65536",
+        "redis://host:8o", "redis://[::1", "redis://host/a b"}) {
+    CAPTURE(wrong);
+    CHECK(contains(thrown<InvalidArgument>([&] { RedisAddress::parse(wrong); }),
+                   std::string(wrong) + " is no address of a Redis server"));
+  }
+  const auto secret = thrown<InvalidArgument>([] { RedisAddress::parse("redis://:secret@host"); });
+  CHECK(contains(secret, "MUSTER_REDIS_PASSWORD"));
+  CHECK(!contains(secret, "secret@"));
+  for (const char* const other : {"rediss://host", "http://host"})
+    CHECK(contains(thrown<InvalidArgument>([&] { Nodes::elastic({.store = other, .interface = "lo"}); }),
+                   other));
+}
+
+TEST_CASE("a text is created by one alone, and replaced as a whole") {
+  if (noServer()) return;
+  const RedisServer server(MUSTER_REDIS_SERVER);
+  const auto a = openRedisStore(server.address()), b = openRedisStore(server.address());
+  CHECK(a->get("lease") == "");
+  CHECK(a->create("lease", "a"));
+  CHECK_FALSE(b->create("lease", "b"));
+  CHECK(b->get("lease") == "a");
+  b->put("lease", "two\nlines\n");
+  CHECK(a->get("lease") == "two\nlines\n");
+  a->put("empty", "");
+  CHECK(b->get("empty") == "");
+  CHECK(a->names("le") == std::vector<std::string>{"lease"});
+  CHECK(a->names("").size() == 2);
+  CHECK(a->names("x").empty());
+  CHECK(openRedisStore(server.address() + "-other")->names("").empty());
+  for (const char* const name : {"lease", "lease", "empty"}) a->erase(name);
+  CHECK(a->names("").empty());
+  const std::string longest(NodeStore::kMostBytes - 1, 'x');
+  a->put("long", longest);
+  CHECK(b->get("long") == longest);
+  a->put("long", std::string(2 * NodeStore::kMostBytes, 'x'));
+  CHECK(contains(problemOf([&] { b->get("long"); }), "answers with more than"));
+  b->erase("long");
+  CHECK(b->get("long") == "");  // the connection is a new one
+  int won = 0;
+  std::vector<std::future<bool>> all;
+  for (int i = 0; i < 8; ++i)
+    all.push_back(std::async(std::launch::async, [&, i] { return (i % 2 ? a : b)->create("one", "x"); }));
+  for (auto& one : all) won += one.get() ? 1 : 0;
+  CHECK(won == 1);
+}
+
+TEST_CASE("a server that was away is found again, and one that is away or stopped is an error") {
+  if (noServer()) return;
+  RedisServer server(MUSTER_REDIS_SERVER);
+  const auto store = openRedisStore(server.address(), 500ms);
+  store->put("name", "text");
+  server.kill();
+  CHECK(contains(problemOf([&] { store->put("name", "text"); }), "cannot be reached: Connection refused"));
+  server.start();
+  CHECK(store->get("name") == "");
+  store->put("name", "again");
+  server.kill();
+  server.start();  // the connection has ended meanwhile
+  CHECK(store->create("name", "new"));
+  CHECK(store->get("name") == "new");
+  server.send(SIGSTOP);
+  CHECK(contains(problemOf([&] { store->get("name"); }), "has not answered in 0.5 s"));
+  server.send(SIGCONT);
+  CHECK(store->get("name") == "new");
+}
+
+TEST_CASE("passwords") {
+  if (noServer()) return;
+  const RedisServer server(MUSTER_REDIS_SERVER, {"--requirepass", "secret"});
+  const auto open = [&] { openRedisStore(server.address())->put("name", "text"); };
+  const Environment none("MUSTER_REDIS_PASSWORD", {}), noFile("MUSTER_REDIS_PASSWORD_FILE", {});
+  CHECK(contains(problemOf(open), "wants a password: MUSTER_REDIS_PASSWORD"));
+  {
+    const Environment wrong("MUSTER_REDIS_PASSWORD", "public");
+    const auto problem = problemOf(open);
+    CHECK(contains(problem, "refuses the password"));
+    CHECK(!contains(problem, "public"));
+  }
+  {
+    const Environment right("MUSTER_REDIS_PASSWORD", "secret");
+    CHECK_NOTHROW(open());
+  }
+  const TemporaryDirectory folder;
+  writeFile(folder / "password", "secret\nmore\n");
+  writeFile(folder / "empty", "\n");
+  {
+    const Environment file("MUSTER_REDIS_PASSWORD_FILE", (folder / "password").string());
+    CHECK_NOTHROW(open());
+  }
+  for (const char* const name : {"empty", "missing"}) {
+    const Environment file("MUSTER_REDIS_PASSWORD_FILE", (folder / name).string());
+    CHECK(contains(thrown<InvalidArgument>(open), std::string(name) + " has no password in its first line"));
+  }
+}
+
+TEST_CASE("what is no Redis server is an error in its time") {
+  CHECK(
+      contains(problemOf([] { openRedisStore("redis://127.0.0.1:" + std::to_string(FreePort().number())); }),
+               "cannot be reached: Connection refused"));
+  struct Fake {
+    std::string words, problem;
+  };
+  // A list of more parts than hiredis would take memory for, lists in lists, an answer without an end.
+  for (const auto& [words, problem] : std::vector<Fake>{
+           {"HTTP/1.1 400 Bad Request\r\n\r\n", "gives an answer that is none of Redis"},
+           {"*2000000000\r\n", "answers with too much to HLEN"},
+           {"*1\r\n*2000000000\r\n", "answers with too much to HLEN"},
+           {"$2000000000\r\n" + std::string(3 << 20, 'x'), "answers with more than"},
+           {"+" + std::string(3 << 20, 'x'), "answers with more than"},
+           {"-ERR max number of \x1b[2Jclients reached\r\n", "refuses HLEN: ERR max number of ?[2Jclients"},
+           {"", "has not answered in 0.3 s"}}) {
+    CAPTURE(problem);
+    std::promise<void> over;
+    const auto end = over.get_future().share();
+    const FakeServer server([words = words, end](int connection) {
+      say(connection, words);
+      end.wait();
+    });
+    CHECK(contains(problemOf([&] { openRedisStore(server.address(), 300ms); }), problem));
+    over.set_value();
+  }
+  const FakeServer closes([](int) {});
+  CHECK(contains(problemOf([&] { openRedisStore(closes.address()); }), "ends the connection"));
+  const FakeServer drips([](int connection) {  // each byte in time, the answer never
+    for (int i = 0; i < 40; ++i) {
+      say(connection, i ? "x" : "+");
+      std::this_thread::sleep_for(20ms);
+    }
+  });
+  CHECK(contains(problemOf([&] { openRedisStore(drips.address(), 300ms); }), "has not answered in 0.3 s"));
+}
+
+TEST_CASE("an answer of another kind is an error") {
+  const FakeServer server([](int connection) {
+    std::string got(4096, '\0');
+    while (::recv(connection, got.data(), got.size(), 0) > 0) say(connection, ":0\r\n");
+  });
+  const auto store = openRedisStore(server.address());
+  CHECK(contains(problemOf([&] { store->get("name"); }), "an answer to HGET that is none of Redis"));
+  CHECK(contains(problemOf([&] { store->names(""); }), "an answer to HKEYS that is none of Redis"));
+  CHECK_FALSE(store->create("name", "text"));
+}
+
+TEST_CASE("the answer that is lost with a connection may have been yes") {
+  // Of one field; ends every connection after the first answer that it has not given.
+  std::string kept;
+  int lost = 0;
+  const FakeServer server([&](int connection) {
+    std::string got(4096, '\0');
+    for (ssize_t size; (size = ::recv(connection, got.data(), got.size(), 0)) > 0;) {
+      const auto question = got.substr(0, static_cast<std::size_t>(size));
+      if (contains(question, "HSETNX")) {
+        const bool first = kept.empty();
+        const auto value = question.substr(question.rfind('$'));
+        if (first) kept = value;
+        if (first && lost++ == 0) return;
+        say(connection, first ? ":1\r\n" : ":0\r\n");
+      } else {
+        say(connection, contains(question, "HGET") ? kept : ":0\r\n");
+      }
+    }
+  });
+  const auto store = openRedisStore(server.address());
+  CHECK(store->create("name", "text"));
+  CHECK(lost == 1);
+  CHECK_FALSE(store->create("name", "text"));
+}
+
+TEST_CASE("nodes of Gloo meet at a Redis server") {
+  if (noServer()) return;
+  const RedisServer server(MUSTER_REDIS_SERVER);
+  const auto take = [&](int node) {
+    const auto nodes =
+        Nodes::gloo({.store = server.address(), .node = node, .nodes = 2, .interface = "lo", .silence = 20s});
+    const int mine = node + 1;
+    std::vector<int> all(2);
+    nodes.link()->gather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+    return all;
+  };
+  auto other = std::async(std::launch::async, take, 1);
+  CHECK(take(0) == std::vector{1, 2});
+  CHECK(other.get() == std::vector{1, 2});
+  CHECK(openRedisStore(server.address())->names("").empty());
+}
