@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -54,7 +55,7 @@ struct LastState final : Listener {
     merged.bytes += event.bytes;
   }
   void onFitEnd(Trainer& trainer) override { state = trainer.trainingState(); }
-  TrainingState state;
+  std::optional<TrainingState> state;  // none: it has not been called here
   example::Merged merged;
 };
 
@@ -168,7 +169,7 @@ bool saveTrained(MultiLayerNetwork& network, const Options& options, const examp
   }
   example::requireFiniteOutputs(network, test);
   example::requireNoDivergence(watchers.scores->merges(), network.outputShapes().back().second.elements());
-  network.trainingState() = watchers.last->state;  // so that the file is a checkpoint, too
+  if (watchers.last->state) network.trainingState() = *watchers.last->state;  // so the file is a checkpoint
   example::writeHereOrElsewhere(options.model, [&](const std::filesystem::path& path) {
     saveModel(network, path, example::notesOf(recipe));
   });
@@ -236,6 +237,11 @@ int run(const Options& options) {
   const bool cutShort = network.epoch() < options.epochs;
   const bool first = options.nodes.node() == 0;
   const bool trained = first ? saved : network.iteration() != start.iteration || !cutShort;
+  if (!first && options.nodes.elastic()) {
+    say(options, "this was process {} of the training: process 0 saves the network and tests it\n",
+        options.nodes.node());
+    return 0;
+  }
   if (!trained || (cutShort && options.report.empty() && options.json.empty()))
     return first ? kInterruptedExit : 0;
 

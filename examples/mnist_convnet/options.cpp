@@ -67,6 +67,9 @@ void checkCombinations(const Options& o, const CommandLine& line) {
           "--average-updaters false: with --mode synchronous the updaters' states are equal anyway");
   if (o.updater != "nesterovs")
     line.refuse({"momentum"}, fmt::format("is of the updater nesterovs, not of {}", o.updater));
+  if (o.nodeOptions.minNodes)
+    line.refuse({"page", "curves"},
+                "cannot be combined with --min-nodes: it is not known beforehand which process shows it");
   if (!line.said("checkpoint-dir"))
     line.refuse({"checkpoint-every", "checkpoint-iterations", "checkpoint-minutes", "keep"},
                 "needs --checkpoint-dir");

@@ -48,6 +48,13 @@ void setListeners(const Options& options, program::RunListeners& listeners) {
                                                   .keepLast = options.keep};
 }
 
+/// As run files name it.
+std::string_view connection(const Options& options) {
+  if (options.nodes.elastic()) return "elastic";
+  if (options.nodes.nodes() == 1) return "none";
+  return options.nodeOptions.store.empty() ? "mpi" : "gloo";
+}
+
 /// The same training as a run file; one that was resumed, from its beginning.
 program::RunFile runOf(const Options& options, const DataSets& data, const ParallelWrapper& wrapper,
                        const MultiLayerConfiguration& network) {
@@ -70,9 +77,7 @@ program::RunFile runOf(const Options& options, const DataSets& data, const Paral
                    .devices = devices,
                    .placement = data.placement == MemoryPlacement::Device ? PlacementWish::Device
                                                                           : PlacementWish::Host,
-                   .nodes = options.nodes.nodes() == 1          ? "none"
-                            : options.nodeOptions.store.empty() ? "mpi"
-                                                                : "gloo",
+                   .nodes = std::string(connection(options)),
                    .model = options.model.string()},
       .listeners = {}};
   setStrategy(options, run.training);

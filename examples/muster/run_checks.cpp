@@ -50,8 +50,8 @@ void checkTraining(const RunTraining& t) {
   requireBetween("training.prefetch", t.prefetch, 0, 1 << 20);
   requireBetween("training.threadsPerWorker", t.threadsPerWorker, 1, 1024);
   requireBetween("training.groups", t.groups, 1, 1024);
-  require(t.nodes == "none" || t.nodes == "mpi" || t.nodes == "gloo",
-          "training.nodes must be none, mpi or gloo, got {}", t.nodes);
+  require(t.nodes == "none" || t.nodes == "mpi" || t.nodes == "gloo" || t.nodes == "elastic",
+          "training.nodes must be none, mpi, gloo or elastic, got {}", t.nodes);
   require(!t.model.empty(), "training.model: the trained model needs the name of a file");
   require(t.resume.empty() || t.initialModel.empty(),
           "training.initialModel and training.resume: a training begins with one of them");
@@ -116,6 +116,9 @@ void checkRun(const RunFile& run) {
   checkNetwork(run.network);
   checkTraining(run.training);
   checkListeners(run.listeners);
+  require(run.training.nodes != "elastic" || (!run.listeners.page && run.listeners.curves.empty()),
+          "training.nodes: elastic, so listeners.page and listeners.curves must be left out: it is not known "
+          "beforehand which process shows them");
   run.makeStrategy(1);
 }
 

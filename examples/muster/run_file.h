@@ -57,7 +57,7 @@ struct RunTraining {
   std::string devices = "auto";  ///< auto, or as --device: "cpu", "cuda:0,cuda:1"
   muster::PlacementWish placement = muster::PlacementWish::Auto;
   std::int64_t groups = 1;
-  std::string nodes = "none";     ///< or "mpi", or "gloo" with MUSTER_STORE and so on
+  std::string nodes = "none";     ///< or "mpi", or "gloo" or "elastic" with MUSTER_STORE and so on
   std::string initialModel = {};  ///< a model file of the same layers to begin with
   std::string resume = {};        ///< a checkpoint, or a directory of them
   std::string model = "model.safetensors";

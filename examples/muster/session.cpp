@@ -45,11 +45,13 @@ example::DeviceChoice devicesOf(const RunTraining& training) {
 
 Nodes nodesOf(const RunTraining& training) {
   if (training.nodes == "none") return {};
-  if (training.nodes == "gloo") {
-    const example::NodeOptions options;
+  if (training.nodes == "gloo" || training.nodes == "elastic") {
+    example::NodeOptions options;
+    const bool elastic = training.nodes == "elastic";
     require(!options.store.empty(),
-            "training.nodes: gloo wants the variables MUSTER_STORE, MUSTER_NODE, MUSTER_NODES and "
-            "MUSTER_INTERFACE of the environment");
+            "training.nodes: {} wants the variables MUSTER_STORE, {} and MUSTER_INTERFACE of the environment",
+            training.nodes, elastic ? "MUSTER_MIN_NODES" : "MUSTER_NODE, MUSTER_NODES");
+    options.minNodes = elastic ? std::optional(options.minNodes.value_or(1)) : std::nullopt;
     return options.connect();
   }
 #ifdef MUSTER_PROGRAM_HAS_MPI
@@ -88,7 +90,7 @@ ParallelWrapper makeWrapper(const RunFile& run, const example::DeviceChoice& dev
   const auto& t = run.training;
   ParallelWrapper::Builder builder(network);
   builder.workers(static_cast<int>(t.workers))
-      .strategy(run.makeStrategy(nodes.nodes()))
+      .strategy(run.makeStrategy(nodes.elastic() ? example::NodeOptions().count() : nodes.nodes()))
       .prefetchBuffer(t.prefetch)
       .threadsPerWorker(static_cast<int>(t.threadsPerWorker))
       .pinThreads(t.pinThreads)

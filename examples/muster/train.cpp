@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "examples/muster/commands.h"
@@ -46,7 +47,7 @@ struct Options {
 /// Keeps what a checkpoint needs beside the model.
 struct LastState final : Listener {
   void onFitEnd(Trainer& trainer) override { state = trainer.trainingState(); }
-  TrainingState state;
+  std::optional<TrainingState> state;  // none: it has not been called here
 };
 
 std::chrono::nanoseconds minutes(double count) {
@@ -205,7 +206,8 @@ void writeResults(const std::filesystem::path& path, const RunFile& run, const R
 int trainRun(const RunFile& run, Options options) {
   const auto devices = devicesOf(run.training);
   const Nodes nodes = nodesOf(run.training);
-  const bool first = nodes.node() == 0;  // the first node speaks and writes
+  const auto isFirst = [&nodes] { return nodes.node() == 0; };  // it speaks and writes
+  bool first = isFirst();  // of nodes that come and go any, until the training has ended
   options.quiet = options.quiet || !first;
   const auto resumed = fileToResume(run);
   if (first) checkPaths(options, run, resumed);
@@ -243,7 +245,7 @@ int trainRun(const RunFile& run, Options options) {
                     interrupt.token());
       },
       [&](bool failed) {
-        if (!first) return;
+        if (!isFirst()) return;
         if ((failed || interrupt.requested()) && network->iteration() == begun) {
           fmt::print("ended before the first step: nothing was saved\n");
           return;
@@ -254,13 +256,20 @@ int trainRun(const RunFile& run, Options options) {
                                        network->outputShapes().back().second.elements());
         // With the best state back, what the training had is no longer the model's.
         const bool restored = watchers.stopping && run.listeners.earlyStopping->restoreBest;
-        if (!restored) network->trainingState() = watchers.last->state;
+        if (!restored && watchers.last->state) network->trainingState() = *watchers.last->state;
         example::writeHereOrElsewhere(run.training.model, [&](const std::filesystem::path& path) {
           saveModel(*network, path, notesOf(run));
         });
         saved = true;
       },
       "network.updater.learningRate as it is");
+  first = isFirst();
+  if (!first && nodes.elastic()) {
+    if (!options.quiet)
+      fmt::print("this was process {} of the training: process 0 saves the network and tests it\n",
+                 nodes.node());
+    return 0;
+  }
   const bool judged = data.test && classifies(run);
   if (!first) {
     if (judged && (network->iteration() != begun || !interrupt.requested())) wrapper.evaluate(*data.test);

@@ -54,8 +54,9 @@ muster::ParallelWrapper::Builder WorkerOptions::builder(muster::Model& model) co
   if (strategy.empty())
     builder.trainingMode(mode).averagingFrequency(averagingFrequency);
   else
-    builder.strategy(muster::strategyNamed(strategy, strategyOptions, workers * nodes.nodes()));
-  if (nodes.nodes() > 1) builder.nodes(nodes);
+    builder.strategy(muster::strategyNamed(
+        strategy, strategyOptions, workers * (nodes.elastic() ? nodeOptions.count() : nodes.nodes())));
+  if (nodes.nodes() > 1 || nodes.elastic()) builder.nodes(nodes);
   return builder;
 }
 

@@ -93,7 +93,7 @@ bool NodeLink::failed() const {
 
 void NodeLink::requireWhole() const {
   const Lock lock(mutex_);
-  if (stopped_) throw NodeFailure(problem_);
+  if (!problem_.empty()) throw NodeFailure(problem_);  // also while the others are still being told
   if (failing_) throw NodeFailure("this node has failed before, and the others have been told");
 }
 

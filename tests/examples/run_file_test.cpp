@@ -125,7 +125,7 @@ TEST_CASE("values out of range are refused by their path") {
       {"network.layers=[]", "network: "},
       {"training.workers=0", "training.workers must be between 1 and 1024, got 0"},
       {"training.epochs=0", "training.epochs must be between 1 and"},
-      {"training.nodes=many", "training.nodes must be none, mpi or gloo, got many"},
+      {"training.nodes=many", "training.nodes must be none, mpi, gloo or elastic, got many"},
       {"training.devices=gpu", "training.devices: "},
       {"training.model=\"\"", "training.model: "},
       {"training.strategy.name=diloko",

@@ -49,7 +49,8 @@ TEST_CASE("options that cannot be are refused by name") {
   CHECK(refusal({.store = store, .node = 2, .nodes = 2, .interface = "lo"}) ==
         "Gloo: there is no node 2 among 2");
   CHECK(refusal({.store = store, .nodes = 0, .interface = "lo"}) == "Gloo: nodes must be at least 1, got 0");
-  CHECK(refusal({.nodes = 2, .interface = "lo"}) == "Gloo: store: name a directory that all nodes can reach");
+  CHECK(refusal({.nodes = 2, .interface = "lo"}) ==
+        "Gloo: store: name a directory that all nodes can reach, or a Redis server");
   CHECK(refusal({.store = store, .nodes = 2})
             .starts_with("Gloo: interface: name the network interface to listen on; this machine has "));
   CHECK(refusal({.store = store, .nodes = 2, .interface = "nowhere0"})

@@ -1,0 +1,133 @@
+// Programs over processes that come and go, as a user starts them from several terminals.
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/examples/convnet.h"
+#include "tests/examples/program.h"
+#include "tests/examples/sandbox.h"
+
+namespace muster {
+namespace {
+
+using test::contains;
+using test::Convnet;
+using test::Outcome;
+using test::Program;
+
+/// What comes beside the options of a small training.
+std::vector<std::string> elastic(const test::TemporaryDirectory& store, const std::string& least,
+                                 const std::string& epochs) {
+  return Convnet::small({"--workers", "1", "--averaging-frequency", "2", "--batch", "32", "--epochs", epochs,
+                         "--store", store.path().string(), "--interface", "lo", "--min-nodes", least,
+                         "--silence", "4", "--json", "run.json"});
+}
+
+void checkFirst(const Convnet& terminal, const Outcome& run) {
+  CHECK(contains(run.out, "test: accuracy 0."));
+  CHECK(contains(run.out, "saved: mnist-convnet.safetensors; loaded again, it gives the same outputs"));
+  CHECK(contains(test::readFile(terminal.directory / "run.json"), R"("nodes": "elastic")"));
+}
+
+}  // namespace
+
+TEST_CASE("two processes that have no numbers train together, and one of them saves and tests") {
+  const test::TemporaryDirectory store;
+  const Convnet a, b;
+  Program other(Convnet::kExecutable, b.launch(elastic(store, "2", "2")));
+  const Outcome outcomes[] = {a.run(elastic(store, "2", "2")), other.wait()};
+  int saved = 0;
+  for (const auto& [terminal, run] : {std::pair(&a, &outcomes[0]), std::pair(&b, &outcomes[1])}) {
+    CAPTURE(run->err);
+    CHECK(run->exit == 0);
+    CHECK(contains(run->err, "for at least 2 nodes"));
+    CHECK(contains(run->err, " of 2, from iteration 0 "));
+    if (std::filesystem::exists(terminal->directory / "mnist-convnet.safetensors")) {
+      ++saved;
+      checkFirst(*terminal, *run);
+    } else {
+      CHECK(
+          contains(run->out, "this was process 1 of the training: process 0 saves the network and tests it"));
+      CHECK(!contains(run->out, "test: accuracy"));
+      CHECK(!std::filesystem::exists(terminal->directory / "run.json"));
+    }
+  }
+  CHECK(saved == 1);
+  CHECK(std::filesystem::is_empty(store.path()));
+}
+
+TEST_CASE("the process that would save is killed, and the other one goes on and saves") {
+  const test::TemporaryDirectory store;
+  const Convnet a, b;
+  auto first = std::make_unique<Program>(Convnet::kExecutable, a.launch(elastic(store, "1", "3")));
+  auto second = std::make_unique<Program>(Convnet::kExecutable, b.launch(elastic(store, "1", "3")));
+  REQUIRE(first->awaitText(" of 2, from iteration"));
+  REQUIRE(second->awaitText(" of 2, from iteration"));
+  const bool firstLeads =
+      contains(test::readFile(a.directory.path().string() + ".err"), "this is node 0 of 2");
+  const Convnet& left = firstLeads ? b : a;
+  auto& killed = firstLeads ? first : second;
+  killed->signal(SIGKILL);
+  const auto run = (firstLeads ? second : first)->wait();
+  CAPTURE(run.err);
+  CHECK(run.exit == 0);
+  CHECK(contains(run.err, "this is node 0 of 1, from iteration"));
+  checkFirst(left, run);
+  CHECK(killed->wait().exit == -SIGKILL);
+}
+
+TEST_CASE("muster trains over processes that come and go") {
+  const test::TemporaryDirectory store;
+  const test::Sandbox a(MUSTER_PROGRAM), b(MUSTER_PROGRAM);
+  std::vector<std::string> arguments{"train", "run.json"};
+  for (const char* const set :
+       {"data.trainExamples=600", "data.testExamples=200", "training.epochs=1", "training.pinThreads=false",
+        "training.devices=cpu", "training.workers=1", "listeners.progress=false", "training.nodes=elastic"})
+    arguments.insert(arguments.end(), {"--set", set});
+  const auto launch = [&](const test::Sandbox& terminal) {
+    test::writeFile(terminal.directory / "run.json", terminal.run({"example"}).out);
+    auto started = terminal.launch(arguments);
+    started.environment.insert(
+        {{"MUSTER_STORE", store.path().string()}, {"MUSTER_INTERFACE", "lo"}, {"MUSTER_MIN_NODES", "2"}});
+    return started;
+  };
+  Program other(MUSTER_PROGRAM, launch(b));
+  const Outcome here = test::runProgram(MUSTER_PROGRAM, launch(a)), there = other.wait();
+  CAPTURE(here.err);
+  CHECK(here.exit == 0);
+  CHECK(there.exit == 0);
+  for (const char* const part :
+       {"test: accuracy 0.", "saved: model.safetensors", "this was process 1 of the"})
+    CHECK(contains(here.out, part) != contains(there.out, part));
+  CHECK(std::filesystem::exists(a.directory / "model.safetensors") !=
+        std::filesystem::exists(b.directory / "model.safetensors"));
+}
+
+TEST_CASE("options that do not go with processes that come and go are refused") {
+  const Convnet convnet;
+  const auto problem = [&](std::vector<std::string> more) { return convnet.runSmall(std::move(more)).err; };
+  CHECK(contains(problem({"--min-nodes", "2"}), "--min-nodes needs --store"));
+  CHECK(contains(problem({"--silence", "2"}), "--silence needs --store"));
+  CHECK(contains(problem({"--min-nodes", "0", "--store", "s"}),
+                 "--min-nodes must be between 1 and 1024, got 0"));
+  CHECK(contains(problem({"--min-nodes", "2", "--store", "s", "--node", "0"}),
+                 "--node cannot be combined with --min-nodes"));
+  CHECK(contains(problem({"--min-nodes", "2", "--store", "s", "--curves", "c"}),
+                 "--curves cannot be combined with --min-nodes"));
+  CHECK(contains(problem({"--min-nodes", "2", "--store", "s"}), "interface: name the network interface"));
+  const test::Sandbox muster(MUSTER_PROGRAM);
+  test::writeFile(muster.directory / "run.json", muster.run({"example"}).out);
+  const auto refused = [&](const char* set) {
+    return muster.run({"train", "run.json", "--set", "training.nodes=elastic", "--set", set}).err;
+  };
+  CHECK(contains(refused("listeners.page=true"), "training.nodes: elastic, so listeners.page and"));
+  CHECK(contains(refused("training.epochs=1"),
+                 "training.nodes: elastic wants the variables MUSTER_STORE, MUSTER_MIN_NODES and"));
+}
+
+}  // namespace muster
