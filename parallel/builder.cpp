@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "muster/core/base/error.h"
+#include "muster/core/device/math_mode.h"
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/exchange/launched_processes.h"
 #include "muster/parallel/parallel_wrapper.h"
@@ -44,9 +45,8 @@ void checkDevices(const ParallelOptions& o) {
                                           available.size() > 1 ? "" : ", as " + whyNoCuda()));
   for (const auto& [device, workers] : workersOn) {
     if (!hasMathMode(device, o.mathMode))
-      throw InvalidArgument(
-          fmt::format("mathMode: {} has no {}; leave mathMode out, or set it for GPUs that have it",
-                      device.toString(), nameOf(*o.mathMode)));
+      throw InvalidArgument(fmt::format("mathMode: {} has no {}: {}", device.toString(), nameOf(*o.mathMode),
+                                        whyNoMathMode(device, *o.mathMode)));
     require(device.isCpu() || workers <= kMostWorkersOnGpu,
             "devices: {} would have {} of the {} workers, and one GPU merges at most {}", device.toString(),
             workers, o.workers, kMostWorkersOnGpu);

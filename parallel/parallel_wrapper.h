@@ -163,8 +163,8 @@ class ParallelWrapper::Builder {
   /// Worker i of W runs on device i mod D, as in `Device::parseList("cuda:0,cuda:1")`: several replicas may
   /// share a GPU, at most 32. Default: the CPU. GPUs and the CPU cannot be mixed.
   Builder& devices(std::vector<Device> devices);
-  /// How workers on GPUs multiply float32 numbers; parameters, updates and merges stay float32. Default: TF32
-  /// where a GPU has it. The CPU has fp32 alone.
+  /// How workers multiply float32 numbers; parameters, updates and merges stay float32. Default: TF32 where a
+  /// GPU has it, else fp32. A CPU may have fp32 and bf16 (`whyNoMathMode`); `plan()` says the mode.
   Builder& mathMode(MathMode mode);
   /// Threads that one worker's operations use on the CPU. Default 1. 1 to 1024.
   Builder& threadsPerWorker(int threads);

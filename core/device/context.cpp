@@ -12,8 +12,10 @@
 #include "muster/core/base/log.h"
 #include "muster/core/base/start_thread.h"
 #include "muster/core/device/detail/backend.h"
+#include "muster/core/device/detail/cpu.h"
 #include "muster/core/device/detail/cuda.h"
 #include "muster/core/device/detail/side_stream.h"
+#include "muster/core/device/math_mode.h"
 
 namespace muster {
 namespace {
@@ -55,9 +57,11 @@ ContextOptions checked(Device device, ContextOptions options) {
 std::unique_ptr<detail::BackendState> makeState(Device device, const ContextOptions& options) {
   if (device.isCpu()) {
     const MathMode mode = options.mathMode.value_or(MathMode::Float32);
-    require(mode == MathMode::Float32, "context: the CPU computes in {}, it has no {}",
-            nameOf(MathMode::Float32), nameOf(mode));
-    return cpu::makeState();
+    const auto why = whyNoMathMode(device, mode);
+    require(why.empty(), "context: {} has no {}: {}", device.toString(), nameOf(mode), why);
+    auto state = cpu::makeState();
+    cpu::multiplyIn(mode, *state);
+    return state;
   }
   if constexpr (kCudaBuilt) return cuda::makeState(device, options);
   throw DeviceUnavailable(
@@ -65,6 +69,13 @@ std::unique_ptr<detail::BackendState> makeState(Device device, const ContextOpti
 }
 
 }  // namespace
+
+std::string whyNoMathMode(Device device, MathMode mode) {
+  if (mode == MathMode::Float32) return {};
+  if (device.isCpu())
+    return mode == MathMode::BFloat16 ? cpu::whyNoBFloat16() : std::string("only GPUs have it");
+  return propertiesOf(device).tensorFloat32 ? "" : "it needs compute capability 8.0";
+}
 
 Context::Context(Device device, ContextOptions options)
     : device_(device),

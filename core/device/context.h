@@ -26,7 +26,7 @@ enum class Stream {
 enum class MathMode {
   Float32,        ///< factors are not rounded
   TensorFloat32,  ///< factors are rounded to 10 bits of mantissa (GPUs from compute capability 8.0 on)
-  BFloat16,       ///< factors are rounded to 7 bits (the same GPUs); the rest stays float32
+  BFloat16,       ///< factors are rounded to 7 bits (the same GPUs and some CPUs, see math_mode.h)
 };
 
 template <>

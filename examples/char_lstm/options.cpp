@@ -41,6 +41,7 @@ void checkCombinations(const CommandLine& line) {
                "strategy-options",
                "threads-per-worker",
                "pin-threads",
+               "math-mode",
                "device",
                "sample-every",
                "tensorboard",

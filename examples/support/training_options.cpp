@@ -28,6 +28,11 @@ void WorkerOptions::describe(CommandLine& line, bool modes) {
   line.topic("strategy", [this] { return muster::describeStrategies(workers); });
   line.add("threads-per-worker", threadsPerWorker, "N", "threads that one worker uses", between(1, 1024));
   line.add("pin-threads", pinThreads, "BOOL", "pin each worker to cores of its own");
+  line.add(
+      "math-mode", mathMode, "NAME",
+      "what factors of matrix products and convolutions are rounded to: fp32 (nothing), tf32 (GPUs) or bf16 "
+      "(GPUs, and CPUs with AVX-512 BF16 or AMX); sums and parameters are fp32. If it is not given: tf32 on "
+      "GPUs that have it, else fp32");
   deviceOption.describe(line);
 }
 
@@ -51,6 +56,7 @@ void WorkerOptions::take(const CommandLine& line) {
 muster::ParallelWrapper::Builder WorkerOptions::builder(muster::Model& model) const {
   muster::ParallelWrapper::Builder builder(model);
   builder.workers(workers).devices(device.devices).threadsPerWorker(threadsPerWorker).pinThreads(pinThreads);
+  if (mathMode) builder.mathMode(*mathMode);
   if (strategy.empty())
     builder.trainingMode(mode).averagingFrequency(averagingFrequency);
   else

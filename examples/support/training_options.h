@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@ struct WorkerOptions {
   std::string strategyOptions = {};     ///< as in "rate=0.7,every=100"
   int threadsPerWorker = 1;
   bool pinThreads = true;
+  std::optional<muster::MathMode> mathMode = {};  ///< nothing: the device's default
   DeviceOption deviceOption = DeviceOption();
   DeviceChoice device = {};
   NodeOptions nodeOptions = {};  ///< described by itself, where a program can train on several nodes

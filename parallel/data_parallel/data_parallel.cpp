@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/device/math_mode.h"
 #include "muster/core/ops/axpy.h"
 #include "muster/parallel/data_parallel/gradient_sum.h"
 #include "muster/parallel/data_parallel/replica.h"
@@ -24,8 +25,8 @@ void checkOptions(const std::vector<Device>& devices, int dim, const DataParalle
   const auto there = availableDevices();  // a replica on a missing device fails when it starts
   for (const Device device : devices)
     if (std::ranges::find(there, device) != there.end() && !hasMathMode(device, options.mathMode))
-      throw InvalidArgument(
-          fmt::format("data parallel: mathMode: {} has no {}", device.toString(), nameOf(*options.mathMode)));
+      throw InvalidArgument(fmt::format("data parallel: mathMode: {} has no {}: {}", device.toString(),
+                                        nameOf(*options.mathMode), whyNoMathMode(device, *options.mathMode)));
 }
 
 std::vector<StateBlock*> blocksOf(Model& model) {

@@ -5,6 +5,7 @@
 
 #include <mutex>
 
+#include "muster/core/device/math_mode.h"
 #include "muster/parallel/inference/call_queue.h"
 #include "muster/parallel/inference/free_replicas.h"
 #include "muster/parallel/inference/inference_worker.h"
@@ -65,7 +66,9 @@ void InferenceOptions::validate() const {
   require(threadsPerWorker >= 1 && threadsPerWorker <= kMostThreads,
           "threadsPerWorker: at least 1 and at most {} are possible, got {}", kMostThreads, threadsPerWorker);
   for (const auto& device : devices)
-    require(hasMathMode(device, mathMode), "mathMode: {} does not have this mode", device.toString());
+    if (!hasMathMode(device, mathMode))
+      throw InvalidArgument(fmt::format("mathMode: {} has no {}: {}", device.toString(), nameOf(*mathMode),
+                                        whyNoMathMode(device, *mathMode)));
   if (!example.features.empty()) requireReadable(example);
 }
 

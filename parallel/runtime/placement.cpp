@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "muster/core/device/math_mode.h"
+
 namespace muster {
 namespace {
 
@@ -78,7 +80,7 @@ Placements placeAndClaim(int workers, const std::vector<Device>& devices, int th
 }
 
 bool hasMathMode(Device device, std::optional<MathMode> mode) {
-  return mode.value_or(MathMode::Float32) == MathMode::Float32 || propertiesOf(device).tensorFloat32;
+  return !mode || whyNoMathMode(device, *mode).empty();
 }
 
 std::string describe(const Placements& placements, int threadsPerWorker, std::string_view more) {
@@ -88,9 +90,10 @@ std::string describe(const Placements& placements, int threadsPerWorker, std::st
     return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s");
   };
   const auto count = placements.workers.size();
-  return fmt::format("{} on {} ({}{}, {}{})", plural(count, "worker"), fmt::join(devices, ", "),
+  const auto mode = placements.workers.front().mathMode;
+  return fmt::format("{} on {} ({}{}, {}{}{})", plural(count, "worker"), fmt::join(devices, ", "),
                      plural(static_cast<std::size_t>(threadsPerWorker), "thread"), count > 1 ? " each" : "",
-                     placements.pinning, more);
+                     placements.pinning, mode ? fmt::format(", products in {}", nameOf(*mode)) : "", more);
 }
 
 }  // namespace muster

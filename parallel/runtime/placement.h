@@ -52,8 +52,8 @@ Placements placeAndClaim(int workers, const std::vector<Device>& devices, int th
 /// Whether `device`, which is available, has this math mode. Every device has its default.
 bool hasMathMode(Device device, std::optional<MathMode> mode);
 
-/// The plan in words, as in "2 workers on cpu (1 thread each, pinned to cores 0, 1)". @param more  after
-/// that, within the brackets.
+/// The plan in words, as in "2 workers on cpu (1 thread each, not pinned, products in bf16)"; the last where
+/// a math mode was given. @param more  after that, within the brackets.
 std::string describe(const Placements& placements, int threadsPerWorker, std::string_view more = {});
 
 }  // namespace muster

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/core/device/math_mode.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/bench/arms.h"
 #include "tests/bench/command_line.h"
@@ -36,6 +37,7 @@ struct Options {
   double seconds = 4;
   int rounds = 5;
   std::string arm, jsonFile, compareFile;
+  MathMode mathMode = MathMode::Float32;
 };
 
 /// A worker's memory that a merge reads and writes.
@@ -60,6 +62,7 @@ void measure(const Options& options, int workers, int threads) {
                      .threadsPerWorker(threads)
                      .averagingFrequency(options.averagingFrequency)
                      .prefetchBuffer(24)
+                     .mathMode(options.mathMode)
                      .build();
   wrapper.fit(data);  // threads, replicas and programs are made here
   auto begin = Clock::now();
@@ -138,10 +141,13 @@ std::vector<Arm> makeArms(const Workload& load, const Options& options, std::str
       arms.push_back(
           {"libtorch, " + name, fmt::format("{}'{}' {} --workers {} --threads {}", environment(isa),
                                             torch.string(), flags, workers, threads)});
-    arms.push_back(
-        {"muster, " + name,
-         fmt::format("{}'{}' {} --arm {}x{}", environment(isa), self.string(), flags, workers, threads),
-         compare ? "libtorch, " + name : ""});
+    const auto ours =
+        fmt::format("{}'{}' {} --arm {}x{}", environment(isa), self.string(), flags, workers, threads);
+    const auto baseline = compare ? "libtorch, " + name : "";
+    arms.push_back({"muster, " + name, ours, baseline});
+    if (load.convolutional && isa != "avx2" && threads == 1 &&
+        whyNoMathMode(Device::cpu(), MathMode::BFloat16).empty())
+      arms.push_back({"muster in bf16, " + name, ours + " --math-mode bf16", baseline});
   }
   return arms;
 }
@@ -189,6 +195,10 @@ void print(const Workload& load, const std::vector<Arm>& arms, const Options& op
   if (has(arms, "muster, 2 workers"))
     fmt::print("\nmuster, 2 workers / 1 worker: {:.2f}\n",
                ratio(find(arms, "muster, 2 workers"), find(arms, "muster, 1 worker")).value());
+  for (const std::string workers : {"1 worker", "2 workers"})
+    if (has(arms, "muster in bf16, " + workers))
+      fmt::print("muster, {}, bf16 / float32: {:.2f}\n", workers,
+                 ratio(find(arms, "muster in bf16, " + workers), find(arms, "muster, " + workers)).value());
   std::fflush(stdout);
 }
 
@@ -235,8 +245,11 @@ int main(int argc, char** argv) try {
   add("compare", po::value(&options.compareFile),
       "tell what is slower or faster than in this file of --json");
   add("arm", po::value(&options.arm), "measure one arm, WORKERSxTHREADS, and print JSON");
+  std::string mathMode(nameOf(options.mathMode));
+  add("math-mode", po::value(&mathMode), "of an arm: fp32, or bf16 where the CPU has it [fp32]");
   po::variables_map given;
   if (!readCommandLine(argc, argv, description, given)) return 0;
+  options.mathMode = valueNamed<MathMode>("math-mode", mathMode);
   if (options.rounds < 1 || options.seconds <= 0 || options.batch < 0 || options.averagingFrequency < 1)
     throw std::invalid_argument("rounds, seconds, batch and averaging-frequency must be positive");
   if (options.isa != "native" && options.isa != "avx2" && options.isa != "all")

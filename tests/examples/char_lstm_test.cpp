@@ -178,6 +178,7 @@ TEST_CASE("help explains every option, and what cannot be is refused with 2") {
                              "strategy-options",
                              "threads-per-worker",
                              "pin-threads",
+                             "math-mode",
                              "device",
                              "seed",
                              "samples",

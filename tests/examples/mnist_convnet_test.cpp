@@ -209,6 +209,7 @@ TEST_CASE("help explains every option and ends well") {
                              "seed",
                              "threads-per-worker",
                              "pin-threads",
+                             "math-mode",
                              "prefetch",
                              "device",
                              "data",

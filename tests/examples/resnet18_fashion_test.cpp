@@ -202,6 +202,7 @@ TEST_CASE("help explains every option, and what cannot be is refused with 2") {
                              "augment",
                              "threads-per-worker",
                              "pin-threads",
+                             "math-mode",
                              "device",
                              "data",
                              "data-dir",

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "muster/core/base/error.h"
+#include "muster/core/device/math_mode.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/skip.h"
 #include "tests/support/thrown.h"
@@ -72,11 +73,11 @@ TEST_CASE("workers on the CPU and on GPUs together are refused, whatever there i
         }).starts_with("devices: worker 0 would run on cuda:0 and worker 1 on cpu; "));
 }
 
-TEST_CASE("the CPU multiplies in fp32 alone") {
-  CHECK(refusal([](Builder& b) { b.mathMode(MathMode::BFloat16); }) ==
-        "mathMode: cpu has no bf16; leave mathMode out, or set it for GPUs that have it");
+TEST_CASE("a math mode that the CPU does not have is refused with the reason") {
   CHECK(refusal([](Builder& b) { b.mathMode(MathMode::TensorFloat32); }) ==
-        "mathMode: cpu has no tf32; leave mathMode out, or set it for GPUs that have it");
+        "mathMode: cpu has no tf32: only GPUs have it");
+  if (const auto why = whyNoMathMode(Device::cpu(), MathMode::BFloat16); !why.empty())
+    CHECK(refusal([](Builder& b) { b.mathMode(MathMode::BFloat16); }) == "mathMode: cpu has no bf16: " + why);
   ToyModel model;
   CHECK(Builder(model).mathMode(MathMode::Float32).build().options().mathMode == MathMode::Float32);
   CHECK_FALSE(Builder(model).build().options().mathMode.has_value());

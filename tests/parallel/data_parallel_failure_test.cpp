@@ -55,8 +55,8 @@ TEST_CASE("what cannot be is refused by name") {
         "data parallel: dim must be between 0 and 5, got 6");
   CHECK(refusal([&] { DataParallel(model, cpus(2), 0, {.threadsPerReplica = 0}); }) ==
         "data parallel: threadsPerReplica must be between 1 and 1024, got 0");
-  CHECK(refusal([&] { DataParallel(model, cpus(2), 0, {.mathMode = MathMode::BFloat16}); }) ==
-        "data parallel: mathMode: cpu has no bf16");
+  CHECK(refusal([&] { DataParallel(model, cpus(2), 0, {.mathMode = MathMode::TensorFloat32}); }) ==
+        "data parallel: mathMode: cpu has no tf32: only GPUs have it");
 
   DataParallel parallel(model, cpus(2), 0, unpinned());
   const Tensor output = Tensor::zeros({4, 2, 2}, DType::Float64);

@@ -1,6 +1,8 @@
-// What sharing encoded updates costs in accuracy, and spares in bytes, on the real MNIST.
+// What sharing encoded updates costs in accuracy, and spares in bytes, on the real MNIST; and what bf16
+// costs.
 #include <doctest/doctest.h>
 
+#include "muster/core/device/math_mode.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/datasets/mnist.h"
@@ -22,13 +24,20 @@ struct Outcome {
   double denseShare = 0;  ///< bytes over 4 P a worker and step
 };
 
-Outcome train(TrainingMode mode, const std::string& data) {
+Outcome train(TrainingMode mode, const std::string& data, MathMode mathMode = MathMode::Float32,
+              std::int64_t epochs = 3) {
   MnistDataSetIterator training(128, true, 12345, {.directory = data}),
       test(1000, false, 12345, {.directory = data});
   MultiLayerNetwork model(convnet());
   model.init();
   auto bytes = std::make_shared<Bytes>();
-  ParallelWrapper::Builder(model).workers(2).trainingMode(mode).listeners({bytes}).build().fit(training, 3);
+  ParallelWrapper::Builder(model)
+      .workers(2)
+      .trainingMode(mode)
+      .mathMode(mathMode)
+      .listeners({bytes})
+      .build()
+      .fit(training, epochs);
   const double dense = 4.0 * model.block(BlockKind::Parameters).values.elements() * model.iteration();
   return {model.evaluate(test).accuracy(), static_cast<double>(bytes->sent) / dense};
 }
@@ -49,4 +58,18 @@ TEST_CASE("shared gradients: within half a point of synchronous ones, at most a 
   CHECK(synchronous.denseShare == doctest::Approx(1));
   CHECK(shared.denseShare <= 0.1);
   CHECK(shared.accuracy >= synchronous.accuracy - 0.005);
+}
+
+TEST_CASE("bf16 on the CPU: within half a point of float32") {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  return test::skip("an epoch of MNIST takes too long under a sanitizer");
+#endif
+  if (const auto why = whyNoMathMode(Device::cpu(), MathMode::BFloat16); !why.empty())
+    return test::skip("bf16: " + why);
+  const char* const data = test::realDataDir();
+  if (data == nullptr) return test::skip("the real MNIST is needed; MUSTER_DATA_DIR says where it is");
+  const double exact = train(TrainingMode::Averaging, data, MathMode::Float32, 1).accuracy;
+  const double coarse = train(TrainingMode::Averaging, data, MathMode::BFloat16, 1).accuracy;
+  MESSAGE("accuracy after an epoch: float32 " << exact << ", bf16 " << coarse);
+  CHECK(coarse >= exact - 0.005);
 }

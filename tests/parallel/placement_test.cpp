@@ -85,4 +85,7 @@ TEST_CASE("the plan in words") {
         "2 workers on cpu (1 thread each, not pinned: 2 threads, but the CPU quota is worth 1 core)");
   CHECK(describe(placeWorkers(2, {Device::cpu(), Device::cuda(0)}, 1, false, all({0})), 1) ==
         "2 workers on cpu, cuda:0 (1 thread each, not pinned)");
+  auto rounded = placeWorkers(1, {Device::cpu()}, 1, false, all({0}));
+  rounded.workers[0].mathMode = MathMode::BFloat16;
+  CHECK(describe(rounded, 1) == "1 worker on cpu (1 thread, not pinned, products in bf16)");
 }

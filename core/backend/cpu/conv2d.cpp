@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "muster/core/backend/cpu/bfloat16.h"
 #include "muster/core/backend/cpu/direct_conv2d.h"
 #include "muster/core/backend/cpu/onednn_conv2d.h"
 #include "muster/core/base/error.h"
@@ -27,7 +28,7 @@ OneDnnConv2dPlanner plannerFor(const Conv2dShape& shape, Context& context, Conv2
     case Conv2dChoice::Winograd:
       require(winogradConv2dSupports(shape, context),
               "conv2d: Winograd's algorithm needs one group, a kernel 3x3, stride and dilation 1, "
-              "AVX-512 and oneDNN 2");
+              "AVX-512, oneDNN 2 and float32");
       return {shape, Layout::ChannelBlocks, Layout::ChannelBlocks, context, {true, true, true}};
     default:
       return {shape, Layout::RowMajor, Layout::RowMajor, context};
@@ -42,7 +43,9 @@ double waste(std::int64_t count) {
 
 /// oneDNN's vectors hold channels, ours samples, so ours are faster for channel counts that waste lanes. The
 /// README has the measurements for the bounds.
-bool directIsFaster(const Conv2dShape& shape) {
+bool directIsFaster(const Conv2dShape& shape, const Context& context) {
+  // AMX does sixteen times as many products, and has them of channels only.
+  if (context.mathMode() == MathMode::BFloat16 && hasAmx() && !isFirstLayer(shape)) return false;
   const double forward = waste(shape.outChannels), inputGradient = waste(shape.inChannels);
   const double theirs = isFirstLayer(shape) ? forward : (2 * forward + inputGradient) / 3;
   const double bound = isFirstLayer(shape) || shape.kernel[1] >= 5 ? 1.2 : 1.8;
@@ -84,8 +87,8 @@ Winograd winogradIsFaster(const Conv2dShape& shape) {
 }
 
 std::unique_ptr<Conv2dPlan> planAuto(const Conv2dShape& shape, Context& context, Layout offered) {
-  const bool direct = directConv2dSupports(shape);
-  if (direct && directIsFaster(shape)) return planDirectConv2d(shape, context);
+  const bool direct = directConv2dSupports(shape, context);
+  if (direct && directIsFaster(shape, context)) return planDirectConv2d(shape, context);
   if (const Winograd winograd = winogradIsFaster(shape);
       winograd != Winograd{} && winogradConv2dSupports(shape, context))
     return OneDnnConv2dPlanner(shape, Layout::ChannelBlocks, Layout::ChannelBlocks, context, winograd).plan();

@@ -105,9 +105,9 @@ class TransposedPlan final : public Conv2dPlan {
 
 /// The convolution's input is this output, whose gradient is always needed, even with few channels; so it
 /// does not count as a first layer.
-Conv2dChoice choiceFor(const Conv2dShape& convolution) {
+Conv2dChoice choiceFor(const Conv2dShape& convolution, const Context& context) {
   if (convolution.inChannels > 3) return Conv2dChoice::Auto;
-  return directConv2dSupports(convolution) ? Conv2dChoice::Direct : Conv2dChoice::ChannelsLast;
+  return directConv2dSupports(convolution, context) ? Conv2dChoice::Direct : Conv2dChoice::ChannelsLast;
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ std::unique_ptr<Conv2dPlan> planConvTranspose2d(const ConvTranspose2dShape& shap
                                                 Layout offered) {
   const Conv2dShape convolution = shape.convolution();
   return std::make_unique<TransposedPlan>(
-      shape, muster::planConv2d(convolution, context, choiceFor(convolution), offered), context);
+      shape, muster::planConv2d(convolution, context, choiceFor(convolution, context), offered), context);
 }
 
 }  // namespace muster::cpu

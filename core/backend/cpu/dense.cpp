@@ -1,7 +1,9 @@
 #include "muster/core/ops/dense.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "muster/core/backend/cpu/bfloat16_dense.h"
 #include "muster/core/backend/cpu/onednn.h"
 #include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/simd.h"
@@ -38,6 +40,7 @@ class GemmDense final : public DensePlan {
         out_(shape.outFeatures),
         small_(isSmall(shape)),
         context_(context) {
+    if (context.mathMode() == MathMode::BFloat16) rounded_.emplace(shape, context);
     if (small_) stateOf(context).workspace.reserve(smallProductScratch(in_));
   }
 
@@ -46,6 +49,7 @@ class GemmDense final : public DensePlan {
     expect("weight", weight, {out_, in_});
     expect("y", y, {batch_, out_});
     if (bias.defined()) expect("bias", bias, {out_});
+    if (rounded_) return rounded_->forward(x, weight, bias, y);
 #if defined(__x86_64__)
     if (small_)
       return smallProductAvx512(batch_, in_, out_, x.data<float>(), weight.data<float>(),
@@ -62,6 +66,7 @@ class GemmDense final : public DensePlan {
     expect("gradY", gradY, {batch_, out_});
     expect("weight", weight, {out_, in_});
     expect("gradX", gradX, {batch_, in_});
+    if (rounded_) return rounded_->backwardData(gradY, weight, gradX);
     MUSTER_DNNL_CHECK(dnnl_sgemm('N', 'N', batch_, in_, out_, 1.0f, gradY.data<float>(), out_,
                                  weight.data<float>(), in_, 0.0f, gradX.data<float>(), in_));
   }
@@ -70,8 +75,11 @@ class GemmDense final : public DensePlan {
     expect("x", x, {batch_, in_});
     expect("gradY", gradY, {batch_, out_});
     expect("gradWeight", gradWeight, {out_, in_});
-    MUSTER_DNNL_CHECK(dnnl_sgemm('T', 'N', out_, in_, batch_, 1.0f, gradY.data<float>(), out_,
-                                 x.data<float>(), in_, 0.0f, gradWeight.data<float>(), in_));
+    if (rounded_)
+      rounded_->gradWeight(x, gradY, gradWeight);
+    else
+      MUSTER_DNNL_CHECK(dnnl_sgemm('T', 'N', out_, in_, batch_, 1.0f, gradY.data<float>(), out_,
+                                   x.data<float>(), in_, 0.0f, gradWeight.data<float>(), in_));
     if (!gradBias.defined()) return;
     expect("gradBias", gradBias, {out_});
     const float* from = gradY.data<float>();
@@ -97,6 +105,7 @@ class GemmDense final : public DensePlan {
 
   std::int64_t batch_, in_, out_;
   const bool small_;
+  std::optional<BFloat16Dense> rounded_;  // none: float32
   Context& context_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "muster/core/backend/cpu/bfloat16_direct_conv2d.h"
 #include "muster/core/backend/cpu/direct_conv2d_kernels.h"
 #include "muster/core/backend/cpu/padding.h"
 #include "muster/core/backend/cpu/parallel.h"
@@ -242,17 +243,20 @@ void DirectConv2dPlan::backwardWeights(const Tensor& x, const Tensor& gradY, Ten
 
 }  // namespace
 
-bool directConv2dSupports(const Conv2dShape& shape) {
-  return shape.groups == 1 && shape.stride == std::array<std::int64_t, 2>{1, 1} &&
-         shape.dilation == std::array<std::int64_t, 2>{1, 1} &&
-         kernelsFor(shape.kernel[1]).kernels != nullptr;
+bool directConv2dSupports(const Conv2dShape& shape, const Context& context) {
+  const std::int64_t width = shape.kernel[1];
+  const bool there = context.mathMode() == MathMode::BFloat16 ? bfloat16DirectConv2dSupports(width)
+                                                              : kernelsFor(width).kernels != nullptr;
+  return there && shape.groups == 1 && shape.stride == std::array<std::int64_t, 2>{1, 1} &&
+         shape.dilation == std::array<std::int64_t, 2>{1, 1};
 }
 
 std::unique_ptr<Conv2dPlan> planDirectConv2d(const Conv2dShape& shape, Context& context) {
   shape.validate();
-  require(directConv2dSupports(shape),
+  require(directConv2dSupports(shape, context),
           "conv2d: the direct implementation needs one group, stride and dilation 1, a kernel 1, 3, 5 or 7 "
           "wide and AVX2");
+  if (context.mathMode() == MathMode::BFloat16) return planBFloat16DirectConv2d(shape, context);
   return std::make_unique<DirectConv2dPlan>(shape, context);
 }
 

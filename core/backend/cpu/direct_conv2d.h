@@ -8,7 +8,7 @@ namespace muster::cpu {
 
 /// Whether our own kernels support this shape on this processor: one group, stride and dilation 1, kernel
 /// width 1, 3, 5 or 7, and AVX2 with FMA or AVX-512.
-bool directConv2dSupports(const Conv2dShape& shape);
+bool directConv2dSupports(const Conv2dShape& shape, const Context& context);
 
 /// A convolution of activations in blocks of sixteen samples (Layout::SampleBlocks). Vectors hold samples, so
 /// no lane is idle for any number of channels and any width.

@@ -41,5 +41,12 @@ struct Kernels {
 /// @return nullptr if the kernel width is not supported.
 const Kernels* avx512Kernels(std::int64_t kernelWidth);
 const Kernels* avx2Kernels(std::int64_t kernelWidth);
+/// Elements of x, gradY and the weights are pairs of bf16 whose products are both added; those of planeSum
+/// are not. Needs AVX-512 BF16.
+const Kernels* bfloat16Kernels(std::int64_t kernelWidth);
+
+/// to[i] = the pair of first[i] and second[i], each rounded to the nearest bf16, for i < elements, a multiple
+/// of sixteen. @param second  null: zeros. Needs AVX-512 BF16.
+void packBFloat16(const float* first, const float* second, float* to, std::int64_t elements);
 
 }  // namespace muster::cpu::direct

@@ -51,7 +51,15 @@ struct Tile<8> {
   static constexpr int kForward = 3, kBackward = 2, kColumns = 4, kSums = 10;
 };
 
-template <int Lanes, int KernelWidth>
+/// Adds the product of float32 lanes.
+struct Products {
+  template <typename V>
+  static V add(V sum, V a, V b) {
+    return sum + a * b;
+  }
+};
+
+template <int Lanes, int KernelWidth, typename Arithmetic>
 struct KernelsFor {
   using V = typename VectorOf<Lanes>::type;
   static constexpr int kForward = Tile<Lanes>::kForward;
@@ -93,7 +101,7 @@ struct KernelsFor {
           for (int j = 0; j < Columns; ++j) {
             const V in = loadOnce(row + (j + k) * kSamples);
 #pragma GCC unroll 8
-            for (int c = 0; c < Channels; ++c) sum[c][j] += weight[c] * in;
+            for (int c = 0; c < Channels; ++c) sum[c][j] = Arithmetic::add(sum[c][j], weight[c], in);
           }
         }
         w += Channels * KernelWidth;
@@ -137,7 +145,7 @@ struct KernelsFor {
       for (int c = 0; c < Channels; ++c)
         for (int k = 0; k < KernelWidth; ++k) {
           const V weight = broadcast(w[c * KernelWidth + k]);
-          for (int j = 0; j < Columns; ++j) sum[c][j + k] += weight * in[j];
+          for (int j = 0; j < Columns; ++j) sum[c][j + k] = Arithmetic::add(sum[c][j + k], weight, in[j]);
         }
       w += Channels * KernelWidth;
     }
@@ -190,7 +198,7 @@ struct KernelsFor {
           for (int k = 0; k < KernelWidth; ++k) {
             const V window = load(in + k * kSamples);
 #pragma GCC unroll 8
-            for (int c = 0; c < Channels; ++c) sum[c][k] += g[c] * window;
+            for (int c = 0; c < Channels; ++c) sum[c][k] = Arithmetic::add(sum[c][k], g[c], window);
           }
         }
       }
@@ -217,17 +225,17 @@ struct KernelsFor {
                                   backwardData, backwardWeights, planeSum};
 };
 
-template <int Lanes>
+template <int Lanes, typename Arithmetic = Products>
 const Kernels* kernelsFor(std::int64_t kernelWidth) {
   switch (kernelWidth) {
     case 1:
-      return &KernelsFor<Lanes, 1>::kTable;
+      return &KernelsFor<Lanes, 1, Arithmetic>::kTable;
     case 3:
-      return &KernelsFor<Lanes, 3>::kTable;
+      return &KernelsFor<Lanes, 3, Arithmetic>::kTable;
     case 5:
-      return &KernelsFor<Lanes, 5>::kTable;
+      return &KernelsFor<Lanes, 5, Arithmetic>::kTable;
     case 7:
-      return &KernelsFor<Lanes, 7>::kTable;
+      return &KernelsFor<Lanes, 7, Arithmetic>::kTable;
     default:
       return nullptr;
   }

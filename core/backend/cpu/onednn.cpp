@@ -20,13 +20,19 @@ void check(dnnl_status_t status, const char* call, std::source_location where) {
   throw DeviceFailure(text);
 }
 
-dnnl::memory::desc activationDesc(const Shape& shape, Layout layout) {
+dnnl::memory::desc activationDesc(const Shape& shape, Layout layout, dnnl::memory::data_type type) {
   using Tag = dnnl::memory::format_tag;
   const auto tag = layout == Layout::RowMajor       ? Tag::nchw
                    : layout == Layout::ChannelsLast ? Tag::nhwc
                                                     : Tag::nChw16c;
   require(layout != Layout::SampleBlocks, "oneDNN does not know the layout {}", nameOf(layout));
-  return {dnnl::memory::dims(shape.begin(), shape.end()), dnnl::memory::data_type::f32, tag};
+  return {dnnl::memory::dims(shape.begin(), shape.end()), type, tag};
+}
+
+dnnl::primitive_attr attributes() {
+  dnnl::primitive_attr result;
+  result.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return result;
 }
 
 std::size_t Execution::add(int argument, const dnnl::memory::desc& desc, void* data) {

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <source_location>
+#include <tuple>
 #include <vector>
 
 #include "muster/core/backend/cpu/state.h"
@@ -47,7 +48,32 @@ auto planVendor(const char* what, F f, std::source_location where = std::source_
 }
 
 /// oneDNN's descriptor of an activation [N, C, H, W] in one of our layouts except SampleBlocks.
-dnnl::memory::desc activationDesc(const Shape& shape, Layout layout);
+dnnl::memory::desc activationDesc(const Shape& shape, Layout layout,
+                                  dnnl::memory::data_type type = dnnl::memory::data_type::f32);
+
+/// What the factors of a context's products are rounded to.
+inline dnnl::memory::data_type factorType(Context& context) {
+  return context.mathMode() == MathMode::BFloat16 ? dnnl::memory::data_type::bf16
+                                                  : dnnl::memory::data_type::f32;
+}
+
+/// Scratch memory is ours.
+dnnl::primitive_attr attributes();
+
+/// Describes a primitive. oneDNN 3 takes at once what oneDNN 2 took in a descriptor of its own.
+/// @param hint  the forward pass, for a backward pass.
+template <typename Primitive, typename... Hint, typename... Arguments>
+auto describe(const dnnl::engine& engine, const std::tuple<Hint...>& hint, const Arguments&... arguments) {
+  const auto make = [&](const auto&... forward) {
+#if DNNL_VERSION_MAJOR >= 3
+    return typename Primitive::primitive_desc(engine, arguments..., forward..., attributes());
+#else
+    return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attributes(), engine,
+                                              forward...);
+#endif
+  };
+  return std::apply(make, hint);
+}
 
 /// A primitive with its arguments, created when planning. A run allocates nothing of ours.
 class Execution {

@@ -1,12 +1,16 @@
 #include "muster/core/backend/cpu/onednn_conv2d.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 
 #include "muster/core/backend/cpu/onednn.h"
+#include "muster/core/backend/cpu/onednn_pass.h"
 #include "muster/core/base/error.h"
+#include "muster/core/ops/batch_norm.h"
 #include "muster/core/ops/detail/expect.h"
 
 namespace muster::cpu {
@@ -14,7 +18,8 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
-constexpr auto kFloat = dnnl::memory::data_type::f32;
+using Type = dnnl::memory::data_type;
+constexpr auto kFloat = Type::f32;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 constexpr auto kWinograd = dnnl::algorithm::convolution_winograd;
 
@@ -22,41 +27,28 @@ dnnl::memory::dims dims(const std::array<std::int64_t, 2>& sizes) {
   return {sizes[0], sizes[1]};
 }
 
-dnnl::primitive_attr attributes() {
-  dnnl::primitive_attr result;
-  result.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  return result;
+/// Descriptors of an activation by the type of its elements.
+auto inLayout(const Shape& shape, Layout layout) {
+  return [=](Type type) { return activationDesc(shape, layout, type); };
 }
-
-/// An activation in the format that oneDNN prefers.
-Desc anyFormat(const Shape& shape) {
-  return {{shape.begin(), shape.end()}, kFloat, Tag::any};
+/// In the format that oneDNN prefers.
+auto inAnyFormat(const Shape& shape) {
+  return [=](Type type) -> Desc { return {{shape.begin(), shape.end()}, type, Tag::any}; };
 }
 
 /// With groups, the descriptor has a leading dimension for them.
-Desc weightDesc(const Conv2dShape& s, Tag dense, Tag grouped) {
+Desc weightDesc(const Conv2dShape& s, Tag dense, Tag grouped, Type type = kFloat) {
   const std::int64_t in = s.inChannels / s.groups;
-  if (s.groups == 1) return {{s.outChannels, in, s.kernel[0], s.kernel[1]}, kFloat, dense};
-  return {{s.groups, s.outChannels / s.groups, in, s.kernel[0], s.kernel[1]}, kFloat, grouped};
+  if (s.groups == 1) return {{s.outChannels, in, s.kernel[0], s.kernel[1]}, type, dense};
+  return {{s.groups, s.outChannels / s.groups, in, s.kernel[0], s.kernel[1]}, type, grouped};
 }
 
 Desc biasDesc(const Conv2dShape& s) {
   return {{s.outChannels}, kFloat, Tag::a};
 }
 
-/// Describes one pass of a convolution. oneDNN 3 takes at once what oneDNN 2 took in a descriptor of its own.
-/// @param hint  the forward pass, for a backward pass.
-template <typename Primitive, typename... Hint, typename... Arguments>
-auto describe(const dnnl::engine& engine, const std::tuple<Hint...>& hint, const Arguments&... arguments) {
-  const auto make = [&](const auto&... forward) {
-#if DNNL_VERSION_MAJOR >= 3
-    return typename Primitive::primitive_desc(engine, arguments..., forward..., attributes());
-#else
-    return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attributes(), engine,
-                                              forward...);
-#endif
-  };
-  return std::apply(make, hint);
+bool hasName(const dnnl::primitive_desc& desc, std::string_view part) {
+  return std::string_view(desc.impl_info_str()).find(part) != std::string_view::npos;
 }
 
 /// The three primitives' descriptors for activations in these formats, and weights in oneDNN's formats.
@@ -65,103 +57,45 @@ struct PrimitiveDescs {
   dnnl::convolution_backward_data::primitive_desc backwardData;
   dnnl::convolution_backward_weights::primitive_desc backwardWeights;
 
-  PrimitiveDescs(const Conv2dShape& s, const Desc& input, const Desc& output, dnnl::algorithm algorithm,
+  /// @param input, output  descriptors of the activations: Desc(Type).
+  /// @param factor  type of the products' factors. The gradient of the bias is no product, but oneDNN would
+  ///        round there, too; so it only computes that gradient in float32.
+  template <typename Input, typename Output>
+  PrimitiveDescs(const Conv2dShape& s, Input input, Output output, Type factor, dnnl::algorithm algorithm,
                  const dnnl::engine& engine) {
-    const Desc weight = weightDesc(s, Tag::any, Tag::any), bias = biasDesc(s);
+    const Desc weight = weightDesc(s, Tag::any, Tag::any, factor),
+               gradWeight = weightDesc(s, Tag::any, Tag::any);
+    const Desc bias = biasDesc(s), gradBias = factor == kFloat ? bias : Desc();
+    const Desc x = input(factor), y = output(kFloat), gradX = input(kFloat), gradY = output(factor);
     const auto stride = dims(s.stride), padding = dims(s.padding);
     const dnnl::memory::dims gaps{s.dilation[0] - 1, s.dilation[1] - 1};  // oneDNN counts skipped pixels
     forward =
         describe<dnnl::convolution_forward>(engine, std::tie(), dnnl::prop_kind::forward_training, algorithm,
-                                            input, weight, bias, output, stride, gaps, padding, padding);
-    backwardData = describe<dnnl::convolution_backward_data>(engine, std::tie(forward), algorithm, input,
-                                                             weight, output, stride, gaps, padding, padding);
+                                            x, weight, bias, y, stride, gaps, padding, padding);
+    backwardData = describe<dnnl::convolution_backward_data>(engine, std::tie(forward), algorithm, gradX,
+                                                             weight, gradY, stride, gaps, padding, padding);
     backwardWeights = describe<dnnl::convolution_backward_weights>(
-        engine, std::tie(forward), algorithm, input, weight, bias, output, stride, gaps, padding, padding);
+        engine, std::tie(forward), algorithm, x, gradWeight, gradBias, gradY, stride, gaps, padding, padding);
+    wrongData_ = hasName(backwardData, "bf16_1x1") && s.outChannels / s.groups % 2 != 0 &&
+                 backwardData.diff_dst_desc() == activationDesc(s.output(), Layout::ChannelsLast, factor);
   }
+
+  /// Whether a pass is correct and not a reference loop.
+  template <typename Descriptor>
+  bool fast(Descriptor PrimitiveDescs::*pass) const {
+    const bool data = std::is_same_v<Descriptor, dnnl::convolution_backward_data::primitive_desc>;
+    return !hasName(this->*pass, "ref") && !(data && wrongData_);
+  }
+
+ private:
+  /// oneDNN 2.6 computes a wrong gradient of the input of a convolution 1x1 in bf16, channels-last, with an
+  /// odd number of output channels.
+  bool wrongData_ = false;
 };
 
 /// The caller's formats.
 struct Formats {
   Desc input, weight, bias, output;
-};
-
-bool isFast(const dnnl::primitive_desc& desc) {
-  return std::string_view(desc.impl_info_str()).find("ref") == std::string_view::npos;
-}
-
-/// One primitive between the caller's formats and its own. Where they differ, a copy is reordered before or
-/// after. Copies and scratch memory are in the context's workspace.
-class Pass {
- public:
-  Pass(const dnnl::primitive_desc& desc, const dnnl::primitive& primitive, State& state)
-      : state_(state), main_(primitive, state) {
-    scratch(main_, desc.scratchpad_desc());
-  }
-
-  void input(int argument, const Desc& given, const Desc& wanted) {
-    slots_.push_back(given == wanted ? Slot{&main_, main_.add(argument, wanted)}
-                                     : reorder(before_, argument, given, wanted, true));
-  }
-  void output(int argument, const Desc& given, const Desc& made) {
-    slots_.push_back(given == made ? Slot{&main_, main_.add(argument, made)}
-                                   : reorder(after_, argument, given, made, false));
-  }
-
-  /// `data` is in the order in which inputs and outputs were added.
-  void run(std::initializer_list<void*> data) {
-    auto slot = slots_.begin();
-    for (void* pointer : data) {
-      slot->execution->bind(slot->index, pointer);
-      ++slot;
-    }
-    for (const auto& [place, offset] : places_)
-      place.execution->bind(place.index, state_.workspace.data() + offset);
-    for (auto& execution : before_) execution->run();
-    main_.run();
-    for (auto& execution : after_) execution->run();
-  }
-
- private:
-  struct Slot {  // receives a pointer of the caller
-    Execution* execution;
-    std::size_t index;
-  };
-  using Executions = std::vector<std::unique_ptr<Execution>>;
-
-  Slot reorder(Executions& list, int argument, const Desc& given, const Desc& inside, bool before) {
-    const std::size_t copy = place(inside.get_size());
-    places_.push_back({{&main_, main_.add(argument, inside)}, copy});
-    const Desc& from = before ? given : inside;
-    const Desc& to = before ? inside : given;
-    const dnnl::reorder::primitive_desc desc(state_.engine, from, state_.engine, to, attributes());
-    Execution& execution = *list.emplace_back(std::make_unique<Execution>(dnnl::reorder(desc), state_));
-    scratch(execution, desc.scratchpad_desc());
-    const Slot source{&execution, execution.add(DNNL_ARG_FROM, from)};
-    const Slot target{&execution, execution.add(DNNL_ARG_TO, to)};
-    places_.push_back({before ? target : source, copy});
-    return before ? source : target;
-  }
-
-  void scratch(Execution& execution, const Desc& desc) {
-    places_.push_back({{&execution, execution.add(DNNL_ARG_SCRATCHPAD, desc)}, place(desc.get_size())});
-  }
-
-  /// Reserves so many bytes of the workspace, aligned to a cache line. @return their offset.
-  std::size_t place(std::size_t bytes) {
-    const std::size_t offset = bytes_;
-    bytes_ = (offset + bytes + kLine - 1) / kLine * kLine;
-    state_.workspace.reserve(bytes_);
-    return offset;
-  }
-
-  static constexpr std::size_t kLine = 64;
-
-  State& state_;
-  Execution main_;
-  std::size_t bytes_ = 0;  // of the workspace
-  Executions before_, after_;
-  std::vector<Slot> slots_;                           // [argument of run]
-  std::vector<std::pair<Slot, std::size_t>> places_;  // slots in the workspace, and their offsets
 };
 
 }  // namespace
@@ -184,10 +118,13 @@ struct OneDnnConv2dPlanner::Descriptors {
         context(c),
         given{activationDesc(s.input(), in), weightDesc(s, Tag::oihw, Tag::goihw), biasDesc(s),
               activationDesc(s.output(), out)},
-        native(s, given.input, given.output, kDirect, stateOf(c).engine),
-        free(s, anyFormat(s.input()), anyFormat(s.output()), kDirect, stateOf(c).engine),
+        native(s, inLayout(s.input(), in), inLayout(s.output(), out), factorType(c), kDirect,
+               stateOf(c).engine),
+        free(s, inAnyFormat(s.input()), inAnyFormat(s.output()), factorType(c), kDirect, stateOf(c).engine),
         passes(w) {
-    if (w != Winograd{}) winograd.emplace(s, given.input, given.output, kWinograd, stateOf(c).engine);
+    if (w != Winograd{})
+      winograd.emplace(s, inLayout(s.input(), in), inLayout(s.output(), out), kFloat, kWinograd,
+                       stateOf(c).engine);
   }
 };
 
@@ -201,10 +138,14 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
         output_(d.output),
         bias_(Tensor::zeros({d.shape.outChannels})),
         unwanted_(Tensor::zeros({d.shape.outChannels})) {
+    if (factorType(d.context) != kFloat) {
+      channelSums_ = muster::planBatchNorm({.input = d.shape.output()}, output_, d.context);
+      sums_ = Tensor::zeros({2, d.shape.outChannels}, DType::Float64);
+    }
     State& state = stateOf(d.context);
     const auto pick = [&](bool winograd, auto pass) {
       if (winograd) return (*d.winograd).*pass;
-      return !isFast(d.native.*pass) && isFast(d.free.*pass) ? d.free.*pass : d.native.*pass;
+      return !d.native.fast(pass) && d.free.fast(pass) ? d.free.*pass : d.native.*pass;
     };
     planForward(pick(d.passes.forward, &PrimitiveDescs::forward), d.given, state);
     planBackwardData(pick(d.passes.backwardData, &PrimitiveDescs::backwardData), d.given, state);
@@ -235,8 +176,13 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
     expectOutput("gradY", gradY);
     expectWeight("gradWeight", gradWeight);
     if (gradBias.defined()) expectBias("gradBias", gradBias);
-    backwardWeights_->run(
-        {x.raw(), gradY.raw(), gradWeight.raw(), gradBias.defined() ? gradBias.raw() : unwanted_.raw()});
+    if (!channelSums_)
+      return backwardWeights_->run(
+          {x.raw(), gradY.raw(), gradWeight.raw(), gradBias.defined() ? gradBias.raw() : unwanted_.raw()});
+    backwardWeights_->run({x.raw(), gradY.raw(), gradWeight.raw()});
+    if (!gradBias.defined()) return;
+    channelSums_->sums(gradY, sums_);
+    std::copy_n(sums_.data<double>(), gradBias.elements(), gradBias.data<float>());
   }
 
  private:
@@ -264,7 +210,7 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
     backwardWeights_->input(DNNL_ARG_SRC, given.input, desc.src_desc());
     backwardWeights_->input(DNNL_ARG_DIFF_DST, given.output, desc.diff_dst_desc());
     backwardWeights_->output(DNNL_ARG_DIFF_WEIGHTS, given.weight, desc.diff_weights_desc());
-    backwardWeights_->output(DNNL_ARG_DIFF_BIAS, given.bias, desc.diff_bias_desc());
+    if (!channelSums_) backwardWeights_->output(DNNL_ARG_DIFF_BIAS, given.bias, desc.diff_bias_desc());
   }
 
   void expectInput(const char* name, const Tensor& tensor) const {
@@ -283,19 +229,22 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
   Conv2dShape shape_;
   Layout input_, output_;
   std::string name_;
-  Tensor bias_;      // zeros, for calls without a bias
-  Tensor unwanted_;  // receives a bias gradient that is not needed
+  Tensor bias_;                                 // zeros, for calls without a bias
+  Tensor unwanted_;                             // receives a bias gradient that is not needed
+  std::unique_ptr<BatchNormPlan> channelSums_;  // for the gradient of the bias; null: oneDNN computes it
+  Tensor sums_;  // [2, C]: of gradY and of its squares; the latter are not used
   std::unique_ptr<Pass> forward_, backwardData_, backwardWeights_;
 };
 
 }  // namespace
 
 bool winogradConv2dSupports(const Conv2dShape& shape, Context& context) {
-  if (shape.kernel != std::array<std::int64_t, 2>{3, 3}) return false;
+  if (shape.kernel != std::array<std::int64_t, 2>{3, 3} || factorType(context) != kFloat) return false;
   const std::scoped_lock lock(planningMutex());
   try {
-    PrimitiveDescs(shape, activationDesc(shape.input(), Layout::ChannelBlocks),
-                   activationDesc(shape.output(), Layout::ChannelBlocks), kWinograd, stateOf(context).engine);
+    PrimitiveDescs(shape, inLayout(shape.input(), Layout::ChannelBlocks),
+                   inLayout(shape.output(), Layout::ChannelBlocks), kFloat, kWinograd,
+                   stateOf(context).engine);
     return true;
   } catch (const dnnl::error&) {
     return false;
@@ -313,8 +262,8 @@ OneDnnConv2dPlanner::~OneDnnConv2dPlanner() = default;
 
 bool OneDnnConv2dPlanner::fast(bool inputGradient) const {
   const auto& native = descriptors_->native;
-  return isFast(native.forward) && isFast(native.backwardWeights) &&
-         (!inputGradient || isFast(native.backwardData));
+  return native.fast(&PrimitiveDescs::forward) && native.fast(&PrimitiveDescs::backwardWeights) &&
+         (!inputGradient || native.fast(&PrimitiveDescs::backwardData));
 }
 
 std::unique_ptr<Conv2dPlan> OneDnnConv2dPlanner::plan() {

@@ -14,7 +14,7 @@ struct Winograd {
 };
 
 /// Whether oneDNN supports all three passes for this shape on this processor: one group, 3x3 kernel, stride
-/// and dilation 1, AVX-512; oneDNN 3.7 has none of them.
+/// and dilation 1, AVX-512, float32; oneDNN 3.7 has none of them.
 bool winogradConv2dSupports(const Conv2dShape& shape, Context& context);
 
 /// Plans a oneDNN convolution for these layouts of input and output (not SampleBlocks).

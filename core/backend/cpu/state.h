@@ -27,6 +27,9 @@ class Workspace {
 
 /// The CPU backend's part of a context.
 struct State : detail::BackendState {
+  MathMode mathMode() const override { return mode; }
+
+  MathMode mode = MathMode::Float32;
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
   Workspace workspace;

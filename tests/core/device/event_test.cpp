@@ -1,12 +1,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
 #include "muster/core/base/error.h"
 #include "muster/core/device/buffer.h"
 #include "muster/core/device/context.h"
+#include "muster/core/device/math_mode.h"
 #include "muster/core/tensor/tensor.h"
 #include "tests/support/devices.h"
 
@@ -168,11 +170,33 @@ TEST_CASE("pinned memory is host memory, and stays pinned when it grows") {
   CHECK(tensor.elements() == 300);
 }
 
-TEST_CASE("the CPU multiplies in float32, and refuses other math modes") {
+TEST_CASE(
+    "the CPU multiplies in float32, in bf16 where it is told to and can, and refuses other math modes") {
   CHECK(Context().mathMode() == MathMode::Float32);
   CHECK(Context(Device::cpu(), {.mathMode = MathMode::Float32}).mathMode() == MathMode::Float32);
-  CHECK_THROWS_WITH_AS(Context(Device::cpu(), {.mathMode = MathMode::BFloat16}),
-                       "context: the CPU computes in fp32, it has no bf16", InvalidArgument);
+  CHECK_THROWS_WITH_AS(Context(Device::cpu(), {.mathMode = MathMode::TensorFloat32}),
+                       "context: cpu has no tf32: only GPUs have it", InvalidArgument);
+  const ContextOptions rounded{.mathMode = MathMode::BFloat16};
+  const auto why = whyNoMathMode(Device::cpu(), MathMode::BFloat16);
+  if (why.empty()) {
+    CHECK(Context(Device::cpu(), rounded).mathMode() == MathMode::BFloat16);
+    return;
+  }
+  const auto refusal = "context: cpu has no bf16: " + why;
+  CHECK_THROWS_WITH_AS(Context(Device::cpu(), rounded), refusal.c_str(), InvalidArgument);
+}
+
+/// CMakeLists.txt runs it with such limits, too.
+TEST_CASE("why the CPU has no bf16 names what it lacks") {
+  const auto why = whyNoMathMode(Device::cpu(), MathMode::BFloat16);
+  const auto limited = [](const char* name) { return std::getenv(name) != nullptr; };
+  if (why == "the processor has neither AVX-512 BF16 nor AMX") return test::skip(why);
+  if (limited("MUSTER_MAX_CPU_ISA"))
+    CHECK(why == "MUSTER_MAX_CPU_ISA excludes AVX-512 BF16 and AMX, which it needs");
+  else if (limited("ONEDNN_MAX_CPU_ISA"))
+    CHECK(why == "ONEDNN_MAX_CPU_ISA excludes AVX-512 BF16 and AMX, which it needs");
+  else
+    CHECK(why.empty());
 }
 
 TEST_CASE_TEMPLATE("a GPU's context has the given math mode, TF32 by default if the GPU has it", Where,

@@ -2,12 +2,14 @@
 
 #include <string>
 
+#include "muster/core/device/math_mode.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
 #include "tests/core/nn/elsewhere.h"
 #include "tests/support/all_updaters.h"
 #include "tests/support/allocations.h"
+#include "tests/support/skip.h"
 
 // A training step allocates nothing of ours: everything is planned when a batch size is first met. What
 // oneDNN allocates for itself is not counted.
@@ -17,8 +19,9 @@ using namespace muster;
 namespace {
 
 /// Allocations in one step, once the batch size is known.
-long allocationsInAStep(std::vector<Layer> layers, Updater updater, const Shape& input, int threads) {
-  Context context(Device::cpu(), {.threads = threads});
+long allocationsInAStep(std::vector<Layer> layers, Updater updater, const Shape& input, int threads,
+                        MathMode mathMode = MathMode::Float32) {
+  Context context(Device::cpu(), {.threads = threads, .mathMode = mathMode});
   MultiLayerNetwork model({.seed = 1,
                            .updater = std::move(updater),
                            .l1 = 1e-5,
@@ -60,6 +63,17 @@ TEST_CASE("a training step allocates nothing, with every layer and updater") {
       CAPTURE(threads);
       CHECK(allocationsInAStep(layers, Updater::named(updater.type(), 0.01), {2, 14, 14}, threads) == 0);
     }
+}
+
+/// On one thread: oneDNN's conversions to bf16 allocate on threads of its own, where the count sees it.
+TEST_CASE("a training step allocates nothing in bf16") {
+  if (const auto why = whyNoMathMode(Device::cpu(), MathMode::BFloat16); !why.empty())
+    return test::skip("bf16: " + why);
+  const std::vector<Layer> layers{Conv2d{.outChannels = 20, .kernel = {5, 5}}, MaxPool2d{},
+                                  Conv2d{.outChannels = 32, .kernel = {3, 3}, .padding = {1, 1}},
+                                  Dense{.units = 12, .activation = Activation::ReLU}, Output{.classes = 4}};
+  CHECK(allocationsInAStep(layers, Updater::named("nesterovs", 0.01), {1, 14, 14}, 1, MathMode::BFloat16) ==
+        0);
 }
 
 TEST_CASE(

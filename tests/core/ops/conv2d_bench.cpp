@@ -6,11 +6,13 @@
 
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "muster/core/backend/cpu/onednn_conv2d.h"
 #include "muster/core/base/random.h"
+#include "muster/core/device/math_mode.h"
 #include "muster/core/ops/reorder.h"
 
 using namespace muster;
@@ -43,7 +45,7 @@ struct Tensors {
   Tensor x, weight, bias, gradY, y, gradX, gradWeight, gradBias;
 };
 
-/// Compares with the row-major implementation: a fast wrong result is not reported.
+/// Compares with the row-major implementation in the same math mode: a fast wrong result is not reported.
 bool agrees(const Conv2dShape& shape, Context& context, const Tensors& t) {
   auto reference = planConv2d(shape, context, Conv2dChoice::RowMajor);
   Tensors r(shape, *reference);
@@ -56,8 +58,10 @@ bool agrees(const Conv2dShape& shape, Context& context, const Tensors& t) {
   return true;
 }
 
-void convolution(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice choice) {
-  Context context;
+void convolution(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice choice, MathMode mathMode) {
+  if (const auto why = whyNoMathMode(Device::cpu(), mathMode); !why.empty())
+    return state.SkipWithError(why.c_str());
+  Context context(Device::cpu(), {.mathMode = mathMode});
   const ContextScope scope(context);
   auto plan = planConv2d(shape, context, choice);
   Tensors t(shape, *plan);
@@ -111,8 +115,11 @@ std::vector<std::pair<std::string, Conv2dShape>> resnet18(std::int64_t batch) {
 enum class Pass { Forward, BackwardData, BackwardWeights };
 
 /// One pass, its weights' reorders included.
-void onePass(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice choice, Pass pass) {
-  Context context;
+void onePass(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice choice, Pass pass,
+             MathMode mathMode) {
+  if (const auto why = whyNoMathMode(Device::cpu(), mathMode); !why.empty())
+    return state.SkipWithError(why.c_str());
+  Context context(Device::cpu(), {.mathMode = mathMode});
   const ContextScope scope(context);
   if (choice == Conv2dChoice::Winograd && !cpu::winogradConv2dSupports(shape, context))
     return state.SkipWithError("oneDNN has no Winograd convolution here");
@@ -134,7 +141,7 @@ void onePass(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice cho
   state.SetLabel(plan->implementation());
 }
 
-void registerResnet18(const std::string& name, Conv2dChoice choice) {
+void registerResnet18(const std::string& name, Conv2dChoice choice, MathMode mathMode = MathMode::Float32) {
   const auto has = [&](const Conv2dShape& shape, Pass pass) {
     if (choice == Conv2dChoice::Winograd && (shape.kernel[0] != 3 || shape.stride[0] != 1)) return false;
     return shape.inChannels > 1 || pass != Pass::BackwardData;  // a network's input has no gradient
@@ -146,20 +153,23 @@ void registerResnet18(const std::string& name, Conv2dChoice choice) {
     for (const auto& [shapeName, shape] : resnet18(batch))
       for (const auto& [passName, pass] : passes)
         if (has(shape, pass))
-          benchmark::RegisterBenchmark((shapeName + passName + name).c_str(), onePass, shape, choice, pass);
+          benchmark::RegisterBenchmark((shapeName + passName + name).c_str(), onePass, shape, choice, pass,
+                                       mathMode);
 }
 
 const bool kRegistered = [] {
-  const std::pair<const char*, Conv2dChoice> choices[] = {{"row-major", Conv2dChoice::RowMajor},
-                                                          {"channels-last", Conv2dChoice::ChannelsLast},
-                                                          {"channel-blocks", Conv2dChoice::ChannelBlocks},
-                                                          {"auto", Conv2dChoice::Auto}};
-  for (const auto& [name, choice] : choices) {
+  const std::tuple<const char*, Conv2dChoice, MathMode> arms[] = {
+      {"row-major", Conv2dChoice::RowMajor, MathMode::Float32},
+      {"channels-last", Conv2dChoice::ChannelsLast, MathMode::Float32},
+      {"channel-blocks", Conv2dChoice::ChannelBlocks, MathMode::Float32},
+      {"auto", Conv2dChoice::Auto, MathMode::Float32},
+      {"bf16, auto", Conv2dChoice::Auto, MathMode::BFloat16}};
+  for (const auto& [name, choice, mathMode] : arms) {
     benchmark::RegisterBenchmark((std::string("conv2d 1x28x28 to 20, 5x5/") + name).c_str(), convolution,
-                                 kFirst, choice);
+                                 kFirst, choice, mathMode);
     benchmark::RegisterBenchmark((std::string("conv2d 20x12x12 to 50, 5x5/") + name).c_str(), convolution,
-                                 kSecond, choice);
-    if (choice != Conv2dChoice::RowMajor) registerResnet18(name, choice);
+                                 kSecond, choice, mathMode);
+    if (choice != Conv2dChoice::RowMajor) registerResnet18(name, choice, mathMode);
   }
   registerResnet18("winograd", Conv2dChoice::Winograd);
   return true;

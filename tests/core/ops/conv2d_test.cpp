@@ -12,6 +12,7 @@
 #include "muster/core/backend/cpu/onednn_conv2d.h"
 #include "muster/core/backend/cuda/direct_conv2d.h"
 #include "muster/core/base/error.h"
+#include "tests/support/cpu_bfloat16.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
@@ -34,7 +35,7 @@ std::vector<Conv2dChoice> choicesFor(const Conv2dShape& shape, Context& context)
   }
   std::vector<Conv2dChoice> choices{Conv2dChoice::Auto, Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast,
                                     Conv2dChoice::ChannelBlocks};
-  if (cpu::directConv2dSupports(shape)) choices.push_back(Conv2dChoice::Direct);
+  if (cpu::directConv2dSupports(shape, context)) choices.push_back(Conv2dChoice::Direct);
   if (cpu::winogradConv2dSupports(shape, context)) choices.push_back(Conv2dChoice::Winograd);
   return choices;
 }
@@ -139,7 +140,7 @@ std::string describe(const Conv2dShape& s) {
 }
 
 TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices and threads", Where,
-                   MUSTER_TEST_MATH_MODES) {
+                   MUSTER_TEST_MATH_MODES, test::OnCpuInBFloat16) {
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
   const Conv2dShape shapes[] = {
@@ -247,7 +248,8 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
 
 /// A GPU cuts these sums up by shape: several parts of many pixels, few and one, whose last has fewer values;
 /// one channel, and channels that fill no strip.
-TEST_CASE_TEMPLATE("the gradient of the bias is the sum of many values", Where, MUSTER_TEST_MATH_MODES) {
+TEST_CASE_TEMPLATE("the gradient of the bias is the sum of many values", Where, MUSTER_TEST_MATH_MODES,
+                   test::OnCpuInBFloat16) {
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
   const Conv2dShape shapes[] = {
@@ -271,7 +273,7 @@ TEST_CASE_TEMPLATE("the gradient of the bias is the sum of many values", Where, 
 }
 
 TEST_CASE_TEMPLATE("a plan with a fused ReLU applies it and keeps NaN, or refuses to fuse", Where,
-                   MUSTER_TEST_MATH_MODES) {
+                   MUSTER_TEST_MATH_MODES, test::OnCpuInBFloat16) {
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
   Context context(Where::device(), Where::options());
@@ -372,7 +374,7 @@ TEST_CASE("a choice fixes the layouts") {
 
 TEST_CASE("Auto takes our kernels if channels waste vector lanes, else the library's") {
   Context context;
-  if (!cpu::directConv2dSupports({.height = 5, .width = 5, .kernel = {5, 5}}))
+  if (!cpu::directConv2dSupports({.height = 5, .width = 5, .kernel = {5, 5}}, context))
     return test::skip("our kernels need AVX2");
   const auto direct = [&](std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t kernel = 5) {
     return planConv2d({.batch = batch,

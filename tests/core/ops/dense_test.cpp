@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "muster/core/base/error.h"
+#include "tests/support/cpu_bfloat16.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
@@ -13,7 +14,7 @@ namespace {
 namespace reference = test::reference;
 
 TEST_CASE_TEMPLATE("dense layers agree with the reference over shapes and threads", Where,
-                   MUSTER_TEST_MATH_MODES) {
+                   MUSTER_TEST_MATH_MODES, test::OnCpuInBFloat16) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   constexpr auto kRow = Layout::RowMajor;

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "muster/core/backend/cpu/onednn_pass.h"
+#include "muster/core/ops/dense.h"
+
+namespace muster::cpu {
+
+/// The products of a dense layer by oneDNN, of factors that are rounded to bf16. Arguments as those of
+/// DensePlan, checked by it.
+class BFloat16Dense {
+ public:
+  BFloat16Dense(const DenseShape& shape, Context& context);
+
+  void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) {
+    forward_->run({x.raw(), weight.raw(), bias.defined() ? bias.raw() : noBias_.raw(), y.raw()});
+  }
+  void backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) {
+    backwardData_->run({gradY.raw(), weight.raw(), gradX.raw()});
+  }
+  void gradWeight(const Tensor& x, const Tensor& gradY, Tensor& gradWeight) {
+    gradWeight_->run({gradY.raw(), x.raw(), gradWeight.raw()});
+  }
+
+ private:
+  Tensor noBias_;  // zeros
+  std::unique_ptr<Pass> forward_, backwardData_, gradWeight_;
+};
+
+}  // namespace muster::cpu
