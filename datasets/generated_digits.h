@@ -21,7 +21,7 @@ inline constexpr int kDigitSide = 28;
 /// @throws InvalidArgument for another number of pixels.
 int drawDigit(std::uint64_t seed, bool train, std::int64_t index, std::span<std::uint8_t> pixels);
 
-/// Digits drawn by the program: 28x28, ten classes, if MNIST is not available.
+/// Digits drawn by the program, for use without MNIST: 28x28, ten classes.
 ///
 /// Features float32 [B, 1, 28, 28] in [0, 1], labels int64 [B], as from MnistDataSetIterator. Training images
 /// are shuffled each epoch, by (seed, epoch); test images are different ones and keep their order.

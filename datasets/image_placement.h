@@ -13,7 +13,7 @@
 
 namespace muster {
 
-/// Where the images shall be while a network trains on them.
+/// Where to store the images while a network trains on them.
 enum class PlacementWish {
   Auto,   ///< on each GPU that computes if they take at most half of its free memory, else on the CPU
   Host,   ///< on the CPU: each batch is sent
@@ -39,14 +39,14 @@ struct ImagePlacement {
   std::string why = {};             ///< for the user; "" if there is nothing to tell
 };
 
-/// Chooses for images and labels of `bytes` in all. Workers on GPUs read the images as bytes, workers on the
-/// CPU as floats. The choice changes no bit of a result.
+/// Chooses for images and labels of `bytes` in total. Workers on GPUs read the images as bytes, workers on
+/// the CPU as floats. The choice changes no bit of a result.
 /// @param gpus     on which workers compute; none: they are on the CPU.
 /// @param hostWhy  why the images have to stay on the CPU; "" if they need not.
 ImagePlacement choosePlacement(PlacementWish wish, std::span<const GpuMemory> gpus, std::size_t bytes,
                                std::string_view hostWhy = {});
 
-/// Chooses for all images of `iterators`, which then give their batches so.
+/// Chooses for all images of `iterators`, and sets these accordingly.
 /// @param devices  worker i computes on device i mod D of them.
 /// @throws DeviceUnavailable, DeviceFailure if a GPU cannot be asked for its memory.
 ImagePlacement placeImages(std::span<ImageSetIterator* const> iterators, PlacementWish wish,

@@ -33,7 +33,7 @@ struct PublishedSet {
   std::span<const PublishedFile> files;
 };
 
-/// Where to search a published data set, and how much of it to use.
+/// Where to search for a published data set, and how much of it to use.
 struct DataOptions {
   /// Searched first; must exist. Empty: not used.
   std::filesystem::path directory{};

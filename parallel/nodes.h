@@ -11,14 +11,14 @@ class ElasticNodes;
 class NodeLink;
 class NodeTransport;
 
-/// The processes that train one model together, one a host, each with workers of its own. A value; copies are
-/// the same connection, which ends with the last of them.
+/// The processes (nodes) that train one model together, usually one on each machine, each with workers of its
+/// own. A value; copies share one connection, which ends with the last of them.
 ///
 ///     ParallelWrapper::Builder(model).workers(2).averagingFrequency(30).nodes(Nodes::mpi()).build();
 ///
-/// Every node runs the same program with the same options, model and data. Worker l of node n is worker
-/// l * N + n of the training, and reads the batches of that worker alone. The result has the bits of one
-/// process with N times the workers and `groups(N)`, whatever the transport. Nodes trust their network.
+/// Each of N nodes runs the same program with the same options, model and data. Worker l of node n is worker
+/// l * N + n of the training, and trains only that worker's batches. The result has the bits of one process
+/// with N times the workers and `groups(N)`, for every transport. Nodes trust their network.
 class Nodes {
  public:
   /// How long a node may be silent before it counts as lost. Every node sends signs of life, also over a slow

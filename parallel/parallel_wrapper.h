@@ -38,16 +38,16 @@ struct ParallelOptions {
   std::shared_ptr<const detail::Internals> internals = {};  ///< for tests; null: the defaults
 };
 
-/// Trains a model with several workers at once. Each worker is a thread with a full replica of the model on a
-/// device of its own; batch b of an epoch goes to worker b mod W; every `averagingFrequency` iterations the
-/// replicas are replaced by their mean, weighted by what each has processed. After `fit()` the user's model
+/// Trains a model with several workers at once. Each worker is a thread with a full replica of the model on
+/// its device. Of W workers, worker b mod W gets batch b of an epoch. Every `averagingFrequency` iterations
+/// the replicas are replaced by their mean, weighted by what each has trained. After `fit()` the user's model
 /// is the merged model.
 ///
 ///     auto wrapper = ParallelWrapper::Builder(model).workers(2).averagingFrequency(3).build();
 ///     wrapper.fit(iterator);
 ///
-/// The workers live as long as the wrapper. Same seed, data, workers, frequency and threads a worker: the
-/// same bits on one CPU model, however the threads are scheduled.
+/// The workers live as long as the wrapper. The same seed, data, workers, frequency and threads per worker
+/// give the same bits on one CPU model, however the threads are scheduled.
 ///
 /// Used by one thread at a time, except `stopFit` and `workerTimes`. The model must outlive the wrapper.
 /// While `fit` runs, only listeners may use the model, through their events. After fork() only call exec.
@@ -59,59 +59,59 @@ class ParallelWrapper {
   ParallelWrapper(ParallelWrapper&&) noexcept;
   ParallelWrapper& operator=(ParallelWrapper&&) noexcept;
 
-  /// Trains `epochs` epochs; for each the iterator is reset first. Training starts from the state of the
-  /// user's model, whose iteration and epoch counters go on from where they were. A last, partial round is
-  /// merged, too.
+  /// Trains `epochs` epochs, and resets the iterator before each. Training starts from the state of
+  /// the user's model, whose iteration and epoch counters continue. A last, partial round is merged,
+  /// too.
   ///
-  /// After a checkpoint was loaded into the model (see CheckpointListener), training goes on where it was
-  /// made. If that was within an epoch, the rest of that epoch is the first of the `epochs`, so that
-  /// `fit(data, wanted - model.epoch())` ends with the bits of a run that was not interrupted: with the same
-  /// rule, workers and data, whatever the prefetch buffer, pinning and listeners. With another rule or number
-  /// of workers each starts from the merged copy, and a log line says so.
+  /// After a checkpoint was loaded into the model (see CheckpointListener), training continues from it. If it
+  /// was made within an epoch, the rest of that epoch is the first of the `epochs`. So
+  /// `fit(data, wanted - model.epoch())` ends with the bits of a run that was not interrupted. The rule,
+  /// workers and data must be the same; prefetch buffer, pinning and listeners may differ. With another rule
+  /// or number of workers all workers start from the merged copy, and a log line says so.
   ///
   /// With `averageUpdaters(false)` each worker keeps its updater's state over `fit()` calls, and the user's
-  /// model gets the mean of these states, weighted by the examples each worker trained in this call. No merge
-  /// includes them: after a failure the user's model has the updater's state that a listener saw last in this
-  /// call (by `trainer.model()` in a merge), or else that of the start, and the workers start again from it.
+  /// model gets the mean of these states, weighted by the examples each worker trained in this call. Merges
+  /// leave them out. So after a failure the user's model has the updater's state that a listener last saw in
+  /// this call (by `trainer.model()` in a merge), or else that of the start, and the workers restart from it.
   ///
   /// With shared gradients the updater's state and statistics of the user's model are those of the last
-  /// resynchronisation until the next one; at the end of a fit there is always one.
+  /// resynchronisation; every fit ends with one.
   ///
   /// @throws InvalidArgument for epochs < 0, from inside a listener, or for a model that the training mode
   ///         cannot train (SharedGradients wants float32); TrainingError naming the worker, device and batch
   ///         (or the iterator or listener) for any failure. The user's model then holds the state of the last
-  ///         merge (that of the start if there was none, or where with synchronous gradients every replica
-  ///         has failed in its update; the updater's with `averageUpdaters(false)` as above), all threads are
-  ///         idle, and the wrapper can be used again. Where a GPU is lost, so is what was merged there: the
-  ///         model keeps what it had at the start or a listener has looked at since.
+  ///         merge (that of the start if there was none, or if with synchronous gradients every replica has
+  ///         failed in its update; the updater's with `averageUpdaters(false)` as above), all threads are
+  ///         idle, and the wrapper can be used again. If a GPU is lost, merges on it are lost, too: the model
+  ///         keeps the state of the start, or what a listener has read since.
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
-  /// As above, and ends like `stopFit` once `stop` is requested: also if that was before the call, so the
-  /// request cannot be lost.
+  /// As above, and ends like `stopFit` once `stop` is requested. A request before the call counts, too, so it
+  /// cannot be lost.
   void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);
 
-  /// Evaluates the user's model with all workers: batch b goes to worker b mod W, and the counts are those of
-  /// `evaluate(model, data)`, whatever the number of workers. Replicas take the model's state for as long as
-  /// it lasts, and then have their own again: the next `fit()` computes the same bits as without. Costs
-  /// another copy of the model's state for each worker meanwhile. The iterator is reset to epoch 0.
+  /// Evaluates the user's model with all workers: worker b mod W gets batch b, and the counts are those of
+  /// `evaluate(model, data)` for any number of workers. Replicas take the model's state meanwhile and get
+  /// their own back afterwards, so the next `fit()` computes the same bits as without. Meanwhile each worker
+  /// needs memory for another copy of the model's state. The iterator is reset to epoch 0.
   ///
   /// Listeners may call it, too (or `Trainer::evaluate`), wherever they are called on the thread that called
   /// `fit()`, with a data set that the training does not read; they get the merged model's evaluation.
   ///
   /// @throws InvalidArgument if there are no batches, the model is not initialised, or `fit()` runs and the
   ///         caller is no such listener; TrainingError naming the worker, device and batch, or the iterator,
-  ///         for any failure: of several that of the earliest batch. The wrapper can be used again.
+  ///         for any failure (of several, the earliest batch). The wrapper can be used again.
   Evaluation evaluate(DataSetIterator& data);
 
-  /// Ends `fit()` soon: each worker finishes its step, all that was trained is merged. Thread-safe, and safe
-  /// in a signal handler; without effect when `fit()` is not running.
+  /// Ends `fit()` soon: each worker finishes its step, and all training so far is merged. Thread-safe, and
+  /// safe in a signal handler; has no effect when `fit()` is not running.
   void stopFit() noexcept;
 
   /// Time and work of each worker since the last `fit()` began, [worker]; updated at each merge. Thread-safe.
   std::vector<WorkerTimes> workerTimes() const;
 
-  /// The effective plan in words: workers, devices, threads, pinning, merging, batches a round. Between
-  /// GPUs it names the route that is used; before the first `fit()`, the route that will be tried
-  /// first.
+  /// The effective plan in words: workers, devices, threads, pinning, merging, batches in a round.
+  /// Between GPUs it names the transport in use; before the first `fit()`, the transport that will be
+  /// tried first.
   std::string plan() const;
   const ParallelOptions& options() const;
 
@@ -140,7 +140,7 @@ class ParallelWrapper::Builder {
 
   // Other words for `strategy(...)`, not to be mixed with it.
 
-  /// Which of the library's three common strategies. Default: averaging.
+  /// One of the library's three common strategies. Default: averaging.
   Builder& trainingMode(TrainingMode mode);
   /// As Averaging::frequency. Default 1.
   Builder& averagingFrequency(std::int64_t iterations);
@@ -155,7 +155,7 @@ class ParallelWrapper::Builder {
   /// The options of TrainingMode::SharedGradients; refused in other modes.
   Builder& sharedGradients(SharedGradients options);
 
-  /// Batches read ahead, over all workers together. Default 16. 0: a batch is read when a worker is free for
+  /// Batches read ahead, for all workers together. Default 16. 0: a batch is read when a worker needs
   /// it.
   Builder& prefetchBuffer(std::int64_t batches);
   /// Logs the mean score and the time of each merge. Default false.
@@ -168,11 +168,11 @@ class ParallelWrapper::Builder {
   Builder& mathMode(MathMode mode);
   /// Threads that one worker's operations use on the CPU. Default 1. 1 to 1024.
   Builder& threadsPerWorker(int threads);
-  /// Pin each worker on the CPU to cores of its own that no other pinned worker has, in this process or,
-  /// where they share /tmp, in another. Without enough cores, or with a CPU quota below the workers' threads,
-  /// no worker is pinned; `plan()` says which. Default true.
+  /// Pins each worker on the CPU to cores that no other pinned worker has, in this process or in others that
+  /// share /tmp. With too few cores, or a CPU quota below the workers' threads, no worker is pinned; `plan()`
+  /// gives the reason. Default true.
   Builder& pinThreads(bool pin);
-  /// Listeners of either scope; replaces those given before.
+  /// Listeners of either scope; replaces earlier ones.
   Builder& listeners(Listeners listeners);
   /// Trains on several nodes at once (see Nodes), of CPUs. Merged listeners are called on node 0 alone, but
   /// a NodeListener on all; worker listeners on the node of their worker. `stopFit` on any node stops all at

@@ -8,18 +8,18 @@
 
 namespace muster {
 
-/// How the workers of a ParallelWrapper learn from each other.
+/// How the workers of a ParallelWrapper are merged.
 enum class TrainingMode {
   /// Each worker takes whole steps on its replica; every `averagingFrequency` iterations the replicas are
   /// replaced by their mean. Source: McDonald et al. 2010; Stich 2019 (local SGD).
   Averaging,
   /// Every iteration the workers' gradients are averaged, weighted by the loss normaliser, and every replica
-  /// applies the same update: one worker on the joined batch, to rounding, with any updater. Clipping comes
-  /// after the averaging.
+  /// applies the same update. This equals one worker on the joined batch, up to rounding, with any updater.
+  /// Averaging precedes clipping.
   SynchronousGradients,
   /// Every iteration each worker sends the large elements of its update, as plus or minus a threshold, and
-  /// keeps the rest for later: a sixteenth of the parameters' bytes at most, and what was kept, with
-  /// the updater's state, at a resynchronisation. Source: Strom 2015.
+  /// keeps the rest for later. It sends at most a sixteenth of the parameters' bytes, and at a
+  /// resynchronisation the rest and the updater's state. Source: Strom 2015.
   SharedGradients
 };
 

@@ -7,9 +7,9 @@
 
 namespace muster {
 
-/// Another iterator's batches with a weight for each example by its class, as a label mask: the loss of a
-/// batch is sum_i w(i) loss_i / sum_i w(i), and several workers are merged by these sums. A mask that a batch
-/// has already is multiplied by the weights; so is, where labels are by time step, the mask "features".
+/// Gives another iterator's batches with a weight for each example by its class, as a label mask: the loss of
+/// a batch is sum_i w(i) loss_i / sum_i w(i), and a merge weights the workers by these sums. An existing
+/// label mask is multiplied by the weights; with a label at each time step, so is the mask "features".
 ///
 /// Labels are int64 classes [N] or [N, T], or float32 [N, C] or [N, T, C] over C classes, whose weight is
 /// sum_c label_c w_c. Give it to `fit` alone: an evaluation counts examples alike.

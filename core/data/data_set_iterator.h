@@ -17,8 +17,8 @@ class DataSetIterator {
   /// its order from its seed and `epoch` only, so a resumed training sees the same order.
   virtual void reset(std::int64_t epoch) = 0;
 
-  /// Fills `batch` with the next examples, reuses its memory if the shape allows, and does not change the
-  /// stamp. Drops other tensors of the batch: it may come from another iterator.
+  /// Fills `batch` with the next examples, and overwrites its memory if the shape allows. Does not change the
+  /// stamp. Drops other tensors of the batch, which may come from another iterator.
   /// @return false at the end of the epoch; `batch` is unchanged then.
   virtual bool next(Batch& batch) = 0;
 

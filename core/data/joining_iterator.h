@@ -6,7 +6,7 @@
 
 namespace muster {
 
-/// Gives each `count` batches of another iterator as one; the last of an epoch may be of fewer. With 1
+/// Joins each `count` batches of another iterator into one; the last of an epoch may join fewer. With 1
 /// batches pass unchanged. See TrainingOptions::accumulate.
 class JoiningIterator final : public DataSetIterator {
  public:

@@ -6,8 +6,8 @@
 
 namespace muster {
 
-/// Reads ahead: its thread takes batches from another iterator and keeps up to `depth` of them ready. Gives
-/// the same batches in the same order as the inner iterator.
+/// Reads ahead: a thread takes batches from another iterator and keeps up to `depth` of them ready. Gives the
+/// same batches in the same order as the inner iterator.
 ///
 /// Batches are recycled: `next` exchanges the caller's used batch for a ready one, and the reader refills the
 /// used one later. A caller that always passes the same batch causes no allocation.

@@ -54,10 +54,10 @@ class Evaluation {
   /// class comes first. @throws InvalidArgument for k < 1.
   double topKAccuracy(std::int64_t k) const;
 
-  /// Mean over the examples of -log p, p the probability that was predicted for the true class (the
+  /// Mean over the examples of -log p, where p is the probability predicted for the true class (the
   /// cross-entropy, from softmax or sigmoid outputs). A p that was rounded to 0 counts as the smallest normal
-  /// float. Each loss is rounded to a multiple of 2^-40. NaN where a prediction for a true class was not in
-  /// [0, 1], as logits are not.
+  /// float. Each loss is rounded to a multiple of 2^-40. NaN if a prediction for a true class was not in [0,
+  /// 1] (logits, for example).
   double loss() const;
 
   /// Share of examples predicted as this class that belong to it.

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-/// How far a checkpoint is: epochs finished, and within an epoch the iterations finished over all epochs.
+/// A checkpoint's place: epochs finished, and within an epoch the iterations finished over all epochs.
 struct CheckpointPlace {
   std::int64_t epoch = 0;
   std::int64_t iteration = 0;  ///< 0: at the end of an epoch
@@ -28,11 +28,11 @@ struct CheckpointFile {
 std::filesystem::path checkpointPath(const std::filesystem::path& directory, std::string_view baseName,
                                      const CheckpointPlace& place);
 
-/// The files of such names, oldest first; none if there is no such directory.
+/// The checkpoints with such names, oldest first; none if there is no such directory.
 /// @throws FileError for a directory that cannot be read.
 std::vector<CheckpointFile> checkpointsIn(const std::filesystem::path& directory, std::string_view baseName);
 
-/// The newest of them that is whole, by its checksums. Skips broken ones, each with a warning.
+/// The newest checkpoint that is complete, by its checksums. Skips broken ones, each with a warning.
 /// @return nothing if there are no files of such names.
 /// @throws FileError as checkpointsIn. If all files are broken it throws too, naming the oldest: without an
 ///         error the caller would start a new training, which replaces them.

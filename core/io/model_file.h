@@ -12,24 +12,24 @@ namespace muster {
 /// A program's own data in a model file: texts by name.
 using ModelNotes = std::map<std::string, std::string>;
 
-/// What a model file holds, copied: it may be written later, and by another thread.
+/// A copy of what a model file holds, which may be written later, and by another thread.
 struct ModelSnapshot {
   Safetensors contents;
 
-  /// @param training  what makes the file a checkpoint; empty: it is the model alone.
+  /// @param training  makes the file a checkpoint; empty: the file is the model alone.
   /// @throws InvalidArgument as saveModel.
   ModelSnapshot(Network& network, const TrainingState& training, const ModelNotes& notes = {}) {
     take(network, training, notes);
   }
-  /// Holds this instead, in the memory that it has: new memory for each checkpoint costs more time than the
-  /// copy. Not while it is written. @throws as above; then its contents are of no use.
+  /// Replaces the contents in the same memory: new memory for each checkpoint costs more time than the copy.
+  /// Not while it is being written. @throws as above; the contents are then not usable.
   void take(Network& network, const TrainingState& training, const ModelNotes& notes = {});
   /// Completely or not at all, with a checksum of every tensor. @throws FileError.
   void write(const std::filesystem::path& path) const;
 };
 
-/// Writes configuration and state, with Model::trainingState(), as `Network::save`, and notes; completely or
-/// not at all, with a checksum of every tensor.
+/// Writes configuration and state, with Model::trainingState(), as `Network::save` does, and notes:
+/// completely or not at all, with a checksum of every tensor.
 /// @throws InvalidArgument before `init()`, or for a note whose name the format uses ("format",
 ///         "configuration", "muster.version") or that is not UTF-8; FileError if the file cannot be written.
 void saveModel(Network& network, const std::filesystem::path& path, const ModelNotes& notes = {});
@@ -37,8 +37,8 @@ void saveModel(Network& network, const std::filesystem::path& path, const ModelN
 /// The notes in a model file; reads the whole file. @throws FileError.
 ModelNotes readModelNotes(const std::filesystem::path& path);
 
-/// Reads a model file whole. @throws FileError for one that is cut off or damaged, naming the tensor whose
-///         checksum is not that of its values.
+/// Reads a whole model file. @throws FileError for one that is cut off or damaged, naming the tensor whose
+///         checksum does not match.
 void checkModelFile(const std::filesystem::path& path);
 
 /// Reads the state of a saved network into one of the same architecture: parameters, statistics, the

@@ -18,20 +18,20 @@
 
 namespace muster {
 
-/// When and where. 0 turns an interval off; at least one is on.
+/// When and where checkpoints are saved. 0 turns an interval off; at least one is on.
 struct CheckpointOptions {
   std::filesystem::path directory = {};  ///< created if it does not exist
   std::int64_t everyEpochs = 1;
   std::int64_t everyIterations = 0;   ///< at the next merge
   std::chrono::nanoseconds every{0};  ///< likewise, by the clock
   std::int64_t keepLast = 0;          ///< 0: all
-  /// Of those at the ends of epochs, the ones after each multiple of this many epochs stay, beside the last;
-  /// 0: none.
+  /// Also keeps the checkpoint at the end of each epoch whose number is a multiple of this, beside the last
+  /// ones; 0: none.
   std::int64_t keepEveryEpochs = 0;
-  /// If given, the best of those at the ends of epochs is kept, too, as `<baseName>-best.safetensors`.
+  /// If given, also keeps the best checkpoint at an epoch's end, as `<baseName>-best.safetensors`.
   std::optional<Monitored> best = {};
   std::string baseName = "checkpoint";
-  /// The directory has checkpoints of this training, which is resumed: they count as this listener's own.
+  /// The directory holds checkpoints of this training, which is resumed: the listener may delete them, too.
   bool resumed = false;
   ModelNotes notes = {};  ///< in each file
   /// Writes a model that is not a Network, on the thread that called `fit()`.
@@ -40,16 +40,16 @@ struct CheckpointOptions {
   std::function<std::chrono::steady_clock::time_point()> now = {};
 };
 
-/// Saves checkpoints: model files with all that the training needs to go on with the same bits (see
-/// TrainingState), at the ends of epochs as `<directory>/<baseName>-epoch-0003.safetensors` (the number of
-/// epochs that the model has finished), and after merges within an epoch as
-/// `<baseName>-epoch-0003-iteration-00001234.safetensors`; also where a training is stopped. Keeps the last
-/// K, every M-th epoch's and the best. Deletes only files that it has written itself, after a newer one is
-/// complete.
+/// Saves checkpoints: model files with all that the training needs to continue with the same bits
+/// (see TrainingState). At the ends of epochs they are
+/// `<directory>/<baseName>-epoch-0003.safetensors` (the number of epochs that the model has
+/// finished), and after merges within an epoch, or at a stop,
+/// `<baseName>-epoch-0003-iteration-00001234.safetensors`. Keeps the last K, every M-th epoch's and
+/// the best. Deletes only files that it has written itself, after a newer one is complete.
 ///
-/// The training waits until the state is copied; another thread writes the copy. A checkpoint within an epoch
-/// that is due while the last one is still being written, or where the training cannot be resumed
-/// (Trainer::trainingState is empty), waits for the next merge. `onFitEnd` waits for the
+/// The training waits until the state is copied; another thread writes the copy. If a checkpoint
+/// within an epoch is due while the last one is still being written, or while the training cannot be
+/// resumed (Trainer::trainingState is empty), it waits for the next merge. `onFitEnd` waits for the
 /// file.
 class CheckpointListener final : public Listener {
  public:
@@ -70,10 +70,10 @@ class CheckpointListener final : public Listener {
 
   /// Whether a file is being written.
   bool busy() const;
-  /// The files that only newer ones will replace, oldest first; complete after `fit()`. Those of every M-th
-  /// epoch and the best are not among them.
+  /// The last checkpoints, oldest first; complete after `fit()`. Those of every M-th epoch and the best are
+  /// not among them.
   const std::deque<std::filesystem::path>& files() const { return files_; }
-  /// Where the best one is kept; there may be none yet.
+  /// The path of the best checkpoint; the file may not exist yet.
   std::filesystem::path bestFile() const;
   /// Its value; nothing before the first. If the training is resumed, it begins with the file's.
   const std::optional<double>& bestValue() const { return bestValue_; }

@@ -10,7 +10,7 @@ namespace muster {
 /// Keeps the scores of all merges and epochs, for scripts and tests.
 class CollectScoresListener final : public Listener {
  public:
-  /// A score, and when it was.
+  /// A score and its place in the training.
   struct Score {
     std::int64_t epoch = 0;      ///< from 0
     std::int64_t iteration = 0;  ///< iterations finished

@@ -47,17 +47,17 @@ enum class StopReason {
 
 /// Ends a training that no longer improves, that takes too long, or whose monitored value is not a number.
 /// Evaluates the merged model every N epochs, with all workers, and calls `stopFit()`. Each `fit()` is judged
-/// by itself: earlier calls do not count, nor what came before a resumption. Over nodes each judges by the
-/// same value, and gives its model the best state; `measure` must return the same on all of them. Node 0
-/// looks at the clock, and writes lines and `bestFile`.
+/// by itself: earlier calls do not count, nor epochs before a resumption. With several nodes all judge by the
+/// same value and give their model the best state; `measure` must return the same on all of them. Node 0
+/// reads the clock, and writes lines and `bestFile`.
 ///
 /// With `restoreBest`, it copies the model's state to CPU memory whenever the value is the best so far (by
-/// however little), and copies the best state back at the end of `fit()`, however that has ended: stopped,
-/// after all epochs, or by a failure, as of a training that diverges. Then parameters, statistics, updater,
+/// however little), and copies the best state back at the end of `fit()`, whether it was stopped, finished
+/// all epochs, or failed (a training that diverges, for example). Then parameters, statistics, updater,
 /// counters, score and the strategy's state are those after the best epoch, and another `fit()` continues
-/// from there. If no epoch was evaluated, the model is left as it is. Costs CPU memory for one model,
+/// from there. If no epoch was evaluated, the model is left as it is. Needs CPU memory for one model,
 /// allocated at the first copy and freed at the end. Listeners before this one still see the last state in
-/// their `onFitEnd`. `bestFile` is written while the training waits, at ends of epochs.
+/// their `onFitEnd`. `bestFile` is written at ends of epochs, while the training waits.
 ///
 /// The validation iterator must not be the training's: a ParallelWrapper already reads the next epoch while
 /// listeners evaluate.
@@ -66,7 +66,7 @@ enum class StopReason {
 /// patience counts epochs since the last improvement.
 class EarlyStopping final : public NodeListener {
  public:
-  /// What the monitor was after an epoch.
+  /// The monitor's value after an epoch.
   struct Result {
     std::int64_t epoch = 0;  ///< epochs that the model had finished
     double value = 0;        ///< of the monitor

@@ -14,7 +14,7 @@ namespace muster {
 /// Lines for below a progress bar, given the columns and rows that they may take; "": none.
 using LinesBelow = std::function<std::string(int columns, int rows)>;
 
-/// Shows how far a training has come, for a loop of your own; ProgressListener does so for `fit()`.
+/// Shows the progress of a training loop of your own; ProgressListener does so for `fit()`.
 ///
 /// On a terminal: a bar, redrawn in place at most ten times a second and never wider than the terminal;
 /// log lines meanwhile appear above it. Elsewhere: a line every ten seconds. No trace of the bar is left.
@@ -27,7 +27,7 @@ class EpochProgress {
   void begin(std::int64_t epoch, std::optional<std::int64_t> batches);
   /// @param batches  of the epoch so far.  @param lossSum  of the `examples` since the last call.
   void advance(std::int64_t batches, std::int64_t examples, double lossSum);
-  /// The bar gives way to one line on the epoch. @param score  of the whole epoch.
+  /// Replaces the bar by one line about the epoch. @param score  of the whole epoch.
   void end(std::int64_t examples, double score);
 
   /// Mean over the epoch's examples so far.

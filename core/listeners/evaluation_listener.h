@@ -18,10 +18,10 @@ struct EvaluationOptions {
   LineSink sink = {};
 };
 
-/// Evaluates the merged model every N epochs, every N iterations, or both, on its own data set with all
-/// workers. Keeps the results and writes them, as `epoch 3: accuracy 0.9834, F1 0.9833 on 10000 examples`.
-/// Iterations are checked after each merge: "every N" means whenever a multiple of N was passed. Over nodes,
-/// all evaluate their share of the data and have the results, and node 0 writes.
+/// Evaluates the merged model every N epochs, every N iterations, or both, on a data set of its own with all
+/// workers. Keeps the results and writes lines such as `epoch 3: accuracy 0.9834, F1 0.9833 on 10000
+/// examples`. Iterations are checked after each merge: "every N" means whenever a multiple of N was passed.
+/// With several nodes each evaluates a share of the data, all have the results, and node 0 writes.
 class EvaluationListener final : public NodeListener {
  public:
   /// An evaluation, and when it was.

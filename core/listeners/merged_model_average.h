@@ -17,24 +17,24 @@ struct MergedModelAverageOptions {
   std::int64_t every = 1;  ///< a model counts after each multiple of this many iterations
 };
 
-/// Averages the merged models of a training: their parameters, beside any strategy, and with `Model::fit`
-/// after each step. The training computes the same bits as without.
+/// Averages the parameters of the merged models of a training, with any strategy; with `Model::fit` of the
+/// model after each step. The training computes the same bits as without.
 ///
 ///     a = d a + (1 - d) p,   d = min(decay, (1 + n) / (10 + n))      moving average
 ///     a = (n a + p) / (n + 1)                                        without decay
 ///
-/// n models have counted before p; the first one is copied. The smaller d at the beginning has the average
-/// forget the first models. The average is kept in float64 with the model (Model::listenerState): every file
-/// of the model holds it, and the next `fit()` with a listener of the same options continues it; with other
-/// options, or if the model was set back to an earlier iteration, it begins anew. An iteration counts once.
+/// n models have counted before p; the first one is copied. The smaller d at the beginning forgets the first
+/// models. The average is kept in float64 with the model (Model::listenerState): every file of the model
+/// holds it, and the next `fit()` with a listener of the same options continues it; with other options, or if
+/// the model was set back to an earlier iteration, it begins anew. An iteration counts once.
 ///
 ///     auto average = std::make_shared<MergedModelAverage>();
 ///     wrapper.fit(...);
 ///     recomputeStatistics(average->model(), trainingData);  // if it has batch normalisation
 ///
-/// Has the merged scope: with a ParallelWrapper it copies all merged state to the user's model, and then
-/// passes over the parameters. Costs 8 bytes a parameter. Sources: Polyak and Juditsky 1992; Izmailov et al.
-/// 2018 (SWA); the smaller d is that of TensorFlow's ExponentialMovingAverage.
+/// Has the merged scope: with a ParallelWrapper it copies all merged state to the user's model, then passes
+/// over the parameters. Needs 8 bytes a parameter. Sources: Polyak and Juditsky 1992; Izmailov et al. 2018
+/// (SWA); the smaller d is that of TensorFlow's ExponentialMovingAverage.
 class MergedModelAverage final : public Listener {
  public:
   /// @throws InvalidArgument for a decay outside [0, 1), start < 0 or every < 1.

@@ -38,7 +38,7 @@ struct EnumNames<MonitorMode> {
       {{MonitorMode::Min, "min"}, {MonitorMode::Max, "max"}}};
 };
 
-/// What is monitored at the ends of epochs, and what is better.
+/// What is monitored at the ends of epochs, and which values are better.
 struct Monitored {
   /// Data for Accuracy and Loss; null otherwise. Must outlive its use, and not be the training's.
   DataSetIterator* validation = nullptr;

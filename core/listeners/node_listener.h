@@ -5,8 +5,8 @@
 namespace muster {
 
 /// A merged listener that a training over several nodes calls on each of them, at the same merges and epochs,
-/// and not on node 0 alone. Its calls of Trainer::evaluate are of all nodes together: each evaluates a share,
-/// and all get the counts of one. So all nodes have these listeners in the same order, and each of them makes
+/// and not on node 0 alone. When it calls Trainer::evaluate, each node evaluates a share, and all get the
+/// counts of the whole. So all nodes must have these listeners in the same order, and each listener must make
 /// the same calls on all nodes.
 class NodeListener : public Listener {
  public:

@@ -20,9 +20,9 @@ struct PerformanceOptions {
   std::function<std::chrono::steady_clock::time_point()> now = {};
 };
 
-/// Measures a training: samples a second, and the shares of the workers' time spent computing, waiting for
-/// data, waiting for each other and merging; for each line since the last one, and for the final table over
-/// the whole `fit()`.
+/// Measures samples a second, and the shares of the workers' time spent computing, waiting for data,
+/// waiting for each other and merging. A line covers the time since the last one, the final table the whole
+/// `fit()`.
 ///
 /// Wall time runs from the start to the end of each epoch. To leave out what other listeners do between
 /// epochs (evaluate, save), put this listener first in the list.

@@ -15,7 +15,7 @@ struct ProgressOptions {
   LinesBelow below = {};  ///< more to draw with the bar
 };
 
-/// Shows how far `fit()` has come, as EpochProgress does, with one line for each finished epoch. After
+/// Shows the progress of `fit()`, as EpochProgress does, with one line for each finished epoch. After
 /// `fit()`, also one that failed, no trace of the bar is left.
 class ProgressListener final : public Listener {
  public:

@@ -6,7 +6,7 @@
 
 namespace muster {
 
-/// Writes the score every N iterations, as `iteration 30, epoch 1: score 0.123456`: the mean over the
+/// Writes the score every N iterations, as in `iteration 30, epoch 1: score 0.123456`: the mean over the
 /// examples since the last line. Epochs count from 1 here.
 class ScoreListener final : public Listener {
  public:

@@ -20,23 +20,23 @@ struct WatchListenerOptions {
 };
 
 /// Draws a training in the terminal: the bar of ProgressListener, below it a row for each worker with its
-/// score, its samples a second and what it spends its time on, and the curve of the merged scores. A window
-/// that is too small shows the first of these. Elsewhere than on a terminal it writes ProgressListener's
+/// score, its samples a second and what it spends its time on, and the curve of the merged scores. A
+/// window that is too small shows the first of these. Without a terminal it writes ProgressListener's
 /// lines.
 ///
 ///     auto watch = std::make_shared<WatchListener>();
 ///     ParallelWrapper::Builder(model).listeners({watch, watch->workers()})
 ///
-/// The rows tell of the last second; the curve of all that this listener has seen, over several calls of
-/// `fit()`, too. Watching changes no bit of the training.
+/// The rows show the last second; the curve shows all scores since the listener was created, over several
+/// `fit()` calls, too. Watching changes no bit of the training.
 class WatchListener final : public Listener {
  public:
   /// Draws from the next `fit()` on.
   explicit WatchListener(WatchListenerOptions options = {});
   ~WatchListener() override;
 
-  /// For the list of listeners, too, where rows have scores. On a GPU a step's score is then waited for
-  /// before the next step.
+  /// A second listener for the list, which gives the rows their scores. On a GPU each step then waits for the
+  /// score of the last one.
   std::shared_ptr<Listener> workers();
 
   void onFitStart(const FitEvent& event) override;

@@ -67,12 +67,12 @@ struct ComputationGraphConfiguration {
 /// Outputs with a loss are Output layers; labels and masks of a batch have the outputs' names. The score is
 /// the weighted sum of their losses. A worker's batch is weighted by the largest of the outputs' normalisers
 /// (examples, or unmasked steps): several workers equal one on the joined batches only if the normalisers
-/// have one proportion in every batch.
+/// have the same ratio in every batch.
 class ComputationGraph final : public Network {
  public:
   /// @throws InvalidArgument naming the vertex or option: a repeated name, an unknown input, a cycle, a
-  ///         vertex that no output needs, an Output that is no output of the graph, an unused input, shapes
-  ///         that do not match.
+  ///         vertex that no output needs, an Output that is not an output of the graph, an unused input, or
+  ///         shapes that do not match.
   explicit ComputationGraph(ComputationGraphConfiguration configuration);
   /// As above, computing on `context`, which must outlive it.
   ComputationGraph(ComputationGraphConfiguration configuration, Context& context);

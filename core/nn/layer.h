@@ -15,16 +15,16 @@ namespace detail {
 void requireFieldNames(Module& module);
 }  // namespace detail
 
-/// A network's settings of a layer, the same for all types.
+/// Settings that every layer of a network has, whatever its type.
 struct LayerSettings {
   double learningRate = 1;  ///< factor of the network's learning rate; at least 0
-  /// Parameters are never updated, statistics do not change: it runs as in evaluation.
+  /// The parameters are never updated and statistics do not change: the layer runs as in evaluation.
   bool frozen = false;
   /// The layer's device; empty: the network's.
   std::optional<Device> device = {};
 };
 
-/// Any layer or vertex: `Conv2d{.outChannels = 20, .kernel = {5, 5}}`. A value.
+/// Any layer or vertex, for example `Conv2d{.outChannels = 20, .kernel = {5, 5}}`. A value.
 class Layer {
  public:
   template <typename T>
@@ -65,9 +65,9 @@ class Layer {
 
 /// A layer on another device than its network: `OnDevice(Dense{.units = 4096}, Device::cuda(1))`. Activations
 /// are copied there in the forward pass, gradients are copied back in the backward pass. The parameters stay
-/// in the network's blocks, where they are updated and merged, and are copied in every step. For layers whose
-/// activations do not fit on the network's device; the step waits for the copies. A device that is not
-/// available is refused (DeviceUnavailable) with the first batch.
+/// in the network's blocks, where they are updated and merged, and are copied in every step. Use it for
+/// layers whose activations do not fit on the network's device; each step waits for the copies. A device that
+/// is not available is refused (DeviceUnavailable) with the first batch.
 inline Layer OnDevice(const Layer& layer, Device device) {
   return layer.on(device);
 }

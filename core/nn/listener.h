@@ -30,12 +30,12 @@ struct WorkerTimes {
   std::chrono::nanoseconds merging{0};
 };
 
-/// What trains: a Model by itself, or a ParallelWrapper.
+/// The object that trains: a Model by itself, or a ParallelWrapper.
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  /// The user's model: in a merged listener's call the merged state, elsewhere the last one asked for. Read
-  /// it only: a ParallelWrapper trains its replicas, so changes that a listener makes before onFitEnd are
+  /// The user's model: in a call of a merged listener it holds the merged state, elsewhere the state last
+  /// asked for. Do not change it: a ParallelWrapper trains its replicas, so changes before onFitEnd are
   /// lost.
   virtual Model& model() = 0;
   virtual int workers() const = 0;
@@ -51,9 +51,9 @@ class Trainer {
   virtual void stopFit() = 0;
   /// Time and work of each worker since `fit()` began, [worker].
   virtual std::vector<WorkerTimes> workerTimes() const = 0;
-  /// What a checkpoint needs beside `model()`, as of the last merge: a copy. For merged listeners in onMerge,
-  /// onEpochEnd and onFitEnd; looking changes nothing. It is empty after a failure, and with asynchronous
-  /// arrivals within an epoch: the next `fit()` begins the epoch anew.
+  /// A copy of what a checkpoint needs beside `model()`, of the last merge. For merged listeners in onMerge,
+  /// onEpochEnd and onFitEnd. It is empty after a failure, and within an epoch with arrivals on the wall
+  /// clock: the next `fit()` then begins the epoch anew.
   virtual TrainingState trainingState() { return {}; }
 };
 
@@ -115,7 +115,7 @@ struct MergeEvent {
   /// parameters, p_w each worker's share; 0 unless `measureDivergence(true)`. With shared gradients, at a
   /// resynchronisation: the withheld updates relative to the parameters.
   double divergence = 0;
-  /// What the strategy tells beside these; its documentation names them. Valid during the call.
+  /// Further numbers that the strategy reports; its documentation names them. Valid during the call.
   std::span<const MergeValue> values = {};
 };
 
@@ -123,8 +123,8 @@ struct MergeEvent {
 /// that called `fit()`, while no worker runs.
 enum class ListenerScope { Worker, Merged };
 
-/// Follows a training. Its calls come one at a time, whatever the thread, so a listener needs no locks. An
-/// exception from it ends `fit()`; a ParallelWrapper throws it as a TrainingError.
+/// Is told of the events of a training. Its calls come one at a time, from whatever thread, so a listener
+/// needs no locks. An exception from it ends `fit()`; a ParallelWrapper throws it as a TrainingError.
 ///
 /// `onFitStart`, `onEpochStart`, `onEpochEnd` and `onFitEnd` are called once each, for either scope, on the
 /// thread that called `fit()`; `onFitEnd` also after a failure, when all workers have stopped. `onIteration`

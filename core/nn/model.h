@@ -25,10 +25,10 @@ struct ForwardPass {
   std::int64_t firstExample = 0;   ///< position of the input's first example in the whole batch
 };
 
-/// The interface through which `parallel/` uses a network. A user's model implements `replicate`, `gradient`
-/// and `blocks` (and `forward` and `backward` for DataParallel); the rest has defaults. A model that updates
-/// itself implements both `update` and `updaterState`, and never has an Optimizer. One thread at a time uses
-/// a model.
+/// The interface through which `parallel/` uses a network. A model of your own implements `replicate`,
+/// `gradient` and `blocks` (and `forward` and `backward` for DataParallel); the rest has defaults. A model
+/// that updates itself implements both `update` and `updaterState`, and never has an Optimizer. Use a model
+/// from one thread at a time.
 class Model {
  public:
   /// @param options  how it is trained.
@@ -100,12 +100,12 @@ class Model {
   /// clear it.
   std::vector<NamedValues>& strategyState() { return strategyState_; }
 
-  /// What listeners keep with the model, as MergedModelAverage does: on the CPU or on the model's device. It
-  /// is saved, loaded and copied with the model; `init` clears it.
+  /// State that listeners keep with the model, such as MergedModelAverage's: on the CPU or on the model's
+  /// device. It is saved, loaded and copied with the model; `init` clears it.
   std::vector<NamedValues>& listenerState() { return listenerState_; }
 
-  /// What a checkpoint holds beside all this: see TrainingState. Filled by loading one. The next `fit`, of
-  /// the model or of a wrapper, goes on from there, and clears it once it has trained; `init` clears it, too.
+  /// What a checkpoint holds in addition (TrainingState), filled by loading one. The next `fit`, of the model
+  /// or of a wrapper, continues from it, and clears it once it has trained; `init` clears it, too.
   TrainingState& trainingState() { return trainingState_; }
 
   const TrainingOptions& trainingOptions() const { return options_; }
@@ -119,11 +119,11 @@ class Model {
   void setCounters(std::int64_t iteration, std::int64_t epoch);
 
   /// Trains on the calling thread: for each epoch resets the iterator and takes a step for each batch. After
-  /// a checkpoint was loaded, it goes on there; the rest of an epoch is the first of the `epochs`.
+  /// a checkpoint was loaded, it continues there; the rest of an epoch is the first of the `epochs`.
   /// @throws InvalidArgument for epochs < 0; NonFiniteScore naming the batch; whatever the iterator or a
   ///         listener throws.
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
-  /// As above, and ends like `stopFit` once `stop` is requested, also if that was before the call.
+  /// As above, and ends like `stopFit` once `stop` is requested, also if it was requested before the call.
   void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);
   void setListeners(Listeners listeners) { listeners_ = std::move(listeners); }
   /// Ends `fit()` after the step in progress. Thread-safe; no effect outside `fit()`.

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// A chain of layers and its training options. Layers' names are distinct and UTF-8 without control
+/// A chain of layers and its training options. Names of layers are distinct, in UTF-8 without control
 /// characters; a layer without a name is named after its type and number.
 struct MultiLayerConfiguration {
   std::uint64_t seed = 0;
@@ -27,8 +27,8 @@ struct MultiLayerConfiguration {
   static MultiLayerConfiguration fromJson(std::string_view json);
 };
 
-/// A network that is a chain of layers. `fit` needs an Output at its end; a chain without one has no loss and
-/// is run by `forward` and `backward`, or by `output`.
+/// A network that is a chain of layers. `fit` needs an Output as the last layer; a chain without one has no
+/// loss, and you run it by `forward` and `backward`, or by `output`.
 class MultiLayerNetwork final : public Network {
  public:
   /// @throws InvalidArgument naming the invalid layer or option.

@@ -22,10 +22,10 @@ struct NetworkPlan;
 struct NetworkProbe;
 }  // namespace detail
 
-/// The common base of chains and graphs of layers: a network described by a configuration.
+/// The common base of MultiLayerNetwork and ComputationGraph: a network described by a configuration.
 ///
-/// Its weights are drawn from the configuration's seed, its activations and programs are planned once for
-/// each batch size, and its state is in flat blocks. One thread at a time.
+/// The weights are drawn from the configuration's seed, activations and programs are planned once for each
+/// batch size, and all state is in flat blocks. Use it from one thread at a time.
 ///
 /// A network with one input reads a batch's first features; one with several reads features by the inputs'
 /// names. Labels likewise: the first, or those with the outputs' names. `Batch` documents masks.
@@ -34,15 +34,15 @@ class Network : public Model {
   ~Network() override;
 
   /// Creates the parameters and draws them from the seed; every input must have a shape. A second call draws
-  /// them again, and zeroes the updater's state and the counters.
+  /// them again and sets the updater's state and the counters to zero.
   void init();
   bool initialized() const;
 
-  /// A table: layer, type, inputs unless it is the layer before, output shape, parameters; without the last
-  /// two while the shape of an input is open. Ends with a newline.
+  /// A table: layer, type, inputs (unless it is the preceding layer), output shape, parameters; without the
+  /// last two while an input's shape is unknown. Ends with a newline.
   std::string summary() const;
   /// The layers' names and output shapes, without the batch, in execution order.
-  /// @throws InvalidArgument while the shape of an input is open.
+  /// @throws InvalidArgument while the shape of an input is unknown.
   std::vector<std::pair<std::string, Shape>> outputShapes() const;
   /// Predictions for features [N, ...] of a network with one input: the activation of the first output, [N,
   /// classes]; without an output layer, the output of the last layer.
@@ -69,8 +69,8 @@ class Network : public Model {
   /// normalisers. On a GPU it is enqueued, as `step`.
   StepTicket gradient(const Batch& batch) override;
   /// On a GPU the whole step is enqueued: forward, loss, backward and update are recorded once for each form
-  /// of batch (element types, shapes, masks) and then launched. An updater without `settings()` is waited
-  /// for.
+  /// of batch (element types, shapes, masks) and then launched. The host waits for an updater without
+  /// `settings()`.
   StepTicket step(const Batch& batch) override;
   Tensor stepRefused() override;
   std::span<StateBlock> blocks() override;

@@ -20,8 +20,8 @@ struct NamedValues {
   Tensor values;
 };
 
-/// What a training needs beside the model's own state to go on as if it had never ended: where it is in the
-/// epoch and, of a ParallelWrapper, the rounds and what replicas do not share. Tensors by name, so that a
+/// What a training needs beside the model's own state to continue as if it had never ended: its place in the
+/// epoch and, for a ParallelWrapper, the rounds and what replicas do not share. Tensors by name, so that a
 /// checkpoint is a model file with more tensors.
 using TrainingState = std::vector<NamedValues>;
 

@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// How a model is trained; the architecture is apart.
+/// How a model is trained, whatever its architecture.
 struct TrainingOptions {
   Updater updater = {};
   double l1 = 0;           ///< adds l1 sign(w) to the gradients of weights, l1 |w| to the score
@@ -19,8 +19,8 @@ struct TrainingOptions {
   double weightDecay = 0;  ///< decoupled, with every updater: weights lose lr * weightDecay * w
   double clipNorm = 0;     ///< 0: off. Scales the whole gradient down to this Euclidean norm
   double clipValue = 0;    ///< 0: off. Clamps each element to [-clipValue, clipValue], after clipNorm
-  /// A step takes this many batches of the iterator, and equals one on the joined batch: `fit` and workers
-  /// join them, and a network computes them one after the other, in the memory of one, and adds up their
+  /// Gradient accumulation: a step takes this many batches of the iterator and equals a step on the joined
+  /// batch. A network computes the batches one after the other, in the memory of one, and adds up their
   /// gradients, each weighted by its loss normaliser. Iterations count steps. At least 1.
   std::int64_t accumulate = 1;
 

@@ -43,7 +43,7 @@ struct ScheduleOf final : ScheduleHolder {
 };
 }  // namespace detail
 
-/// A constant, or a rule over the training: `0.01`, or `CosineSchedule{...}`. A value.
+/// A constant, or a rule over the iterations: `0.01`, or `CosineSchedule{...}`. A value.
 class Schedule {
  public:
   Schedule(double value = 0);  // NOLINT(google-explicit-constructor): a plain number is a schedule

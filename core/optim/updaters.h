@@ -26,7 +26,7 @@ struct Sgd {
   void validate() const {}
 };
 
-/// Nesterov momentum; the learning rate is not part of the velocity (`NesterovsRule`).
+/// SGD with Nesterov momentum, as PyTorch's: the learning rate is not part of the velocity (`NesterovsRule`).
 struct Nesterovs {
   static constexpr std::string_view kType = "nesterovs";
   Schedule learningRate = 0.1;
@@ -132,7 +132,7 @@ struct Lion {
   }
 };
 
-/// All of them; files and command lines can name each.
+/// All updaters of the library; files and command lines can name each.
 using LibraryUpdaters = std::tuple<Sgd, Nesterovs, Adam, AdamW, RmsProp, AdaGrad, Lion>;
 
 }  // namespace muster

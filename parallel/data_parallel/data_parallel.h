@@ -12,15 +12,15 @@ namespace muster {
 /// Options of DataParallel.
 struct DataParallelOptions {
   int threadsPerReplica = 1;  ///< that one replica's operations use on the CPU; 1 to 1024
-  bool pinThreads = true;     ///< pin each replica on the CPU to cores of its own, where there are enough
-  /// How replicas on GPUs multiply float32 numbers; parameters and gradients stay float32. Default: TF32 if
-  /// the GPU has it. The CPU has fp32 alone.
+  bool pinThreads = true;     ///< pin each replica on the CPU to cores of its own, if there are enough
+  /// How replicas multiply float32 numbers; parameters and gradients stay float32. Default: TF32 if a GPU has
+  /// it, else fp32. A CPU may have fp32 and bf16 (`whyNoMathMode`).
   std::optional<MathMode> mathMode = {};
   /// Called on each replica's thread, with the replica's index, before anything else is made there.
   std::function<void(int)> init = {};
 };
 
-/// What one replica had in the last `forward`.
+/// The shapes of one replica in the last `forward`.
 struct ReplicaShapes {
   int replica = 0;
   Device device;

@@ -21,8 +21,8 @@ namespace muster {
 enum class InferenceMode {
   Sequential,  ///< by the workers, one call at a time: the bits of `Model::output`
   Batched,     ///< by the workers; calls that wait are joined into one batch
-  /// On the caller's own thread, with a replica that is free: the bits of `Model::output`. A caller that
-  /// comes back at once may go first, for at most 0.2 ms beyond the call that it is in.
+  /// On the caller's own thread, with a free replica: the bits of `Model::output`. A caller that calls again
+  /// at once may go before waiting ones, for at most 0.2 ms beyond its current call.
   InPlace,
 };
 
@@ -41,19 +41,19 @@ enum class WhenFull {
   Refuse,  ///< it throws QueueFull
 };
 
-/// A call was not answered before its deadline; `InPlace`: no replica was free, one that computes goes on.
+/// A call was not answered before its deadline; in `InPlace`, no replica was free before it.
 class DeadlineExceeded : public Error {
  public:
   using Error::Error;
 };
 
-/// A call was refused, since `queueLimit` others wait.
+/// A call was refused, because `queueLimit` others wait.
 class QueueFull : public Error {
  public:
   using Error::Error;
 };
 
-/// A call was refused, since `shutdown` has been called.
+/// A call was refused, because `shutdown` has been called.
 class InferenceShutDown : public Error {
  public:
   using Error::Error;
@@ -89,16 +89,16 @@ struct Prediction {
   std::int64_t modelVersion = 1;
 };
 
-/// Answers the calls of many threads with the predictions of one model, by several replicas of it.
+/// Answers the calls of many threads with the predictions of one model, computed by several replicas.
 ///
 ///     ParallelInference inference(model, {.workers = 2, .batchLimit = 32});
 ///     const auto [classes, version] = inference.output(image);  // from any number of threads
 ///     inference.updateModel(retrained);                         // while it serves
 ///
 /// In `Batched` mode a joined batch is padded with zeros to one of at most six sizes: `batchLimit`, its
-/// halves, and 1. A call with more examples is computed in pieces. What is predicted for an example depends
-/// on no other, but sums of a batch of another size may be formed in another order: the last places may
-/// differ from those of `Model::output`, and from call to call. In the other modes they do not.
+/// halves, and 1. A call with more examples is computed in parts. The prediction for an example does not
+/// depend on other examples. But sums may be formed in another order for batches of another size, so the last
+/// digits may differ from those of `Model::output`, and from call to call. In the other modes they do not.
 ///
 /// The model is copied: it may be trained on or destroyed while this object lives. All members but
 /// construction, destruction and moves are thread-safe. A call may be in progress when the destructor begins:
@@ -125,18 +125,18 @@ class ParallelInference {
   /// As above, for a model that reads one tensor: float32 [N, ...], or what else its first layer reads.
   Prediction output(const Tensor& features, Clock::time_point deadline = kNoDeadline);
 
-  /// Serves the state of another model of the same architecture from now on: parameters and statistics are
-  /// copied. Calls that begin after this one has returned get the new version; those in progress are computed
-  /// by one version or the other, never by a part of each. Waits for no call.
+  /// Serves the state of another model of the same architecture from now on: copies its parameters and
+  /// statistics. Calls that begin after this one has returned get the new version; those in progress are
+  /// computed by one of the two versions, never by a mixture. Waits for no call.
   /// @return the number of the version; the constructor's is 1.
-  /// @throws InvalidArgument naming the block that differs in shape; the old version is served on.
+  /// @throws InvalidArgument naming the block that differs in shape; the old version stays in use.
   std::int64_t updateModel(Model& model);
   std::int64_t modelVersion() const;
 
   /// Calls that wait: for a worker, a replica, or room in the queue.
   std::int64_t waitingCalls() const;
 
-  /// Refuses new calls and those that wait for room in the queue, answers all others, and ends the workers.
+  /// Refuses new calls and those that wait to enter the queue, answers all others, and ends the workers.
   void shutdown();
 
   /// The effective plan in words: workers, devices, pinning, how calls are joined.

@@ -28,8 +28,8 @@ struct EnumNames<ArrivalClock> {
 };
 
 /// Outer steps without rounds: no worker waits for the others. A worker trains `frequency` iterations from
-/// the point s that it took, arrives with its parameters x, moves the global parameters W, takes them, and
-/// goes on. With N arrivals in an outer step:
+/// the point s that it took, arrives with its parameters x, moves the global parameters W, and continues from
+/// them. With N arrivals in an outer step:
 ///
 ///     each arrival:  d = (rate / N) (x - s);  W = W + d;  A = A + d
 ///     at the N-th:   W = W + momentum D;      D = momentum D + A;  A = 0
@@ -52,7 +52,7 @@ struct EnumNames<ArrivalClock> {
 /// Listeners get "arrivals", the arrivals merged at once, "staleness", how often W had moved since they took
 /// it (the most of them), and "period", a worker's iterations if it went on now.
 struct AsynchronousOuter {
-  /// A worker's iterations between its arrivals, chosen when it goes on. Not AdaComm: on the virtual clock
+  /// A worker's iterations between its arrivals, chosen when it continues. Not AdaComm: on the virtual clock
   /// batches are dealt before there are scores to adapt to.
   Period frequency = 1;
   double rate = 1;        ///< above 0
@@ -62,13 +62,13 @@ struct AsynchronousOuter {
   /// count at once: if they pass N, the step is complete, and the count begins anew at 0.
   std::int64_t arrivalsPerStep = 0;
   ArrivalClock clock = ArrivalClock::Virtual;
-  /// Of each worker, iterations in a unit of time, 1e-6 to 1e6; only their ratios count, but for `grace`.
+  /// Each worker's iterations in a unit of time, 1e-6 to 1e6; only `grace` uses more than their ratios.
   /// Empty: all 1. On the wall clock only for `fewerIterationsIfSlow`.
   std::vector<double> speeds = {};
   /// A slower worker has fewer iterations between arrivals, floor(frequency * speed / fastest speed) and at
   /// least 1, so that all arrive at about the same time. Source: Liu et al. 2024 (dynamic local updates).
   bool fewerIterationsIfSlow = false;
-  /// A worker that has arrived c times goes on once every other has arrived c - staleness times: with 0 all
+  /// A worker that has arrived c times continues once every other has arrived c - staleness times: with 0 all
   /// wait for all. Empty: no worker ever waits. Source: Ho et al. 2013 (stale synchronous parallel).
   std::optional<std::int64_t> staleness = {};
   /// Arrivals less than this time after the first one are merged together. 0: each by itself. Infinity: all

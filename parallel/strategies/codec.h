@@ -53,8 +53,8 @@ struct PowerSgdCodec {
 /// part of the move that the rule leaves in the replica. Averaged updater states, statistics, and what the
 /// merge gives back to the workers travel whole.
 ///
-/// On one host nothing travels: a codec costs time and memory there and saves nothing. It has the effect on
-/// the training, and on MergeEvent::bytes, that it would have over a network. See `codeDelta` for the
+/// On one machine nothing is sent: a codec costs time and memory there and saves nothing. It has the effect
+/// on the training, and on MergeEvent::bytes, that it would have over a network. See `codeDelta` for the
 /// arithmetic and the sources.
 using Codec = std::variant<WholeReplicas, Bf16Codec, Int8Codec, E3M0Codec, TopKCodec, PowerSgdCodec>;
 

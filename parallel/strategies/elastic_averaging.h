@@ -9,33 +9,33 @@
 
 namespace muster {
 
-/// Elastic averaging: a centre c, which is the user's model, follows the mean m of the replicas x_w, and each
-/// replica keeps its own course but is pulled towards the centre.
+/// Elastic averaging: a centre c, which is the user's model, follows the mean m of the replicas x_w. Replicas
+/// stay different, but each merge pulls them towards the centre.
 ///
 ///     c = c + centreRate (m - c);   x_w = x_w - elasticity (x_w - c)
 ///
-/// Both formulas use the values from before the exchange; with `centreFirst` the second one uses the new c.
-/// m is weighted by what each worker has trained since the last exchange; every replica is pulled, also one
-/// that has not trained. With equal weights, centreRate = workers * elasticity and not `centreFirst`, an
-/// exchange leaves the sum of all replicas and the centre as it was.
+/// Both formulas use the values before the merge; with `centreFirst` the second one uses the new c. m is
+/// weighted by what each worker has trained since the last merge; every replica is pulled, also one that has
+/// not trained. With equal weights, centreRate = workers * elasticity and not `centreFirst`, a merge leaves
+/// the sum of all replicas and the centre as it was.
 ///
 /// The presets: EASGD is the default. EAMSGD is EASGD with `Nesterovs` as updater: each worker keeps its own
 /// velocity, and replicas hold the look-ahead point, where the gradient is taken, which is what is pulled
 /// (the paper pulls the point before it). SMA has no memory: its centre is the mean. With elasticity 0 the
 /// workers train by themselves.
 ///
-/// Listeners get "distance to the centre" (MergeEvent::values) with `measureDistance`: before the exchange,
+/// Listeners get "distance to the centre" (MergeEvent::values) with `measureDistance`: before the merge,
 /// sqrt(sum_w |x_w - c|^2 / workers) / |c|.
 ///
 /// Sources: Zhang, Choromanska & LeCun 2015, "Deep learning with elastic averaging SGD"; SMA as in KungFu
 /// (Mai et al. 2020) after Koliousis et al. 2019 (Crossbow), without the centre's momentum.
 struct ElasticAveraging {
-  Period frequency = 10;    ///< iterations of each worker between exchanges
+  Period frequency = 10;    ///< iterations of each worker between merges
   double centreRate = 0.9;  ///< in [0, 1]
   /// In [0, 1]; empty: centreRate / workers.
   std::optional<double> elasticity = {};
   bool centreFirst = false;
-  /// What an exchange does with the updater's state.
+  /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Keep;
   Codec codec = WholeReplicas{};  ///< how parameters are sent
   bool measureDistance = false;   ///< costs a pass over the replicas, and on GPUs waits for it

@@ -31,9 +31,9 @@ struct EnumNames<GossipGraph> {
   }};
 };
 
-/// Decentralised training: at the end of each round each worker mixes its replica with those of few others,
-/// so that what it sends does not grow with the number of workers, and replicas stay near each other without
-/// ever being equal.
+/// Decentralised training: at the end of each round each worker mixes its replica with those of a few others.
+/// So what it sends does not grow with the number of workers. Replicas stay near each other without ever
+/// being equal.
 ///
 ///     x_i = sum_j p_ij n_j x_j / sum_j p_ij n_j
 ///

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-/// Averaging in groups that grow: workers near each other (of one device, of one machine) merge often, all of
+/// Averaging in growing groups: workers near each other (on one device, on one machine) merge often, all of
 /// them seldom.
 ///
 ///     HierarchicalAveraging{.levels = {{.period = 4, .group = 2}, {.period = 16}}}
@@ -18,10 +18,10 @@ namespace muster {
 /// whose period divides the number of iterations since then, the last one merges: workers 0 to group - 1, the
 /// next `group` of them, and so on, each group by itself, as Averaging does. The user's model is always what
 /// the last level would merge: each group there has the weight of what its workers have trained since the
-/// level above merged. One level is Averaging, bit for bit. Listeners get "group" (MergeEvent::values), how
-/// many workers have merged with each other. With a codec a worker sends its move since the last merge of its
-/// level, or of one above. Source: PyTorch's HierarchicalModelAverager, which weighs all
-/// workers alike.
+/// level above merged. One level is Averaging, bit for bit. Listeners get "group" (MergeEvent::values), the
+/// number of workers that were merged with each other. With a codec a worker sends its move since the last
+/// merge of its level, or of one above. Source: PyTorch's HierarchicalModelAverager, which weighs all workers
+/// alike.
 struct HierarchicalAveraging {  /// One level: a period and a size of groups.
   struct Level {
     std::int64_t period = 1;  ///< iterations of each worker between merges; 1 to 2^40

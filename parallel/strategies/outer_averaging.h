@@ -29,7 +29,7 @@ struct OuterAveraging {
   /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Average;
   Codec codec = WholeReplicas{};  ///< how parameters are sent
-  /// Tells listeners "outer step" (MergeEvent::values): how far W moved, relative to W before. Costs two
+  /// Reports "outer step" to listeners (MergeEvent::values): how far W moved, relative to W before. Costs two
   /// passes over W, and on GPUs waits.
   bool measureStep = false;
 

@@ -21,7 +21,7 @@ namespace muster {
 /// trained since the launch. A period that is not longer than the delay (as in the first part of
 /// Period::postLocal) merges at once.
 ///
-/// On one host all workers wait while a merge is computed, so the delay saves no time there: it has the
+/// On one machine all workers wait while a merge is computed, so the delay saves no time there: it has the
 /// effect on the training that it would have over a network. Statistics and averaged updater states are
 /// merged where the parameters land, without a delay.
 struct OverlappedAveraging {

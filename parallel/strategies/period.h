@@ -13,9 +13,9 @@
 namespace muster {
 
 /// The quadratic synchronisation rule: a round has max(every, floor((alpha / learning rate)^power))
-/// iterations, by the learning rate after the merge. A quotient that only rounding keeps below a whole
-/// number counts as one. Its rounds are far too long while the learning rate warms up: set Period::until.
-/// Source: Gu et al. 2024, "A quadratic synchronization rule for distributed deep learning".
+/// iterations, by the learning rate after the merge. A quotient that only rounding keeps below a whole number
+/// counts as one. While the learning rate warms up these rounds are far too long: set Period::until. Source:
+/// Gu et al. 2024, "A quadratic synchronization rule for distributed deep learning".
 struct QuadraticSynchronisation {
   double alpha = 0;  ///< at least 0. 0: always `every`
   double power = 2;  ///< above 0; 3 is the paper's cubic rule

@@ -34,7 +34,7 @@ struct FragmentSet {
   constexpr FragmentSet operator~() const { return {~bits}; }
 };
 
-/// What a strategy may decide by: the same in every run, whatever the timing.
+/// The numbers by which a strategy may decide: the same in every run, whatever the timing.
 struct TrainingProgress {
   int workers = 1;
   std::int64_t epoch = 0;
@@ -126,9 +126,9 @@ class Strategy {
   virtual void start(Verbs&) {}
   /// Fragments that it launches and lands, numbered from 0; 1 to 64. Asked after `begin`.
   virtual int fragments() const { return 1; }
-  /// The next round. What it remembers from one call to the next belongs into its blocks, so that a
-  /// checkpoint has it; a resumed training goes on with the plan that was saved. Asked by one thread, before
-  /// the first round and after each. Another instance is asked, too, without `begin`, for the words of
+  /// The next round. Keep what you remember between calls in the strategy's blocks, so that checkpoints
+  /// hold it; a resumed training continues with the saved plan. Asked by one thread, before the first round
+  /// and after each. Another instance is asked, too, without `begin`, for the words of
   /// ParallelWrapper::plan.
   virtual RoundPlan plan(const TrainingProgress& progress) = 0;
   /// Prepares what a participant that has trained contributes, on its own thread; waits for no other.
@@ -165,8 +165,8 @@ class Strategy {
   /// How far the replicas were from their mean, where it was measured:
   /// sqrt(sum_w weights[w] |x_w - m|^2 / sum_w weights[w]) / |m|.
   virtual double divergence() const { return 0; }
-  /// What else it tells of the round (MergeEvent::values): the same names in the same order every time,
-  /// which outlive the strategy. Asked before the next round is planned.
+  /// Further numbers of the round (MergeEvent::values): the same names in the same order every time, which
+  /// outlive the strategy. Asked before the next round is planned.
   virtual std::span<const MergeValue> values() const { return {}; }
 };
 

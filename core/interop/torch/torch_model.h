@@ -48,7 +48,7 @@ class TorchBatch {
 };
 
 namespace detail {
-/// What a TorchModel runs. Results go to arguments, as their type is incomplete here.
+/// What a TorchModel runs. Results are arguments, because their type is incomplete here.
 struct TorchProgram {
   std::function<std::shared_ptr<torch::nn::Module>()> make;
   /// @param weight  comes as the number of examples.
@@ -64,7 +64,7 @@ concept TorchOutput = std::is_invocable_v < Output&,
 &, const TorchBatch& > ;
 }  // namespace detail
 
-/// A libtorch module as a muster model, which ParallelWrapper trains with several workers by every rule.
+/// A libtorch module as a muster model, which ParallelWrapper trains with several workers and any rule.
 ///
 /// ```cpp
 /// TorchModel model([] { return std::make_shared<Net>(); },
@@ -79,25 +79,25 @@ concept TorchOutput = std::is_invocable_v < Output&,
 /// ```
 ///
 /// Parameters, gradients and floating-point buffers of the module are views of the model's blocks, in the
-/// module's order and by its names; each keeps the order of its elements in memory, as channels-last.
-/// Updaters, clipping, L2 and schedules are muster's. `requires_grad(false)` freezes a parameter; those of
-/// one dimension take no L1, L2 or weight decay. `running_mean` and `running_var` merge as moments
-/// (libtorch's variances are unbiased, so they do by nearly the number of examples); other floating-point
-/// buffers by their mean; integers (`num_batches_tracked`) are each replica's own.
+/// module's order and by its names; each keeps its memory format (channels-last, for example). Updaters,
+/// clipping, L2 and schedules are muster's. `requires_grad(false)` freezes a parameter; those of one
+/// dimension take no L1, L2 or weight decay. `running_mean` and `running_var` merge as moments (not
+/// exactly, because libtorch's variances are unbiased); other floating-point buffers by their mean; integers
+/// (`num_batches_tracked`) are each replica's own.
 ///
-/// The factory makes a module for each worker: equal in structure, on the CPU, in float32; calls are one at a
-/// time. A module with random numbers of its own is drawn by `torch::manual_seed` before the model is made.
-/// The loss is called in each worker with its own module, so it must not write what others read. libtorch's
-/// operations use as many threads as the worker has. `plan()` names modules that draw random numbers when
-/// they are trained (dropout): libtorch has one generator for all threads, so such trainings with several
-/// workers give other bits each time.
+/// The factory makes a module for each worker, one at a time: equal in structure, on the CPU, in float32.
+/// Call `torch::manual_seed` before you make the model, to seed its initial parameters. Each worker calls
+/// the loss with its own module, so the loss must not write what others read. libtorch's operations use as
+/// many threads as the worker has. `plan()` names modules that draw random numbers in training (dropout):
+/// libtorch has one generator for all threads, so such trainings with several workers give different bits in
+/// each run.
 ///
-/// Workers on GPUs (`devices`) need a libtorch with CUDA, and are refused without one; the model moves its
-/// modules there. libtorch's kernels for GPUs give other bits each time unless it is told otherwise
+/// Workers on GPUs (`devices`) need a libtorch with CUDA; the model moves its modules there. libtorch's
+/// kernels for GPUs may give different bits in each run unless you choose deterministic ones
 /// (`at::globalContext().setDeterministicAlgorithms`).
 ///
-/// Nothing may give parameters other memory: `to()`, `set_data`, `torch::load`. `adopt()` takes such values;
-/// without it the next step refuses them by name.
+/// Do not give parameters other memory (`to()`, `set_data`, `torch::load`): the next step refuses it by name.
+/// After `torch::load` call `adopt()`, which copies the values back.
 class TorchModel final : public Model, public PlanRemark {
  public:
   /// @param factory  returns a `std::shared_ptr` of a module, or a holder as `torch::nn::Sequential`.
@@ -125,9 +125,9 @@ class TorchModel final : public Model, public PlanRemark {
   std::shared_ptr<Net> shared() {
     return std::dynamic_pointer_cast<Net>(shared());
   }
-  /// Takes the values of parameters and buffers that have other memory than the blocks, as after
-  /// `torch::load`, and gives them the blocks' again. @throws InvalidArgument for one of another shape, type
-  /// or device.
+  /// Copies the values of parameters and buffers that left the blocks (after `torch::load`) into the
+  /// blocks, and makes them views again. @throws InvalidArgument for one of another shape, type or
+  /// device.
   void adopt();
 
   std::unique_ptr<Model> replicate(Context& context) const override;

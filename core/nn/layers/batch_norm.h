@@ -14,9 +14,9 @@ namespace muster {
 /// value a channel, and the running statistics move towards them; in evaluation they are the running
 /// statistics, initially 0 and 1.
 ///
-/// Variances are biased, divided by the number of values, also the running ones (unlike PyTorch's). So the
-/// moments of several workers merge to those of their joined examples. Parameters: gamma [C] and beta [C],
-/// initially 1 and 0, without L1, L2 or weight decay. Source: Ioffe and Szegedy 2015.
+/// All variances, also the running ones (unlike PyTorch's), are divided by the number of values (biased). So
+/// the moments of several workers merge to those of their joined examples. Parameters: gamma [C] and beta
+/// [C], initially 1 and 0, without L1, L2 or weight decay. Source: Ioffe and Szegedy 2015.
 struct BatchNorm {
   static constexpr std::string_view kType = "batchnorm";
 
@@ -26,8 +26,8 @@ struct BatchNorm {
   double epsilon = 1e-5;  ///< added to the variance
   Activation activation = Activation::Identity;
   bool affine = true;  ///< has gamma and beta
-  /// In a ParallelWrapper or DataParallel: uses the batch of all workers in the step. Workers wait for each
-  /// other in every such layer, forward and backward.
+  /// In a ParallelWrapper or DataParallel: normalises over the batches of all workers in the step. Workers
+  /// wait for each other in each such layer, forward and backward.
   bool synchronised = false;
   std::string name = {};
 

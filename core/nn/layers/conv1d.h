@@ -15,7 +15,7 @@ namespace muster {
 /// earlier ones, and T' = (T - 1) / stride + 1. Parameters: weight [outChannels, F / groups, kernel], bias
 /// [outChannels]. Any activation except softmax.
 ///
-/// Masks are ignored: steps after a sequence's end count with their values.
+/// Ignores masks: padded steps count with the values that they hold.
 struct Conv1d {
   static constexpr std::string_view kType = "conv1d";
 

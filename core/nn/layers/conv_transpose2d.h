@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// Transposed convolution, which enlarges: [C, H, W] to [outChannels, H', W'], H' = (H - 1) stride - 2
+/// Transposed convolution, which enlarges images: [C, H, W] to [outChannels, H', W'], H' = (H - 1) stride - 2
 /// padding + dilation (kernel - 1) + 1 + outputPadding. `padding` is removed from each side of the output,
 /// `outputPadding` (below the stride) is added at its bottom and right. Parameters: weight [C, outChannels /
 /// groups, kernel, kernel], bias [outChannels]. Any activation except softmax.

@@ -9,9 +9,9 @@
 
 namespace muster {
 
-/// Fully connected layer: [F] to [units]; with `perStep` [T, F] to [T, units], each step with the same
-/// weights. Without `perStep`, an input of several dimensions is flattened, also a sequence. Parameters:
-/// weight [units, F], bias [units].
+/// Fully connected layer: [F] to [units]; with `perStep` [T, F] to [T, units], with the same weights at each
+/// step. Without `perStep`, an input of several dimensions (a sequence, too) is flattened. Parameters: weight
+/// [units, F], bias [units].
 struct Dense {
   static constexpr std::string_view kType = "dense";
 
@@ -30,9 +30,9 @@ struct Dense {
   void validate() const;
 };
 
-/// The end of a network: a dense layer and a loss. [F] to [classes]; with `perStep` [T, F] to [T, classes],
-/// and a loss at each step. Labels are then [N, T] or [N, T, classes], and the score is the mean over all
-/// unmasked steps, so a long sequence counts more than a short one.
+/// The last layer of a network: a dense layer and a loss. [F] to [classes]; with `perStep` [T, F] to [T,
+/// classes], and a loss at each step. Labels are then [N, T] or [N, T, classes], and the score is the mean
+/// over all unmasked steps, so a long sequence counts more than a short one.
 ///
 /// NegativeLogLikelihood requires softmax and BinaryCrossEntropy sigmoid, which are computed as part of the
 /// loss; MeanSquaredError allows any activation. Other pairs are refused.

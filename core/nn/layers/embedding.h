@@ -9,7 +9,7 @@
 
 namespace muster {
 
-/// A vector for each index: int64 [T] to [T, features]. Reads the batch's features as indices, 0 to
+/// Looks up a vector for each index: int64 [T] to [T, features]. Reads the batch's features as indices, 0 to
 /// vocabulary - 1, so it must be the first layer; an index out of range is an error that names the example
 /// and the position. Masked steps give zeros for any index. Parameter: weight [vocabulary, features].
 struct Embedding {

@@ -11,7 +11,7 @@ namespace muster {
 /// Maximum over windows of a sequence, feature by feature: [T, F] to [T', F], T' = (T + 2 padding - kernel) /
 /// stride + 1, rounded down. A stride of 0 is the kernel's size.
 ///
-/// Does not read the mask of sequences: padded steps count with the values that they have.
+/// Ignores masks: padded steps count with the values that they hold.
 struct MaxPool1d {
   static constexpr std::string_view kType = "maxpool1d";
 

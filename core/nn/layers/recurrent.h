@@ -11,7 +11,7 @@ namespace muster {
 
 /// Long short-term memory over a sequence: [T, F] to [T, units], the state after each step, or to [units],
 /// the state after the last real step. RecurrentCell (core/ops/recurrent.h) has the equations, with gates in
-/// the order i, f, g, o. States are initially zero; padding does not change them and gives zeros, as does a
+/// the order i, f, g, o. States are initially zero. Padded steps do not change them and give zeros, as does a
 /// sequence of padding only.
 ///
 /// Parameters: weight [4 units, F], recurrentWeight [4 units, units], bias [4 units].
@@ -33,7 +33,7 @@ struct LSTM {
   void validate() const;
 };
 
-/// Gated recurrent unit, otherwise as LSTM; gates in the order r, z, n, with r after the matrix product.
+/// Gated recurrent unit, otherwise as LSTM; gates in the order r, z, n; r acts after the matrix product.
 ///
 /// Parameters: weight [3 units, F], recurrentWeight [3 units, units], bias [3 units], and recurrentBias
 /// [units], which r multiplies.

@@ -7,7 +7,7 @@
 
 namespace muster {
 
-/// Any shape to [elements], row-major. Costs nothing. Chains insert it before a dense layer.
+/// Any shape to [elements], row-major. Costs nothing. A MultiLayerNetwork inserts it before a dense layer.
 struct Flatten {
   static constexpr std::string_view kType = "flatten";
 

@@ -7,7 +7,7 @@
 
 namespace muster {
 
-/// Its input times a factor.
+/// Multiplies its input by a factor.
 struct Scale {
   static constexpr std::string_view kType = "scale";
 

@@ -20,15 +20,15 @@ namespace muster {
 struct PageOptions {
   int port = 0;       ///< on 127.0.0.1; 0: any that is free
   bool serve = true;  ///< false: for `still()` and `curves` alone
-  /// A file for this run's curves, of a name that ends in ".curves.jsonl", which `muster page DIRECTORY`
-  /// shows beside others; replaced where it is there. Empty: none.
+  /// A file for this run's curves, whose name ends in ".curves.jsonl": `muster page DIRECTORY` shows it
+  /// beside others. An existing file is replaced. Empty: none.
   std::filesystem::path curves = {};
   std::string group =
       {};  ///< of that file: runs of one group are drawn as their mean, as those of several seeds
-  /// Its results are shown. It comes earlier in the list of listeners.
+  /// Its results are shown. Put it earlier in the list of listeners.
   std::shared_ptr<const EvaluationListener> evaluation = {};
   LineSink sink = {};  ///< receives the lines with the address
-  /// Scores and what a merge tells are read no oftener; a score is the mean since it was read.
+  /// Scores and merge events are read at most this often; a score is the mean since the last reading.
   std::chrono::nanoseconds readEvery = std::chrono::milliseconds(50);
   PageLimits limits = {};
 };
@@ -39,13 +39,13 @@ struct PageOptions {
 ///     auto wrapper = ParallelWrapper::Builder(model).workers(2).listeners({page, page->workers()}).build();
 ///     page->text("plan", wrapper.plan());
 ///
-/// It shows this machine's processor, cores and memory by itself. It prints its address, with a token, when
-/// it is made, and a line for `ssh` that reaches it from elsewhere. The page is there as long as the
+/// It also shows this machine's processor, cores and memory. The constructor prints the address, with a
+/// token, and a line for `ssh` that reaches it from another machine. The page exists as long as the
 /// listener.
 ///
-/// Watching changes no bit of the training, and a client cannot make it wait: the listener leaves numbers in
-/// a box that has room for a fixed number. Histograms are taken from the merged copy, at most once a second
-/// and so seldom that they cost less than 1/2000 of the time.
+/// Watching changes no bit of the training, and a client cannot make it wait: the listener puts numbers into
+/// a buffer of fixed size. Histograms are taken from the merged copy, at most once a second, and seldom
+/// enough to cost less than 1/2000 of the time.
 ///
 /// Thread-safe. Link with muster::page, which needs Boost.Beast and dygraphs where muster is built.
 class PageListener final : public Listener {
@@ -55,8 +55,8 @@ class PageListener final : public Listener {
   explicit PageListener(PageOptions options = {});
   ~PageListener() override;
 
-  /// For the list of listeners, too, where scores of each worker are wanted, of the first 16. On a GPU a
-  /// step's score is then waited for before the next step.
+  /// A second listener for the list, for the scores of the first 16 workers. On a GPU each step then waits
+  /// for the score of the last one.
   std::shared_ptr<Listener> workers();
 
   void text(std::string_view name, std::string_view text);
@@ -65,7 +65,7 @@ class PageListener final : public Listener {
   void hyperParameters(const std::vector<HyperParameter>& parameters);
 
   /// The page as it is now, as one HTML file (`stillPage`).
-  /// @param document  JSON that goes with it, as told there; "": none.
+  /// @param document  JSON for the page, in the form that `stillPage` describes; "": none.
   std::string still(const std::string& document = {});
 
   /// For a browser, with the token. Of a page that is served, as `port`.

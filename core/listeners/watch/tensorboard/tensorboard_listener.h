@@ -19,7 +19,7 @@ struct TensorBoardOptions {
   /// Histograms of parameters and updates, in iterations, at the next merge; 0: none. Each costs a copy of
   /// the merged state and four passes over the parameters.
   std::int64_t histogramsEvery = 100;
-  /// Its results are written as `test/accuracy` and `test/loss`. It comes earlier in the list of listeners.
+  /// Its results are written as `test/accuracy` and `test/loss`. Put it earlier in the list of listeners.
   std::shared_ptr<const EvaluationListener> evaluation = {};
 };
 
@@ -37,8 +37,8 @@ struct TensorBoardOptions {
 /// names), histograms of each layer's parameters and of what a round changed in them, texts, and a table of
 /// all runs with their options and results. W&B imports the same files.
 ///
-/// Watching changes no bit of the training. If the disk is full, a warning is logged, and the training goes
-/// on without the file. Each record is written at once, so TensorBoard follows a training that runs.
+/// Watching changes no bit of the training. If the disk is full, a warning is logged, and the training
+/// continues without the file. Each record is written at once, so TensorBoard follows a running training.
 ///
 /// Thread-safe. Link with muster::tensorboard, which needs libprotobuf.
 class TensorBoardListener final : public Listener {
@@ -48,19 +48,19 @@ class TensorBoardListener final : public Listener {
   explicit TensorBoardListener(const std::filesystem::path& directory, TensorBoardOptions options = {});
   ~TensorBoardListener() override;
 
-  /// For the list of listeners, too, where scores of each worker are wanted. On a GPU a step's score is then
-  /// waited for before the next step.
+  /// A second listener for the list, for the scores of each worker. On a GPU each step then waits for the
+  /// score of the last one.
   std::shared_ptr<Listener> workers();
 
   /// @param markdown  UTF-8.
   void text(std::string_view tag, std::string_view markdown);
   void scalar(std::string_view tag, std::int64_t step, double value);
-  /// The run's options, once, for the table of all runs.
-  /// @param results  names that `result` will be called with; `score` is among them unasked.
+  /// The run's options, for the table of all runs. Call it once.
+  /// @param results  names that `result` will be called with; `score` is always among them.
   /// @param group  runs of the same group are shown as one: seeds of an arm.
   void hyperParameters(const std::vector<HyperParameter>& parameters,
                        const std::vector<std::string>& results = {}, std::string_view group = {});
-  /// What the training has led to, written as the scalar `result/NAME`.
+  /// A result of the training, written as the scalar `result/NAME`.
   void result(std::string_view name, double value);
 
   const std::filesystem::path& file() const;
