@@ -9,6 +9,9 @@
 
 #include "muster/core/backend/cpu/onednn.h"
 #include "muster/core/backend/cpu/onednn_pass.h"
+#include "muster/core/backend/cpu/parallel.h"
+#include "muster/core/backend/cpu/simd.h"
+#include "muster/core/backend/cpu/weight_blocks.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/batch_norm.h"
 #include "muster/core/ops/detail/expect.h"
@@ -98,6 +101,37 @@ struct Formats {
   Desc input, weight, bias, output;
 };
 
+/// How weights come into a pass's format by our own copy; nothing if oneDNN's reorder is faster.
+std::optional<WeightBlocks> weightBlocks(const Conv2dShape& s, const Desc& inside) {
+  const std::int64_t taps = s.kernel[0] * s.kernel[1];
+  if (instructionSet() == InstructionSet::Baseline || s.groups > 1 || taps > WeightBlocks::kMostTaps)
+    return {};
+  for (const auto& [tag, block, outputsLast] :
+       {std::tuple{Tag::OIhw16i16o, 16, true}, std::tuple{Tag::OIhw16o16i, 16, false},
+        std::tuple{Tag::OIhw8i8o, 8, true}, std::tuple{Tag::OIhw8o8i, 8, false}})
+    if (s.outChannels % block == 0 && s.inChannels % block == 0 && (outputsLast || taps >= 8) &&
+        inside == weightDesc(s, tag, tag))
+      return WeightBlocks{s.outChannels, s.inChannels, taps, block, outputsLast};
+  return {};
+}
+
+/// @param before  the weights are an input, else a gradient.
+Pass::Copy weightCopy(const Conv2dShape& shape, const Desc& inside, bool before, Context& context) {
+#if defined(__x86_64__)
+  const auto blocks = weightBlocks(shape, inside);
+  if (!blocks) return {};
+  return [blocks = *blocks, before, &context](const void* from, void* to) {
+    parallelFor(context, blocks.out / blocks.block, 1, [&](std::int64_t begin, std::int64_t end) {
+      const auto copy = before ? toBlocksAvx2 : fromBlocksAvx2;
+      copy(blocks, begin, end, static_cast<const float*>(from), static_cast<float*>(to));
+    });
+  };
+#else
+  static_cast<void>(shape), static_cast<void>(inside), static_cast<void>(before), static_cast<void>(context);
+  return {};
+#endif
+}
+
 }  // namespace
 
 /// What is decided before primitives are created: the caller's formats, and those of each pass.
@@ -142,14 +176,13 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
       channelSums_ = muster::planBatchNorm({.input = d.shape.output()}, output_, d.context);
       sums_ = Tensor::zeros({2, d.shape.outChannels}, DType::Float64);
     }
-    State& state = stateOf(d.context);
     const auto pick = [&](bool winograd, auto pass) {
       if (winograd) return (*d.winograd).*pass;
       return !d.native.fast(pass) && d.free.fast(pass) ? d.free.*pass : d.native.*pass;
     };
-    planForward(pick(d.passes.forward, &PrimitiveDescs::forward), d.given, state);
-    planBackwardData(pick(d.passes.backwardData, &PrimitiveDescs::backwardData), d.given, state);
-    planBackwardWeights(pick(d.passes.backwardWeights, &PrimitiveDescs::backwardWeights), d.given, state);
+    planForward(pick(d.passes.forward, &PrimitiveDescs::forward), d.given, d.context);
+    planBackwardData(pick(d.passes.backwardData, &PrimitiveDescs::backwardData), d.given, d.context);
+    planBackwardWeights(pick(d.passes.backwardWeights, &PrimitiveDescs::backwardWeights), d.given, d.context);
   }
 
   Layout inputLayout() const override { return input_; }
@@ -187,29 +220,33 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
 
  private:
   void planForward(const dnnl::convolution_forward::primitive_desc& desc, const Formats& given,
-                   State& state) {
+                   Context& context) {
     name_ = fmt::format("oneDNN {}, {}", nameOf(output_), desc.impl_info_str());
-    forward_ = std::make_unique<Pass>(desc, dnnl::convolution_forward(desc), state);
+    forward_ = std::make_unique<Pass>(desc, dnnl::convolution_forward(desc), stateOf(context));
     forward_->input(DNNL_ARG_SRC, given.input, desc.src_desc());
-    forward_->input(DNNL_ARG_WEIGHTS, given.weight, desc.weights_desc());
+    forward_->input(DNNL_ARG_WEIGHTS, given.weight, desc.weights_desc(),
+                    weightCopy(shape_, desc.weights_desc(), true, context));
     forward_->input(DNNL_ARG_BIAS, given.bias, desc.bias_desc());
     forward_->output(DNNL_ARG_DST, given.output, desc.dst_desc());
   }
 
   void planBackwardData(const dnnl::convolution_backward_data::primitive_desc& desc, const Formats& given,
-                        State& state) {
-    backwardData_ = std::make_unique<Pass>(desc, dnnl::convolution_backward_data(desc), state);
+                        Context& context) {
+    backwardData_ = std::make_unique<Pass>(desc, dnnl::convolution_backward_data(desc), stateOf(context));
     backwardData_->input(DNNL_ARG_DIFF_DST, given.output, desc.diff_dst_desc());
-    backwardData_->input(DNNL_ARG_WEIGHTS, given.weight, desc.weights_desc());
+    backwardData_->input(DNNL_ARG_WEIGHTS, given.weight, desc.weights_desc(),
+                         weightCopy(shape_, desc.weights_desc(), true, context));
     backwardData_->output(DNNL_ARG_DIFF_SRC, given.input, desc.diff_src_desc());
   }
 
   void planBackwardWeights(const dnnl::convolution_backward_weights::primitive_desc& desc,
-                           const Formats& given, State& state) {
-    backwardWeights_ = std::make_unique<Pass>(desc, dnnl::convolution_backward_weights(desc), state);
+                           const Formats& given, Context& context) {
+    backwardWeights_ =
+        std::make_unique<Pass>(desc, dnnl::convolution_backward_weights(desc), stateOf(context));
     backwardWeights_->input(DNNL_ARG_SRC, given.input, desc.src_desc());
     backwardWeights_->input(DNNL_ARG_DIFF_DST, given.output, desc.diff_dst_desc());
-    backwardWeights_->output(DNNL_ARG_DIFF_WEIGHTS, given.weight, desc.diff_weights_desc());
+    backwardWeights_->output(DNNL_ARG_DIFF_WEIGHTS, given.weight, desc.diff_weights_desc(),
+                             weightCopy(shape_, desc.diff_weights_desc(), false, context));
     if (!channelSums_) backwardWeights_->output(DNNL_ARG_DIFF_BIAS, given.bias, desc.diff_bias_desc());
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <utility>
@@ -18,35 +19,61 @@ class Pass {
     scratch(main_, desc.scratchpad_desc());
   }
 
-  void input(int argument, const dnnl::memory::desc& given, const dnnl::memory::desc& wanted) {
+  /// What copies the caller's tensor to the primitive's format, or back; empty: oneDNN's reorder.
+  using Copy = std::function<void(const void* from, void* to)>;
+
+  void input(int argument, const dnnl::memory::desc& given, const dnnl::memory::desc& wanted,
+             Copy copy = {}) {
     slots_.push_back(given == wanted ? Slot{&main_, main_.add(argument, wanted)}
+                     : copy          ? ownCopy(copiesBefore_, argument, wanted, std::move(copy), true)
                                      : reorder(before_, argument, given, wanted, true));
   }
-  void output(int argument, const dnnl::memory::desc& given, const dnnl::memory::desc& made) {
+  void output(int argument, const dnnl::memory::desc& given, const dnnl::memory::desc& made, Copy copy = {}) {
     slots_.push_back(given == made ? Slot{&main_, main_.add(argument, made)}
+                     : copy        ? ownCopy(copiesAfter_, argument, made, std::move(copy), false)
                                    : reorder(after_, argument, given, made, false));
   }
 
   /// `data` is in the order in which inputs and outputs were added.
   void run(std::initializer_list<void*> data) {
     auto slot = slots_.begin();
-    for (void* pointer : data) {
-      slot->execution->bind(slot->index, pointer);
-      ++slot;
-    }
-    for (const auto& [place, offset] : places_)
-      place.execution->bind(place.index, state_.workspace.data() + offset);
+    for (void* pointer : data) (slot++)->bind(pointer);
+    for (const auto& [place, offset] : places_) place.bind(state_.workspace.data() + offset);
     for (auto& execution : before_) execution->run();
+    for (auto& own : copiesBefore_) own->copy(own->from, own->to);
     main_.run();
     for (auto& execution : after_) execution->run();
+    for (auto& own : copiesAfter_) own->copy(own->from, own->to);
   }
 
  private:
-  struct Slot {  // receives a pointer of the caller
+  struct Slot {  // receives a pointer
     Execution* execution;
     std::size_t index;
+    void** pointer = nullptr;  // of an OwnCopy, instead of an execution
+
+    void bind(void* data) const {
+      if (pointer)
+        *pointer = data;
+      else
+        execution->bind(index, data);
+    }
   };
+  struct OwnCopy {
+    Copy copy;
+    void* from = nullptr;
+    void* to = nullptr;
+  };
+  using OwnCopies = std::vector<std::unique_ptr<OwnCopy>>;
   using Executions = std::vector<std::unique_ptr<Execution>>;
+
+  Slot ownCopy(OwnCopies& list, int argument, const dnnl::memory::desc& inside, Copy copy, bool before) {
+    const std::size_t inner = place(inside.get_size());
+    places_.push_back({{&main_, main_.add(argument, inside)}, inner});
+    OwnCopy& own = *list.emplace_back(std::make_unique<OwnCopy>(OwnCopy{std::move(copy)}));
+    places_.push_back({{nullptr, 0, before ? &own.to : &own.from}, inner});
+    return {nullptr, 0, before ? &own.from : &own.to};
+  }
 
   Slot reorder(Executions& list, int argument, const dnnl::memory::desc& given,
                const dnnl::memory::desc& inside, bool before) {
@@ -81,6 +108,7 @@ class Pass {
   Execution main_;
   std::size_t bytes_ = 0;  // of the workspace
   Executions before_, after_;
+  OwnCopies copiesBefore_, copiesAfter_;
   std::vector<Slot> slots_;                           // [argument of run]
   std::vector<std::pair<Slot, std::size_t>> places_;  // slots in the workspace, and their offsets
 };

@@ -1,0 +1,126 @@
+#include "muster/core/backend/cpu/weight_blocks.h"
+
+namespace muster::cpu {
+namespace {
+
+typedef float Eight __attribute__((vector_size(32)));
+typedef float EightAnywhere __attribute__((vector_size(32), aligned(4)));
+
+/// Eight rows of eight floats: in registers, transposed.
+struct Square {
+  Eight rows[8];
+
+  template <typename At>
+  [[gnu::always_inline]] void load(const float* from, At at) {
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) rows[k] = *reinterpret_cast<const EightAnywhere*>(from + at(k));
+    transpose();
+  }
+  template <typename At>
+  [[gnu::always_inline]] void store(float* to, At at) const {
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) *reinterpret_cast<EightAnywhere*>(to + at(k)) = rows[k];
+  }
+
+ private:
+  [[gnu::always_inline]] void transpose() {
+    Eight pairs[8], fours[8];
+#pragma GCC unroll 4
+    for (int k = 0; k < 8; k += 2) {
+      pairs[k] = __builtin_shufflevector(rows[k], rows[k + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+      pairs[k + 1] = __builtin_shufflevector(rows[k], rows[k + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+#pragma GCC unroll 2
+    for (int k = 0; k < 8; k += 4) {
+      fours[k] = __builtin_shufflevector(pairs[k], pairs[k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      fours[k + 1] = __builtin_shufflevector(pairs[k], pairs[k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+      fours[k + 2] = __builtin_shufflevector(pairs[k + 1], pairs[k + 3], 0, 1, 8, 9, 4, 5, 12, 13);
+      fours[k + 3] = __builtin_shufflevector(pairs[k + 1], pairs[k + 3], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      rows[k] = __builtin_shufflevector(fours[k], fours[k + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+      rows[k + 4] = __builtin_shufflevector(fours[k], fours[k + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+  }
+};
+
+struct To {
+  [[gnu::always_inline]] static void one(const float& plain, float& blocked) { blocked = plain; }
+  template <typename PlainAt, typename BlockedAt>
+  [[gnu::always_inline]] static void square(const float* plain, PlainAt plainAt, float* blocked,
+                                            BlockedAt blockedAt) {
+    Square some;
+    some.load(plain, plainAt);
+    some.store(blocked, blockedAt);
+  }
+};
+
+struct From {
+  [[gnu::always_inline]] static void one(float& plain, const float& blocked) { plain = blocked; }
+  template <typename PlainAt, typename BlockedAt>
+  [[gnu::always_inline]] static void square(float* plain, PlainAt plainAt, const float* blocked,
+                                            BlockedAt blockedAt) {
+    Square some;
+    some.load(blocked, blockedAt);
+    some.store(plain, plainAt);
+  }
+};
+
+/// One block. `plain` is its first weight, with `row` floats to the next output channel.
+template <typename Way, std::int64_t Block, typename Plain, typename Blocked>
+void outputsLast(std::int64_t taps, std::int64_t row, const std::int64_t* places, Plain* plain,
+                 Blocked* blocked) {
+  for (std::int64_t o = 0; o < Block; o += 8)
+    for (std::int64_t j = 0; j < Block * taps; j += 8)
+      Way::square(
+          plain + o * row + j, [=](int k) { return k * row; }, blocked + o,
+          [=](int k) { return places[j + k]; });
+}
+
+template <typename Way, std::int64_t Block, typename Plain, typename Blocked>
+void inputsLast(std::int64_t taps, std::int64_t row, Plain* plain, Blocked* blocked) {
+  for (std::int64_t o = 0; o < Block; ++o) {
+    Plain* const from = plain + o * row;
+    Blocked* const to = blocked + o * Block;
+    std::int64_t tap = 0;
+    for (; tap + 8 <= taps; tap += 8)
+      for (std::int64_t i = 0; i < Block; i += 8)
+        Way::square(
+            from + i * taps + tap, [=](int k) { return k * taps; }, to + tap * Block * Block + i,
+            [=](int k) { return k * Block * Block; });
+    for (; tap < taps; ++tap)
+      for (std::int64_t i = 0; i < Block; ++i) Way::one(from[i * taps + tap], to[tap * Block * Block + i]);
+  }
+}
+
+template <typename Way, std::int64_t Block, typename Plain, typename Blocked>
+void convert(const WeightBlocks& w, std::int64_t begin, std::int64_t end, Plain* plain, Blocked* blocked) {
+  std::int64_t places[Block * WeightBlocks::kMostTaps];  // [input channel, tap] in the block
+  for (std::int64_t i = 0; i < Block; ++i)
+    for (std::int64_t tap = 0; tap < w.taps; ++tap) places[i * w.taps + tap] = (tap * Block + i) * Block;
+  const std::int64_t row = w.in * w.taps, elements = Block * Block * w.taps;
+  for (std::int64_t o = begin; o < end; ++o)
+    for (std::int64_t i = 0; i < w.in / Block; ++i) {
+      Plain* const from = plain + o * Block * row + i * Block * w.taps;
+      Blocked* const to = blocked + (o * (w.in / Block) + i) * elements;
+      w.outputsLast ? outputsLast<Way, Block>(w.taps, row, places, from, to)
+                    : inputsLast<Way, Block>(w.taps, row, from, to);
+    }
+}
+
+}  // namespace
+
+void toBlocksAvx2(const WeightBlocks& weights, std::int64_t begin, std::int64_t end, const float* from,
+                  float* to) {
+  weights.block == 16 ? convert<To, 16>(weights, begin, end, from, to)
+                      : convert<To, 8>(weights, begin, end, from, to);
+}
+
+void fromBlocksAvx2(const WeightBlocks& weights, std::int64_t begin, std::int64_t end, const float* from,
+                    float* to) {
+  weights.block == 16 ? convert<From, 16>(weights, begin, end, to, from)
+                      : convert<From, 8>(weights, begin, end, to, from);
+}
+
+}  // namespace muster::cpu
