@@ -7,6 +7,7 @@
 
 #include "muster/core/device/context.h"
 #include "muster/core/ops/activation.h"
+#include "muster/core/ops/pool2d.h"
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
@@ -67,6 +68,11 @@ class Conv2dPlan {
   /// Includes an activation if the plan supports it: `forward` then gives activation(conv(x, weight) + bias).
   /// Call it once, before the first run. @return whether the plan includes it.
   virtual bool fuse(Activation) { return false; }
+  /// Includes a pooling of the output if the plan supports it: y and gradY are then the pooled ones, and the
+  /// bits are those of the two plans one after the other. Call it once, after `fuse` and before the first
+  /// run.
+  /// @return whether the plan includes it.
+  virtual bool fusePool(const Pool2dShape&) { return false; }
   /// Whether `backwardWeights` may run at the same time as `backwardData`: neither writes memory that the
   /// other uses.
   virtual bool gradientsApart() const { return false; }

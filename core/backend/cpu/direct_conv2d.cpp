@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "muster/core/backend/cpu/bfloat16_direct_conv2d.h"
 #include "muster/core/backend/cpu/direct_conv2d_kernels.h"
 #include "muster/core/backend/cpu/padding.h"
 #include "muster/core/backend/cpu/parallel.h"
+#include "muster/core/backend/cpu/pool2d_kernels.h"
 #include "muster/core/backend/cpu/simd.h"
 #include "muster/core/base/error.h"
 
@@ -33,6 +35,12 @@ Choice kernelsFor(std::int64_t kernelWidth) {
   return {};
 }
 
+/// As the activation function computes it: NaN stays.
+[[gnu::always_inline]] inline void reluLoop(float* y, std::int64_t count) {
+  MUSTER_INDEPENDENT_ITERATIONS
+  for (std::int64_t i = 0; i < count; ++i) y[i] = y[i] < 0.0f ? 0.0f : y[i];
+}
+
 class DirectConv2dPlan final : public Conv2dPlan {
  public:
   DirectConv2dPlan(const Conv2dShape& shape, Context& context)
@@ -51,16 +59,15 @@ class DirectConv2dPlan final : public Conv2dPlan {
               .outWidth = out[3],
               .kernelHeight = shape.kernel[0]};
     packed_ = Tensor::empty({shape.weight().elements()});
-    const auto perThread = [&](std::int64_t elements) {
-      return Tensor::zeros({context.threads(), elements});
-    };
     if (padded_) inputs_ = perThread(paddedElements());
-    gradRows_ = perThread(block_.outChannels * block_.outWidth * kLayoutBlock);
+    scratch_ = perThread(block_.outChannels * rowElements());
   }
 
   Layout inputLayout() const override { return Layout::SampleBlocks; }
   Layout outputLayout() const override { return Layout::SampleBlocks; }
   std::string implementation() const override { return choice_.name; }
+  bool fuse(Activation activation) override { return relu_ = activation == Activation::ReLU; }
+  bool fusePool(const Pool2dShape& pool) override;
 
   void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) override;
   void backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) override;
@@ -73,9 +80,15 @@ class DirectConv2dPlan final : public Conv2dPlan {
   std::int64_t inputElements() const {
     return shape_.inChannels * shape_.height * shape_.width * kLayoutBlock;
   }
-  std::int64_t outputElements() const { return block_.outChannels * outPlane(); }
-  std::int64_t outPlane() const { return block_.outHeight * block_.outWidth * kLayoutBlock; }
+  std::int64_t outputElements() const { return block_.outChannels * yPlane(); }
+  std::int64_t rowElements() const { return block_.outWidth * kLayoutBlock; }
+  std::int64_t outPlane() const { return block_.outHeight * rowElements(); }
+  /// A plane of y, which may be pooled.
+  std::int64_t yPlane() const { return pool_ ? pool_->plane() : outPlane(); }
   std::int64_t inPlane() const { return block_.inHeight * block_.inWidth * kLayoutBlock; }
+
+  Tensor perThread(std::int64_t elements) const { return Tensor::zeros({context_.threads(), elements}); }
+  float* scratchOf(std::int64_t thread) { return scratch_.data<float>() + thread * scratch_.shape()[1]; }
 
   /// Splits [0, count) over the context's threads: f(thread, begin, end).
   template <typename F>
@@ -102,7 +115,23 @@ class DirectConv2dPlan final : public Conv2dPlan {
   const float* paddedInput(const Tensor& x, std::int64_t block, std::int64_t t);
   void packForward(const Tensor& weight);
   void packBackward(const Tensor& weight);
+  void forwardPooled(int outputs, const float* x, const float* packed, const float* bias, float* rows,
+                     std::int64_t at, float* y);
+  void backwardRow(std::int64_t row, const float* gradYRow, float* gradX);
   void backwardBlock(const float* gradY, float* gradRow, float* gradX);
+  void backwardPooled(std::int64_t block, const float* gradY, float* gradRows, float* gradX);
+  const float* unpooled(int outputs, const float* gradY, std::int64_t at, float* planes);
+
+  /// A maximum pooling of the output whose windows share no rows.
+  struct Pooling {
+    const pool::MaxKernels<std::uint8_t>& kernels;
+    pool::Plane whole;                  // a channel's plane
+    pool::Plane rows;                   // those under one row of windows
+    std::vector<std::uint8_t> winners;  // [block, channel, row, column, lane]
+
+    std::int64_t row() const { return whole.outWidth * kLayoutBlock; }
+    std::int64_t plane() const { return whole.outHeight * row(); }
+  };
 
   Conv2dShape shape_;
   Context& context_;
@@ -111,10 +140,38 @@ class DirectConv2dPlan final : public Conv2dPlan {
   BlockShape block_{};
   std::int64_t blocks_;
   bool padded_;
-  Tensor packed_;    // the weights in the running kernel's format
-  Tensor inputs_;    // [thread] planes with their padding; the padding stays zero
-  Tensor gradRows_;  // [thread][channel][column][16]: one row of gradY, packed
+  bool relu_ = false;
+  std::optional<Pooling> pool_;
+  Tensor packed_;   // the weights in the running kernel's format
+  Tensor inputs_;   // [thread] planes with their padding; the padding stays zero
+  Tensor scratch_;  // [thread] [channel][column][16]: one row of gradY, packed; more with pooling
 };
+
+bool DirectConv2dPlan::fusePool(const Pool2dShape& pool) {
+  const std::array<std::int64_t, 2> none{0, 0};
+  if (pool_ || pool.kind != PoolKind::Max || pool.input() != shape_.output() || pool.padding != none ||
+      pool.kernel[0] > pool.stride[0] || pool.kernel[0] * pool.kernel[1] > 256)
+    return false;
+  const Shape out = pool.output();
+  const pool::Plane whole{.height = block_.outHeight,
+                          .width = block_.outWidth,
+                          .outHeight = out[2],
+                          .outWidth = out[3],
+                          .lanes = kLayoutBlock,
+                          .kernel = {pool.kernel[0], pool.kernel[1]},
+                          .stride = {pool.stride[0], pool.stride[1]},
+                          .padding = {0, 0}};
+  pool::Plane rows = whole;
+  rows.height = pool.kernel[0];
+  rows.outHeight = 1;
+  const std::int64_t elements = blocks_ * block_.outChannels * out[2] * out[3] * kLayoutBlock;
+  pool_.emplace(Pooling{pool::kernels().maxOfFew, whole, rows,
+                        std::vector<std::uint8_t>(static_cast<std::size_t>(elements))});
+  scratch_ = perThread(
+      std::max({kernels_.forwardGroup * rows.height * rowElements(),
+                block_.outChannels * rows.height * rowElements(), kernels_.weightGroup * outPlane()}));
+  return true;
+}
 
 const float* DirectConv2dPlan::paddedInput(const Tensor& x, std::int64_t block, std::int64_t t) {
   const float* from = x.data<float>() + block * inputElements();
@@ -154,6 +211,23 @@ void DirectConv2dPlan::packBackward(const Tensor& weight) {
   }
 }
 
+/// A group of output channels, pooled row by row while it is in the first cache. @param at  in the winners.
+void DirectConv2dPlan::forwardPooled(int outputs, const float* x, const float* packed, const float* bias,
+                                     float* rows, std::int64_t at, float* y) {
+  BlockShape shape = block_;
+  shape.outHeight = pool_->rows.height;
+  const std::int64_t elements = shape.outHeight * rowElements();
+  for (std::int64_t row = 0; row < pool_->whole.outHeight; ++row) {
+    const float* from = x + row * pool_->whole.stride[0] * block_.inWidth * kLayoutBlock;
+    kernels_.forward(shape, outputs, from, packed, bias, rows);
+    if (relu_) dispatch<reluLoop>(rows, outputs * elements);
+    for (int c = 0; c < outputs; ++c) {
+      const std::int64_t to = c * pool_->plane() + row * pool_->row();
+      pool_->kernels.forward(pool_->rows, rows + c * elements, y + to, pool_->winners.data() + at + to);
+    }
+  }
+}
+
 void DirectConv2dPlan::forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) {
   packForward(weight);
   const std::int64_t taps = shape_.inChannels * shape_.kernel[0] * shape_.kernel[1];
@@ -164,8 +238,16 @@ void DirectConv2dPlan::forward(const Tensor& x, const Tensor& weight, const Tens
       float* out = y.data<float>() + n * outputElements();
       for (std::int64_t o = 0; o < shape_.outChannels;) {
         const std::int64_t group = std::min(kernels_.forwardGroup, shape_.outChannels - o);
-        kernels_.forward(block_, static_cast<int>(group), in, packed_.data<float>() + o * taps,
-                         b ? b + o : nullptr, out + o * outPlane());
+        const float* packed = packed_.data<float>() + o * taps;
+        const float* groupBias = b ? b + o : nullptr;
+        float* to = out + o * yPlane();
+        if (pool_) {
+          forwardPooled(static_cast<int>(group), in, packed, groupBias, scratchOf(t),
+                        n * outputElements() + o * yPlane(), to);
+        } else {
+          kernels_.forward(block_, static_cast<int>(group), in, packed, groupBias, to);
+          if (relu_) dispatch<reluLoop>(to, group * outPlane());
+        }
         o += group;
       }
     }
@@ -173,33 +255,52 @@ void DirectConv2dPlan::forward(const Tensor& x, const Tensor& weight, const Tens
   zeroPadding(y);  // lanes without a sample hold the bias
 }
 
-void DirectConv2dPlan::backwardBlock(const float* gradY, float* gradRow, float* gradX) {
-  const std::int64_t rowElements = block_.outWidth * kLayoutBlock;
+void DirectConv2dPlan::backwardRow(std::int64_t row, const float* gradYRow, float* gradX) {
   const std::int64_t weightsPerInput = block_.kernelHeight * block_.outChannels * shape_.kernel[1];
+  for (std::int64_t i = 0; i < shape_.inChannels;) {
+    const std::int64_t group = std::min(kernels_.backwardGroup, shape_.inChannels - i);
+    kernels_.backwardData(block_, static_cast<int>(group), row, gradYRow,
+                          packed_.data<float>() + i * weightsPerInput, gradX + i * inPlane());
+    i += group;
+  }
+}
+
+void DirectConv2dPlan::backwardBlock(const float* gradY, float* gradRow, float* gradX) {
   for (std::int64_t row = 0; row < block_.outHeight; ++row) {
     // Planes are often a multiple of 4096 bytes apart and share few cache sets; a packed row does not.
     for (std::int64_t o = 0; o < block_.outChannels; ++o)
-      std::memcpy(gradRow + o * rowElements, gradY + o * outPlane() + row * rowElements,
-                  static_cast<std::size_t>(rowElements) * sizeof(float));
-    for (std::int64_t i = 0; i < shape_.inChannels;) {
-      const std::int64_t group = std::min(kernels_.backwardGroup, shape_.inChannels - i);
-      kernels_.backwardData(block_, static_cast<int>(group), row, gradRow,
-                            packed_.data<float>() + i * weightsPerInput, gradX + i * inPlane());
-      i += group;
+      std::memcpy(gradRow + o * rowElements(), gradY + o * outPlane() + row * rowElements(),
+                  static_cast<std::size_t>(rowElements()) * sizeof(float));
+    backwardRow(row, gradRow, gradX);
+  }
+}
+
+/// Rows outside all windows have no gradient.
+void DirectConv2dPlan::backwardPooled(std::int64_t block, const float* gradY, float* gradRows, float* gradX) {
+  const std::int64_t packedRow = block_.outChannels * rowElements();
+  pool::Plane rows = pool_->rows;  // of one channel in the packed rows: the next one is packedRow further
+  rows.width = block_.outChannels * block_.outWidth;
+  const std::uint8_t* winners = pool_->winners.data() + block * outputElements();
+  for (std::int64_t row = 0; row < pool_->whole.outHeight; ++row) {
+    std::memset(gradRows, 0, static_cast<std::size_t>(rows.height * packedRow) * sizeof(float));
+    for (std::int64_t o = 0; o < block_.outChannels; ++o) {
+      const std::int64_t from = o * pool_->plane() + row * pool_->row();
+      pool_->kernels.backward(rows, gradY + from, winners + from, gradRows + o * rowElements());
     }
+    for (std::int64_t r = 0; r < rows.height; ++r)
+      backwardRow(row * pool_->whole.stride[0] + r, gradRows + r * packedRow, gradX);
   }
 }
 
 void DirectConv2dPlan::backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) {
   packBackward(weight);
   split(blocks_, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
-    float* gradRow = gradRows_.data<float>() + t * block_.outChannels * block_.outWidth * kLayoutBlock;
     for (std::int64_t n = begin; n < end; ++n) {
       const float* from = gradY.data<float>() + n * outputElements();
       float* to = gradX.data<float>() + n * inputElements();
       float* planes = padded_ ? inputs_.data<float>() + t * paddedElements() : to;
       std::memset(planes, 0, static_cast<std::size_t>(paddedElements()) * sizeof(float));
-      backwardBlock(from, gradRow, planes);
+      pool_ ? backwardPooled(n, from, scratchOf(t), planes) : backwardBlock(from, scratchOf(t), planes);
       if (!padded_) continue;
       forEachInputRow([&](std::int64_t at, std::int64_t padded) {
         std::memcpy(to + at, planes + padded, inputRowBytes());
@@ -209,6 +310,15 @@ void DirectConv2dPlan::backwardData(const Tensor& gradY, const Tensor& weight, T
                       sizeof(float));  // zeroes the padding that other plans overwrote
     }
   });
+}
+
+/// The gradient of a group of channels before pooling. @param at  in the winners.
+const float* DirectConv2dPlan::unpooled(int outputs, const float* gradY, std::int64_t at, float* planes) {
+  std::memset(planes, 0, static_cast<std::size_t>(outputs * outPlane()) * sizeof(float));
+  for (int c = 0; c < outputs; ++c)
+    pool_->kernels.backward(pool_->whole, gradY + c * pool_->plane(),
+                            pool_->winners.data() + at + c * pool_->plane(), planes + c * outPlane());
+  return planes;
 }
 
 void DirectConv2dPlan::backwardWeights(const Tensor& x, const Tensor& gradY, Tensor& gradWeight,
@@ -229,13 +339,15 @@ void DirectConv2dPlan::backwardWeights(const Tensor& x, const Tensor& gradY, Ten
       const float* grad = gradY.data<float>() + n * outputElements();
       for (std::int64_t o = begin; o < end; o += kernels_.weightGroup) {
         const auto outputs = static_cast<int>(std::min(kernels_.weightGroup, end - o));
+        const float* planes = grad + o * yPlane();
+        if (pool_) planes = unpooled(outputs, planes, n * outputElements() + o * yPlane(), scratchOf(t));
         for (std::int64_t i = 0; i < shape_.inChannels; ++i)
           for (std::int64_t ky = 0; ky < height; ++ky)
             kernels_.backwardWeights(block_, outputs, in + i * inPlane() + ky * block_.inWidth * kLayoutBlock,
-                                     grad + o * outPlane(), gw + o * taps + (i * height + ky) * width, taps);
+                                     planes, gw + o * taps + (i * height + ky) * width, taps);
         if (!gradBias.defined()) continue;
         for (int c = 0; c < outputs; ++c)
-          gradBias.data<float>()[o + c] += kernels_.planeSum(block_, grad + (o + c) * outPlane());
+          gradBias.data<float>()[o + c] += kernels_.planeSum(block_, planes + c * outPlane());
       }
     }
   });

@@ -102,7 +102,7 @@ struct Formats {
 };
 
 /// How weights come into a pass's format by our own copy; nothing if oneDNN's reorder is faster.
-std::optional<WeightBlocks> weightBlocks(const Conv2dShape& s, const Desc& inside) {
+[[maybe_unused]] std::optional<WeightBlocks> weightBlocks(const Conv2dShape& s, const Desc& inside) {
   const std::int64_t taps = s.kernel[0] * s.kernel[1];
   if (instructionSet() == InstructionSet::Baseline || s.groups > 1 || taps > WeightBlocks::kMostTaps)
     return {};

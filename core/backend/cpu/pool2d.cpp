@@ -10,6 +10,15 @@
 #include "muster/core/ops/detail/expect.h"
 
 namespace muster::cpu {
+
+const pool::Kernels& pool::kernels() {
+#if defined(__x86_64__)
+  if (instructionSet() == InstructionSet::Avx512) return avx512Kernels();
+  if (instructionSet() == InstructionSet::Avx2) return avx2Kernels();
+#endif
+  return baselineKernels();
+}
+
 namespace {
 
 pool::Plane planeOf(const Pool2dShape& s, std::int64_t lanes) {
@@ -24,19 +33,11 @@ pool::Plane planeOf(const Pool2dShape& s, std::int64_t lanes) {
           .padding = {s.padding[0], s.padding[1]}};
 }
 
-const pool::Kernels& kernels() {
-#if defined(__x86_64__)
-  if (instructionSet() == InstructionSet::Avx512) return pool::avx512Kernels();
-  if (instructionSet() == InstructionSet::Avx2) return pool::avx2Kernels();
-#endif
-  return pool::baselineKernels();
-}
-
 const pool::MaxKernels<std::uint8_t>& maxKernels(std::uint8_t) {
-  return kernels().maxOfFew;
+  return pool::kernels().maxOfFew;
 }
 const pool::MaxKernels<std::int32_t>& maxKernels(std::int32_t) {
-  return kernels().maxOfMany;
+  return pool::kernels().maxOfMany;
 }
 
 class LoopPool2d : public Pool2dPlan {
@@ -127,10 +128,10 @@ class AveragePool final : public LoopPool2d {
 
  private:
   void forwardPlane(const float* x, float* y, std::int64_t) override {
-    kernels().average.forward(plane(), x, y);
+    pool::kernels().average.forward(plane(), x, y);
   }
   void backwardPlane(const float* gradY, float* gradX, std::int64_t) override {
-    kernels().average.backward(plane(), gradY, gradX);
+    pool::kernels().average.backward(plane(), gradY, gradX);
   }
 };
 

@@ -65,7 +65,22 @@ struct Window {
   std::int64_t rowBegin, rowEnd, columnBegin, columnEnd, row, column;
 };
 
+/// The plane, a copy: the compiler sees that writes cannot change it. With `kSquare` it knows the kernel: 2 x
+/// 2, without padding, the most common one.
+template <bool kSquare>
+[[gnu::always_inline]] inline Plane known(const Plane& plane) {
+  Plane p = plane;
+  if (kSquare) p.kernel[0] = p.kernel[1] = 2, p.padding[0] = p.padding[1] = 0;
+  return p;
+}
+
+inline bool isSquare(const Plane& p) {
+  return p.kernel[0] == 2 && p.kernel[1] == 2 && p.padding[0] == 0 && p.padding[1] == 0;
+}
+
+template <bool kSquare>
 [[gnu::always_inline]] inline Window windowAt(const Plane& p, std::int64_t oh, std::int64_t ow) {
+  if (kSquare) return {0, 2, 0, 2, oh * p.stride[0], ow * p.stride[1]};
   const std::int64_t row = oh * p.stride[0] - p.padding[0], column = ow * p.stride[1] - p.padding[1];
   return {row < 0 ? -row : 0,
           row + p.kernel[0] > p.height ? p.height - row : p.kernel[0],
@@ -85,12 +100,12 @@ template <typename F>
 
 /// Calls vector(window, output offset, lane) for each vector of lanes of each output, and single(...) for
 /// each remaining lane.
-template <typename VectorF, typename SingleF>
+template <bool kSquare, typename VectorF, typename SingleF>
 [[gnu::always_inline]] inline void forEachOutput(const Plane& p, VectorF vector, SingleF single) {
   std::int64_t offset = 0;
   for (std::int64_t oh = 0; oh < p.outHeight; ++oh)
     for (std::int64_t ow = 0; ow < p.outWidth; ++ow, offset += p.lanes) {
-      const Window window = windowAt(p, oh, ow);
+      const Window window = windowAt<kSquare>(p, oh, ow);
       std::int64_t lane = 0;
       for (; lane + kLanes <= p.lanes; lane += kLanes) vector(window, offset + lane, lane);
       for (; lane < p.lanes; ++lane) single(window, offset + lane, lane);
@@ -116,10 +131,10 @@ template <typename Lanes, typename Index>
   Lanes::storePlaces(winner, winners);
 }
 
-template <typename Index>
-void maxForward(const Plane& plane, const float* x, float* y, Index* winners) {
-  const Plane p = plane;  // a copy: the compiler sees that writes cannot change it
-  forEachOutput(
+template <bool kSquare, typename Index>
+void maxForwardOf(const Plane& plane, const float* x, float* y, Index* winners) {
+  const Plane p = known<kSquare>(plane);
+  forEachOutput<kSquare>(
       p,
       [&](const Window& w, std::int64_t out, std::int64_t lane)
           __attribute__((always_inline)) { maxAt<Whole>(p, w, x + lane, y + out, winners + out); },
@@ -128,9 +143,15 @@ void maxForward(const Plane& plane, const float* x, float* y, Index* winners) {
 }
 
 template <typename Index>
-void maxBackward(const Plane& plane, const float* gradY, const Index* winners, float* gradX) {
-  const Plane p = plane;
-  forEachOutput(
+void maxForward(const Plane& plane, const float* x, float* y, Index* winners) {
+  isSquare(plane) ? maxForwardOf<true>(plane, x, y, winners) : maxForwardOf<false>(plane, x, y, winners);
+}
+
+/// @param kSquare  also: no windows overlap.
+template <bool kSquare, typename Index>
+void maxBackwardOf(const Plane& plane, const float* gradY, const Index* winners, float* gradX) {
+  const Plane p = known<kSquare>(plane);
+  forEachOutput<kSquare>(
       p,
       [&](const Window& w, std::int64_t out, std::int64_t lane) __attribute__((always_inline)) {
         Whole::Floats grad, sum;
@@ -139,7 +160,8 @@ void maxBackward(const Plane& plane, const float* gradY, const Index* winners, f
         Whole::loadPlaces(winner, winners + out);
         forEachPixel(
             p, w, [&](std::int32_t place, std::int64_t pixel) __attribute__((always_inline)) {
-              Whole::load(sum, gradX + pixel + lane);
+              sum = Whole::Floats{};
+              if (!kSquare) Whole::load(sum, gradX + pixel + lane);
               sum += winner == place ? grad : Whole::Floats{};
               Whole::store(sum, gradX + pixel + lane);
             });
@@ -149,6 +171,13 @@ void maxBackward(const Plane& plane, const float* gradY, const Index* winners, f
         const std::int64_t row = w.row + place / p.kernel[1], column = w.column + place % p.kernel[1];
         gradX[(row * p.width + column) * p.lanes + lane] += gradY[out];
       });
+}
+
+template <typename Index>
+void maxBackward(const Plane& plane, const float* gradY, const Index* winners, float* gradX) {
+  isSquare(plane) && plane.stride[0] >= 2 && plane.stride[1] >= 2
+      ? maxBackwardOf<true>(plane, gradY, winners, gradX)
+      : maxBackwardOf<false>(plane, gradY, winners, gradX);
 }
 
 /// An average's divisor: all kernel positions, including those on the padding.
@@ -169,8 +198,8 @@ template <typename Lanes>
 }
 
 void averageForward(const Plane& plane, const float* x, float* y) {
-  const Plane p = plane;
-  forEachOutput(
+  const Plane p = known<false>(plane);
+  forEachOutput<false>(
       p,
       [&](const Window& w, std::int64_t out, std::int64_t lane)
           __attribute__((always_inline)) { averageAt<Whole>(p, w, x + lane, y + out); },
@@ -193,8 +222,8 @@ template <typename Lanes>
 }
 
 void averageBackward(const Plane& plane, const float* gradY, float* gradX) {
-  const Plane p = plane;
-  forEachOutput(
+  const Plane p = known<false>(plane);
+  forEachOutput<false>(
       p,
       [&](const Window& w, std::int64_t out, std::int64_t lane)
           __attribute__((always_inline)) { spreadAt<Whole>(p, w, gradY + out, gradX + lane); },

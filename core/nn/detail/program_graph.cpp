@@ -5,6 +5,8 @@
 #include "muster/core/base/detail/log_scope.h"
 #include "muster/core/base/error.h"
 #include "muster/core/nn/detail/on_device.h"
+#include "muster/core/nn/layers/conv2d_program.h"
+#include "muster/core/nn/layers/pool2d_program.h"
 #include "muster/core/ops/reorder.h"
 
 namespace muster::detail {
@@ -48,10 +50,7 @@ class Compiler {
       graph_.values.push_back(
           {.shape = input.shape.prepend(batch_), .dtype = input.indices ? DType::Int64 : DType::Float32});
     }
-    for (const auto& node : plan_.nodes) {
-      addNode(node);
-      places_.push_back(graph_.values.size() - 1);
-    }
+    for (const auto& node : plan_.nodes) places_.push_back(addNode(node));
     for (const auto& output : plan_.outputs)
       graph_.outputs.push_back(inLayout(places_[output.value], Layout::RowMajor));
     orderContributions();
@@ -59,7 +58,8 @@ class Compiler {
   }
 
  private:
-  void addNode(const NetworkNode& node) {
+  /// @return the value that it computes.
+  std::size_t addNode(const NetworkNode& node) {
     ModuleBinding binding{.name = node.name,
                           .training = training_,
                           .parameters = node.parameters,
@@ -69,7 +69,10 @@ class Compiler {
       const ProgramValue& value = graph_.values[places_[input]];
       binding.inputs.push_back({.shape = value.shape, .layout = value.layout});
     }
-    ProgramNode made{.program = compileModule(node, binding),
+    auto program = compileModule(node, binding);
+    const auto* const pool = dynamic_cast<const Pool2dProgram*>(program.get());
+    if (pool && fusePool(pool->shape(), node)) return places_[node.inputs.front()];
+    ProgramNode made{.program = std::move(program),
                      .name = node.name,
                      .runsBackward = !std::ranges::all_of(node.segments, &Segment::frozen),
                      .asInEvaluation = node.settings.frozen};
@@ -81,6 +84,21 @@ class Compiler {
     for (const std::size_t input : node.inputs)
       made.inputs.push_back({.value = inLayout(places_[input], wanted)});
     append(std::move(made), node.output.prepend(batch_));
+    return graph_.values.size() - 1;
+  }
+
+  /// Lets the convolution before a pooling do both, if the pooling alone reads its output: the convolution's
+  /// value is then the pooled one. @return whether it does.
+  bool fusePool(const Pool2dShape& shape, const NetworkNode& pool) {
+    const std::size_t input = pool.inputs.front();
+    std::int64_t readers = std::ranges::count(plan_.outputs, input, &NetworkOutput::value);
+    for (const auto& node : plan_.nodes) readers += std::ranges::count(node.inputs, input);
+    const auto before = std::ranges::find(graph_.nodes, places_[input], &ProgramNode::output);
+    if (readers > 1 || before == graph_.nodes.end()) return false;
+    auto* const convolution = dynamic_cast<Conv2dProgram*>(before->program.get());
+    if (!convolution || !convolution->fusePool(shape)) return false;
+    graph_.values[places_[input]].shape = pool.output.prepend(batch_);
+    return true;
   }
 
   std::unique_ptr<VertexProgram> compileModule(const NetworkNode& node, const ModuleBinding& binding) {

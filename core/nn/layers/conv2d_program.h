@@ -18,6 +18,9 @@ class Conv2dProgram final : public LinearProgram<Conv2dPlan> {
   using LinearProgram::LinearProgram;
   Layout inputLayout() const override { return plan().inputLayout(); }
   Layout outputLayout() const override { return plan().outputLayout(); }
+  /// Includes a pooling of the output if the plan supports it: the program's output is then the pooled one.
+  /// @return whether it does.
+  bool fusePool(const Pool2dShape& pool) { return activation().isWithPlan() && plan().fusePool(pool); }
 };
 
 /// Softmax needs its channels in one row; a convolution's output is not a row.

@@ -21,6 +21,9 @@ class FusedActivation {
       withPlan_ = activation_ != Activation::Identity && !input_.defined() && plan.fuse(activation_);
   }
 
+  /// Whether `forward` leaves y as the plan wrote it.
+  bool isWithPlan() const { return activation_ == Activation::Identity || withPlan_; }
+
   /// Whether `backward` reads the result of `forward`.
   bool readsOutput() const { return activation_ != Activation::Identity && activation_ != Activation::GELU; }
 

@@ -56,6 +56,8 @@ class LinearProgram : public ModuleProgram {
 
  protected:
   const Plan& plan() const { return *plan_; }
+  Plan& plan() { return *plan_; }
+  const FusedActivation& activation() const { return activation_; }
 
  private:
   std::unique_ptr<Plan> plan_;

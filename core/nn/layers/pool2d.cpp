@@ -1,7 +1,7 @@
 #include "muster/core/nn/layers/pool2d.h"
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/layers/function_program.h"
+#include "muster/core/nn/layers/pool2d_program.h"
 
 namespace muster {
 
@@ -40,10 +40,7 @@ Pool2dShape globalShape(PoolKind kind, const Shape& input) {
 
 std::unique_ptr<ModuleProgram> compilePool(const Pool2dShape& shape, const ModuleBinding& binding,
                                            Context& context) {
-  const std::shared_ptr<Pool2dPlan> plan = planPool2d(shape, binding.offered(), context);
-  return functionProgram(
-      plan->layout(), [plan](const Tensor& x, Tensor& y) { plan->forward(x, y); },
-      [plan](const Tensor& gradY, Tensor& gradX) { plan->backward(gradY, gradX); });
+  return std::make_unique<Pool2dProgram>(shape, binding.offered(), context);
 }
 
 Shape outputOf(const Pool2dShape& shape) {

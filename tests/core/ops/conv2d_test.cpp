@@ -212,6 +212,13 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
        .kernel = {2, 3},
        .stride = {2, 1},
        .groups = 3},
+      {.batch = 2,  // whole blocks of channels, and more taps than fit a vector
+       .inChannels = 32,
+       .height = 8,
+       .width = 7,
+       .outChannels = 16,
+       .kernel = {7, 5}},
+      {.batch = 2, .inChannels = 16, .height = 5, .width = 5, .outChannels = 48, .stride = {2, 2}},
       {.batch = 2,  // depthwise
        .inChannels = 20,
        .height = 9,
@@ -352,6 +359,99 @@ TEST_CASE("a planned convolution gives the same bits whenever it runs, and so do
         }
       }
     }
+  }
+}
+
+TEST_CASE("a maximum pooling included in a plan gives the bits of convolution, ReLU and pooling apart") {
+  std::mt19937_64 random(test::freshSeed());
+  const auto between = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+  };
+  Conv2dShape example{.height = 6, .width = 6, .kernel = {3, 3}};
+  if (!cpu::directConv2dSupports(example, Context())) return test::skip("this processor has no plan that pools");
+  for (int i = 0; i < 24; ++i) {
+    const std::int64_t kernel = 1 + 2 * between(0, 3);
+    const Conv2dShape shape{.batch = between(1, 40),
+                            .inChannels = between(1, 5),
+                            .height = between(kernel, 12),
+                            .width = between(kernel, 12),
+                            .outChannels = between(1, 9),
+                            .kernel = {kernel, kernel},
+                            .padding = {between(0, kernel / 2), between(0, kernel / 2)}};
+    const Shape out = shape.output();
+    const std::int64_t rows = between(1, std::min<std::int64_t>(out[2], 3));
+    const Pool2dShape pool{.batch = shape.batch,
+                           .channels = shape.outChannels,
+                           .height = out[2],
+                           .width = out[3],
+                           .kernel = {rows, between(1, std::min<std::int64_t>(out[3], 3))},
+                           .stride = {rows + between(0, 1), between(1, 3)}};
+    const auto activation = between(0, 1) ? Activation::ReLU : Activation::Identity;
+    Inputs c(shape, random);
+    Array gradPooled = test::randomArray(pool.output(), random);
+    if (between(0, 1))  // many equal values, of which a window takes the first
+      for (Array* array : {&c.x, &c.weight, &c.bias, &gradPooled})
+        for (double& value : array->values) value = std::round(value);
+    Context context(Device::cpu(), {.threads = static_cast<int>(between(1, 2))});
+    ContextScope scope(context);
+    CAPTURE(describe(shape));
+    CAPTURE(fmt::format("pooling [{}], stride [{}], {} threads", fmt::join(pool.kernel, ","),
+                        fmt::join(pool.stride, ","), context.threads()));
+
+    constexpr auto kBlocks = Layout::SampleBlocks;
+    const Tensor x = test::toTensor(c.x, kBlocks), weight = test::toTensor(c.weight),
+                 bias = test::toTensor(c.bias);
+    struct Pass {
+      Tensor y, gradX, gradWeight, gradBias;
+    };
+    const auto pass = [&](bool together) {
+      Pass got{test::nanTensor(pool.output(), kBlocks), test::nanTensor(shape.input(), kBlocks),
+               test::nanTensor(shape.weight()), test::nanTensor({shape.outChannels})};
+      auto plan = planConv2d(shape, context, Conv2dChoice::Direct);
+      Tensor gradY = test::toTensor(gradPooled, kBlocks);
+      if (together) {
+        if (activation == Activation::ReLU) CHECK(plan->fuse(activation));
+        CHECK(plan->fusePool(pool));
+        plan->forward(x, weight, bias, got.y);
+        if (activation == Activation::ReLU) activationBackward(activation, {}, got.y, gradY, gradY, context);
+      } else {
+        Tensor y = test::nanTensor(out, kBlocks), gradPlanes = test::nanTensor(out, kBlocks);
+        plan->forward(x, weight, bias, y);
+        if (activation == Activation::ReLU) activationForward(activation, y, y, context);
+        auto pooling = planPool2d(pool, kBlocks, context);
+        pooling->forward(y, got.y);
+        pooling->backward(gradY, gradPlanes);
+        if (activation == Activation::ReLU)
+          activationBackward(activation, {}, y, gradPlanes, gradPlanes, context);
+        gradY = std::move(gradPlanes);
+      }
+      plan->backwardData(gradY, weight, got.gradX);
+      plan->backwardWeights(x, gradY, got.gradWeight, got.gradBias);
+      return got;
+    };
+    const Pass apart = pass(false), together = pass(true);
+    CHECK(test::sameBits(apart.y, together.y));
+    CHECK(test::sameBits(apart.gradX, together.gradX));
+    CHECK(test::sameBits(apart.gradWeight, together.gradWeight));
+    CHECK(test::sameBits(apart.gradBias, together.gradBias));
+  }
+}
+
+TEST_CASE("a plan refuses to include poolings that it cannot compute") {
+  Context context;
+  const Conv2dShape shape{.batch = 16, .height = 8, .width = 8, .outChannels = 3, .kernel = {3, 3}};
+  const Pool2dShape good{.batch = 16, .channels = 3, .height = 6, .width = 6};
+  Pool2dShape average = good, overlapping = good, padded = good, other = good;
+  average.kind = PoolKind::Average;
+  overlapping.kernel = {3, 2};
+  padded.padding = {1, 0};
+  other.height = 7;
+  for (const auto choice : choicesFor(shape, context)) {
+    CAPTURE(static_cast<int>(choice));
+    auto plan = planConv2d(shape, context, choice);
+    for (const auto& pool : {average, overlapping, padded, other}) CHECK(!plan->fusePool(pool));
+    if (choice == Conv2dChoice::Direct) CHECK(plan->fusePool(good));
+    if (choice == Conv2dChoice::ChannelsLast) CHECK(!plan->fusePool(good));
   }
 }
 
