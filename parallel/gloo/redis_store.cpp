@@ -12,6 +12,7 @@
 #include <fstream>
 #include <new>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "muster/core/base/error.h"
@@ -21,13 +22,13 @@
 namespace muster {
 namespace {
 
+using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using Connection = std::unique_ptr<redisContext, decltype(&redisFree)>;
 using Words = std::initializer_list<std::string_view>;
 
 constexpr std::size_t kMostNames = 1 << 16;
 constexpr std::size_t kMostAnswer = NodeStore::kMostBytes + (std::size_t{64} << 10);  // bytes
-constexpr std::size_t kMostWords = 200;  // of what a server says that is repeated
 
 struct FreeReply {
   void operator()(redisReply* reply) const { freeReplyObject(reply); }
@@ -50,13 +51,18 @@ std::string readPassword() {
   return password;
 }
 
+timeval timevalOf(std::chrono::microseconds time) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+  return {.tv_sec = seconds.count(), .tv_usec = (time - seconds).count()};
+}
+
 std::string textOf(const redisReply& reply) {
   return {reply.str, static_cast<std::size_t>(reply.len)};
 }
 
-/// What a server says, for a message.
+/// The first of what a server says, for a message.
 std::string wordsOf(const redisReply& reply) {
-  auto text = textOf(reply).substr(0, kMostWords);
+  auto text = textOf(reply).substr(0, 200);
   std::ranges::replace_if(
       text, [](char c) { return c < ' ' || c > '~'; }, '?');
   return text;
@@ -123,6 +129,8 @@ class RedisStore final : public NodeStore {
     std::random_device device;
     number_ = fmt::format("{:08x}{:08x}", device(), device());
     ask({"HLEN", address_.key});
+    const Lock lock(mutex_);
+    known_ = true;
   }
 
   std::string describe() const override { return address_.text(); }
@@ -178,7 +186,12 @@ class RedisStore final : public NodeStore {
       const bool before = connection_ != nullptr;
       if (!before) connect(end);
       if (auto reply = exchange(words, end)) {
-        if (reply->type == REDIS_REPLY_ERROR) refused(*words.begin(), wordsOf(*reply));
+        if (reply->type == REDIS_REPLY_ERROR) {
+          const auto why = wordsOf(*reply);
+          if (why.starts_with("NOAUTH"))
+            fail("wants a password: MUSTER_REDIS_PASSWORD, or a file that MUSTER_REDIS_PASSWORD_FILE names");
+          fail(fmt::format("refuses {}: {}", *words.begin(), why));
+        }
         return {std::move(reply), again};
       }
       connection_.reset();
@@ -186,18 +199,22 @@ class RedisStore final : public NodeStore {
     }
   }
 
-  void connect(Clock::time_point end) MUSTER_REQUIRES(mutex_) {
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit_);
-    const std::chrono::microseconds rest = limit_ - seconds;
-    const timeval limit{.tv_sec = seconds.count(), .tv_usec = rest.count()};
-    connection_.reset(redisConnectWithTimeout(address_.host.c_str(), address_.port, limit));
+  bool tryToConnect(Clock::time_point end) MUSTER_REQUIRES(mutex_) {
+    const auto rest = std::chrono::ceil<std::chrono::microseconds>(end - Clock::now());
+    connection_.reset(redisConnectWithTimeout(address_.host.c_str(), address_.port,
+                                              timevalOf(std::max<std::chrono::microseconds>(rest, 1ms))));
     if (!connection_) fail("cannot be reached: there is no memory");
-    if (connection_->err != 0) {
+    return connection_->err == 0;
+  }
+
+  void connect(Clock::time_point end) MUSTER_REQUIRES(mutex_) {
+    while (!tryToConnect(end)) {
       const std::string why = connection_->errstr;
-      fail("cannot be reached: " + why);
+      if (!known_ || Clock::now() >= end) fail("cannot be reached: " + why);
+      std::this_thread::sleep_for(50ms);  // it may be restarting
     }
     fcntl(connection_->fd, F_SETFD, FD_CLOEXEC);
-    redisSetTimeout(connection_.get(), limit);
+    redisSetTimeout(connection_.get(), timevalOf(limit_));
     connection_->reader->fn = &makers();
     if (password_.empty()) return;
     const auto reply = exchange({"AUTH", password_}, end);
@@ -254,11 +271,6 @@ class RedisStore final : public NodeStore {
     fail("cannot be reached: " + why);
   }
 
-  [[noreturn]] void refused(std::string_view command, const std::string& words) MUSTER_REQUIRES(mutex_) {
-    if (words.starts_with("NOAUTH"))
-      fail("wants a password: MUSTER_REDIS_PASSWORD, or a file that MUSTER_REDIS_PASSWORD_FILE names");
-    fail(fmt::format("refuses {}: {}", command, words));
-  }
   [[noreturn]] void fail(const std::string& what) MUSTER_REQUIRES(mutex_) {
     connection_.reset();
     throw NodeFailure(fmt::format("the store {} {}", address_.text(), what));
@@ -275,6 +287,7 @@ class RedisStore final : public NodeStore {
   std::string number_;  // drawn
   Mutex mutex_;
   std::uint64_t texts_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool known_ MUSTER_GUARDED_BY(mutex_) = false;  // it has answered, so it is not a wrong address
   Connection connection_ MUSTER_GUARDED_BY(mutex_){nullptr, &redisFree};
 };
 

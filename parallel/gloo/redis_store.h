@@ -24,8 +24,8 @@ struct RedisAddress {
 
 /// A Redis server, where all texts are the fields of one hash, so that nothing is left of them when the last
 /// one is erased. The password is that in the variable MUSTER_REDIS_PASSWORD of the environment, or the first
-/// line of the file that MUSTER_REDIS_PASSWORD_FILE names; there may be none. A connection that the server
-/// has ended is made anew, once a call. A text longer than NodeStore::kMostBytes is an error.
+/// line of the file that MUSTER_REDIS_PASSWORD_FILE names; there may be none. A server that restarts is
+/// waited for, in each call until the limit. A text longer than NodeStore::kMostBytes is an error.
 /// @param limit  for each call.
 /// @throws InvalidArgument for a wrong address, a file of the password that cannot be read, or where this
 ///         build has no hiredis; NodeFailure if the server cannot be reached, or refuses.

@@ -127,7 +127,7 @@ TEST_CASE("a text is created by one alone, and replaced as a whole") {
 TEST_CASE("a server that was away is found again, and one that is away or stopped is an error") {
   if (noServer()) return;
   RedisServer server(MUSTER_REDIS_SERVER);
-  const auto store = openRedisStore(server.address(), 500ms);
+  const auto store = openRedisStore(server.address(), 3s);
   store->put("name", "text");
   server.kill();
   CHECK(contains(problemOf([&] { store->put("name", "text"); }), "cannot be reached: Connection refused"));
@@ -138,10 +138,16 @@ TEST_CASE("a server that was away is found again, and one that is away or stoppe
   server.start();  // the connection has ended meanwhile
   CHECK(store->create("name", "new"));
   CHECK(store->get("name") == "new");
+  server.kill();
+  auto waits = std::async(std::launch::async, [&] { store->put("name", "late"); });
+  std::this_thread::sleep_for(50ms);
+  server.start();
+  CHECK_NOTHROW(waits.get());
+  CHECK(store->get("name") == "late");
   server.send(SIGSTOP);
-  CHECK(contains(problemOf([&] { store->get("name"); }), "has not answered in 0.5 s"));
+  CHECK(contains(problemOf([&] { store->get("name"); }), "has not answered in 3 s"));
   server.send(SIGCONT);
-  CHECK(store->get("name") == "new");
+  CHECK(store->get("name") == "late");
 }
 
 TEST_CASE("passwords") {
@@ -183,8 +189,8 @@ TEST_CASE("what is no Redis server is an error in its time") {
   // A list of more parts than hiredis would take memory for, lists in lists, an answer without an end.
   for (const auto& [words, problem] : std::vector<Fake>{
            {"HTTP/1.1 400 Bad Request\r\n\r\n", "gives an answer that is none of Redis"},
-           {"*2000000000\r\n", "answers with too much to HLEN"},
-           {"*1\r\n*2000000000\r\n", "answers with too much to HLEN"},
+           {"*1000000\r\n", "answers with too much to HLEN"},
+           {"*1\r\n*1000\r\n", "answers with too much to HLEN"},
            {"$2000000000\r\n" + std::string(3 << 20, 'x'), "answers with more than"},
            {"+" + std::string(3 << 20, 'x'), "answers with more than"},
            {"-ERR max number of \x1b[2Jclients reached\r\n", "refuses HLEN: ERR max number of ?[2Jclients"},
