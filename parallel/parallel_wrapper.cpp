@@ -23,6 +23,13 @@ namespace {
 
 /// About as long as a step of a small network takes on a GPU: by so much workers that share one drift apart.
 constexpr std::chrono::microseconds kPatience{200};
+/// As long as it takes to sleep and to wake up: the reader may have no other core than that of a worker.
+constexpr std::chrono::microseconds kShortPatience{20};
+
+std::chrono::nanoseconds patienceOf(const Placements& placements) {
+  if (placements.coresToSpare) return kPatience;
+  return placements.ownCores ? kShortPatience : std::chrono::nanoseconds(0);
+}
 
 detail::Internals internalsOf(const ParallelOptions& options) {
   return options.internals ? *options.internals : detail::Internals{};
@@ -155,7 +162,7 @@ bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, 
                .stop = stop_,
                .caller = caller_,
                .reading = reading_,
-               .patience = placements_.coresToSpare ? kPatience : std::chrono::nanoseconds(0),
+               .patience = patienceOf(placements_),
                .resumed = resumed,
                .parts = parts});
   fit_ = &fit;

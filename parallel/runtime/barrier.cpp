@@ -1,18 +1,19 @@
 #include "muster/parallel/runtime/barrier.h"
 
-#include <thread>
-
 namespace muster {
 namespace {
 
-/// Spins until `over()` is true or `patience` has passed, and yields to other threads that want the core.
+/// Spins until `over()` is true or `patience` has passed. Does not yield: where other programs want the core,
+/// that may take a whole time slice, while a thread that sleeps gets the core as soon as it is woken.
 /// @return whether it is true.
 template <typename Over>
 bool lookFor(Over over, std::chrono::nanoseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (!over()) {
     if (std::chrono::steady_clock::now() >= end) return false;
-    std::this_thread::yield();
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
   }
   return true;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
 #include "muster/core/device/math_mode.h"
@@ -55,6 +56,7 @@ Placements placeWorkers(int workers, const std::vector<Device>& devices, int thr
   const auto taken = handOut(share.cores, threadsPerWorker, placements.workers);
   placements.pinning =
       fmt::format("pinned to core{} {}", taken.size() > 1 ? "s" : "", fmt::join(taken, ", "));
+  placements.ownCores = std::ranges::all_of(placements.workers, [](auto& w) { return w.device.isCpu(); });
   return placements;
 }
 

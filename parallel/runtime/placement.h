@@ -33,6 +33,7 @@ struct Placements {
   /// All workers are on GPUs, and each of them and the reader have a core: a thread that waits for another
   /// may spin.
   bool coresToSpare = false;
+  bool ownCores = false;  ///< all workers are on the CPU, each pinned to cores of its own
   CoreClaim claim = {};  ///< the cores of all workers, for as long as this lives
 };
 

@@ -55,6 +55,17 @@ TEST_CASE("workers on GPUs have cores to spare where there is one for each and o
   CHECK_FALSE(spare(1, Device::cpu(), all({0, 1, 2, 3})));
 }
 
+TEST_CASE("workers have cores of their own where all of them are pinned") {
+  const auto own = [](int workers, std::vector<Device> devices, bool pin, const CpuShare& share) {
+    return placeWorkers(workers, devices, 1, pin, share).ownCores;
+  };
+  CHECK(own(2, {Device::cpu()}, true, all({0, 1})));
+  CHECK_FALSE(own(3, {Device::cpu()}, true, all({0, 1})));
+  CHECK_FALSE(own(2, {Device::cpu()}, false, all({0, 1})));
+  CHECK_FALSE(own(2, {Device::cpu()}, true, {{0, 1}, 1}));
+  CHECK_FALSE(own(2, {Device::cpu(), Device::cuda(0)}, true, all({0, 1})));
+}
+
 TEST_CASE("this process's share: its cores, and no more time than they have") {
   const auto share = CpuShare::ofProcess();
   CHECK(share.cores == availableCores());

@@ -368,7 +368,8 @@ TEST_CASE("a maximum pooling included in a plan gives the bits of convolution, R
     return std::uniform_int_distribution<std::int64_t>(least, most)(random);
   };
   Conv2dShape example{.height = 6, .width = 6, .kernel = {3, 3}};
-  if (!cpu::directConv2dSupports(example, Context())) return test::skip("this processor has no plan that pools");
+  if (!cpu::directConv2dSupports(example, Context()))
+    return test::skip("this processor has no plan that pools");
   for (int i = 0; i < 24; ++i) {
     const std::int64_t kernel = 1 + 2 * between(0, 3);
     const Conv2dShape shape{.batch = between(1, 40),
