@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <bit>
+#include <span>
+#include <string_view>
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/detail/safetensors_header.h"
@@ -14,17 +16,40 @@ static_assert(std::endian::native == std::endian::little, "safetensors files are
 constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // the limit of the format's own library
 
+/// As in ", but a zip archive, as torch.save writes one"; "" if the first bytes tell nothing.
+std::string looksLike(std::span<const unsigned char> bytes) {
+  const auto begins = [&](std::string_view with) {
+    return bytes.size() >= with.size() &&
+           std::ranges::equal(bytes.first(with.size()), with, {}, {},
+                              [](char c) { return static_cast<unsigned char>(c); });
+  };
+  const auto isText = [](unsigned char c) { return (c >= 0x20 && c < 0x7f) || (c >= '\t' && c <= '\r'); };
+  if (bytes.empty()) return "";
+  if (begins("PK\x03\x04")) return ", but a zip archive, as torch.save writes one";
+  if (begins("\x80\x02")) return ", but a pickle, as older versions of torch.save write one";
+  if (begins("\x89HDF")) return ", but HDF5, as Keras writes it";
+  if (begins("\x1f\x8b")) return ", but packed by gzip";
+  if (begins("\x08") && bytes.size() > 2 && bytes[2] == 0x12) return ", but probably an ONNX model";
+  if (!std::ranges::all_of(bytes, isText)) return "";
+  return bytes[0] == '{' || bytes[0] == '[' ? ", but JSON" : ", but text";
+}
+
 std::string readHeader(InputFile& file) {
   if (file.size() < kLengthBytes)
     throw FileError(file.path(),
                     fmt::format("is not a safetensors file: {} bytes are too short", file.size()));
   std::uint64_t length = 0;
   file.read(&length, kLengthBytes);
-  if (length > kMostHeaderBytes || length > file.size() - kLengthBytes)
+  if (length > kMostHeaderBytes || length > file.size() - kLengthBytes) {
+    const auto other = looksLike({reinterpret_cast<const unsigned char*>(&length), kLengthBytes});
     throw FileError(
         file.path(),
-        fmt::format("is not a whole safetensors file: its header of {} bytes does not fit a file of {} bytes",
-                    length, file.size()));
+        !other.empty()
+            ? fmt::format("is not a safetensors file{}", other)
+            : fmt::format(
+                  "is not a whole safetensors file: its header of {} bytes does not fit a file of {} bytes",
+                  length, file.size()));
+  }
   std::string header(length, '\0');
   file.read(header.data(), length);
   return header;

@@ -106,6 +106,15 @@ TEST_CASE("broken files are refused by name") {
   CHECK(problemOf("1234567") == "is not a safetensors file: 7 bytes are too short");
   CHECK(problemOf(std::string("\x09\0\0\0\0\0\0\0{}", 10)) ==
         "is not a whole safetensors file: its header of 9 bytes does not fit a file of 10 bytes");
+  CHECK(problemOf("{\"format\": 1}") == "is not a safetensors file, but JSON");
+  CHECK(problemOf("label,x\n1,2\n") == "is not a safetensors file, but text");
+  CHECK(problemOf("PK\x03\x04 and the rest") ==
+        "is not a safetensors file, but a zip archive, as torch.save writes one");
+  CHECK(problemOf(std::string("\x80\x02\x8a\x0al\xfc\x9c\x46", 8)) ==
+        "is not a safetensors file, but a pickle, as older versions of torch.save write one");
+  CHECK(problemOf("\x89HDF\r\n\x1a\n") == "is not a safetensors file, but HDF5, as Keras writes it");
+  CHECK(problemOf("\x1f\x8b\x08 and the rest") == "is not a safetensors file, but packed by gzip");
+  CHECK(problemOf("\x08\x07\x12\x04muster") == "is not a safetensors file, but probably an ONNX model");
   CHECK(problemOf(std::string(16, '\xFF')).find("its header of 18446744073709551615 bytes") !=
         std::string::npos);
   CHECK(problemOf(fileOf("{\"w\":", "")).starts_with("the header is not valid JSON at line 1, column "));
