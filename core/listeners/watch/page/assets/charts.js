@@ -1,9 +1,10 @@
 'use strict';
 
-// Okabe and Ito's colours, which the colour-blind tell apart, in the order of their contrast; strokes differ, too.
+// The first are Okabe and Ito's. Any two, and the ink of what is merged, differ by at least 10 (CIE76) to the eye and in
+// Machado's models of the three kinds of colour blindness (2009), and all by 3 : 1 from the panel; strokes differ, too.
 const COLOURS = {
-  light: ['#0072b2', '#d55e00', '#007f5f', '#b3478f', '#8a6d00', '#3b8fc2', '#7a3b00', '#555555'],
-  dark: ['#56b4e9', '#e69f00', '#2fc39a', '#e08fbf', '#f0e442', '#8ab8ff', '#ff8a4c', '#b5b5b5'],
+  light: ['#0072b2', '#d55e00', '#007f5f', '#b3478f', '#140385', '#900aec', '#7a3b00', '#45004e'],
+  dark: ['#56b4e9', '#e69f00', '#2fc39a', '#e08fbf', '#ace692', '#d11e2b', '#ff8a4c', '#8a3eff'],
 };
 const STROKES = [null, [7, 3], [2, 2], [9, 3, 2, 3]];
 
@@ -168,12 +169,12 @@ class Chart {
     if (this.select && view.run) this.fillChoice(view.run);
     const names = this.matching(view);
     if (names.length === 0) return false;
-    const key = JSON.stringify([this.arms, this.across, this.log, theme(), names]);
-    const same = this.graph && key === this.drawnKey;
-    this.drawnKey = key;
     this.names = names;
     const rows = this.rows();
     if (rows.length === 0) return false;
+    const key = JSON.stringify([this.arms, this.across, this.log, theme(), names, rows.length === 1]);
+    const same = this.graph && key === this.drawnKey;
+    this.drawnKey = key;
     if (same) {
       this.graph.updateOptions({file: rows});
       this.showValues(null);
@@ -229,7 +230,7 @@ class Chart {
   }
 
   build(rows) {
-    const range = this.graph && this.graph.isZoomed() && this.builtAcross === this.across ? this.graph.xAxisRange() : null;
+    const range = this.graph && !this.single && this.graph.isZoomed() && this.builtAcross === this.across ? this.graph.xAxisRange() : null;
     if (this.graph) this.graph.destroy();
     this.builtAcross = this.across;
     const labels = this.names.map((_, i) => `c${i}`);  // names may be any text
@@ -273,7 +274,12 @@ class Chart {
       unhighlightCallback: () => this.showValues(null),
       underlayCallback: (canvas, area, graph) => this.underlay(canvas, area, graph),
     });
-    if (range) this.graph.updateOptions({dateWindow: range});
+    this.single = rows.length === 1;
+    const x = rows[0][0], beside = Math.abs(x) / 10 || 1;
+    if (this.single)  // in the middle, not on the axis
+      this.graph.updateOptions({dateWindow: [x - beside, x + beside], drawPoints: true});
+    else if (range)
+      this.graph.updateOptions({dateWindow: range});
     this.buildKeys();
   }
 
