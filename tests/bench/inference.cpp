@@ -26,7 +26,7 @@ struct Options {
   int workers = 2, callers = 64, rounds = 5;
   std::int64_t limit = 32;
   double seconds = 2;
-  std::string only = {};  ///< arms whose names have this
+  std::string network = {}, only = {};  ///< what has this in its name
 };
 
 /// What the callers of one way to compute got in one round.
@@ -104,14 +104,14 @@ std::vector<Arm> armsOf(MultiLayerNetwork& model, const Options& o) {
   const Tensor one = Tensor::zeros({1, 1, 28, 28}), full = Tensor::zeros({o.limit, 1, 28, 28});
   Batch example;
   example.features.push_back({"image", one});
-  const auto inference = [=, &model](InferenceMode mode) {
+  const auto inference = [=, &model](InferenceMode mode, int callers) {
     return [=, &model] {
       ParallelInference served(model, {.workers = o.workers,
                                        .mode = mode,
                                        .batchLimit = o.limit,
                                        .queueLimit = o.callers,
                                        .example = example});
-      return measure(o.callers, 1, o.seconds, [&](int) { served.output(one); });
+      return measure(callers, 1, o.seconds, [&](int) { served.output(one); });
     };
   };
   // Each caller has a replica of its own, without a queue: what the machine can do.
@@ -131,14 +131,16 @@ std::vector<Arm> armsOf(MultiLayerNetwork& model, const Options& o) {
     };
   };
   return {{fmt::format("{} threads, output() of {}", o.workers, o.limit), alone},
-          {fmt::format("{} callers, batched", o.callers), inference(InferenceMode::Batched)},
-          {fmt::format("{} callers, sequential", o.callers), inference(InferenceMode::Sequential)},
-          {fmt::format("{} callers, in place", o.callers), inference(InferenceMode::InPlace)},
+          {fmt::format("{} callers, batched", o.callers), inference(InferenceMode::Batched, o.callers)},
+          {fmt::format("{} callers, sequential", o.callers), inference(InferenceMode::Sequential, o.callers)},
+          {fmt::format("{} callers, in place", o.callers), inference(InferenceMode::InPlace, o.callers)},
+          {fmt::format("{} callers, in place", o.workers), inference(InferenceMode::InPlace, o.workers)},
           {fmt::format("{} callers, one lock", o.callers), locked(o.callers)},
           {"1 caller, one lock", locked(1)}};
 }
 
 void compare(const std::string& name, const MultiLayerConfiguration& configuration, const Options& o) {
+  if (name.find(o.network) == std::string::npos) return;
   MultiLayerNetwork model(configuration);
   model.init();
   auto arms = armsOf(model, o);
@@ -148,12 +150,12 @@ void compare(const std::string& name, const MultiLayerConfiguration& configurati
     for (auto& arm : arms) arm.rounds.push_back(arm.measure());
   fmt::print("{}, {} workers, calls of one image, batch limit {}; medians of {} rounds of {} s\n", name,
              o.workers, o.limit, o.rounds, o.seconds);
-  fmt::print("{:<28} {:>10} {:>10} {:>12} {:>10} {:>10}\n", "", "samples/s", "of first", "CPU us each",
-             "p50, ms", "p99, ms");
+  fmt::print("{:<28} {:>10} {:>10} {:>12} {:>10} {:>10} {:>10}\n", "", "samples/s", "of first", "CPU us each",
+             "p50, ms", "p99, ms", "all, ms");
   for (const auto& arm : arms)
-    fmt::print("{:<28} {:>10.0f} {:>9.0f}% {:>12.2f} {:>10.3f} {:>10.3f}\n", arm.name, arm.rate(),
+    fmt::print("{:<28} {:>10.0f} {:>9.0f}% {:>12.2f} {:>10.3f} {:>10.3f} {:>10.3f}\n", arm.name, arm.rate(),
                100 * arm.rate() / arms.front().rate(), arm.median(&Measured::cpuMicroseconds),
-               arm.milliseconds(0.5), arm.milliseconds(0.99));
+               arm.milliseconds(0.5), arm.milliseconds(0.99), arm.milliseconds(1));
   fmt::print("\n");
 }
 
@@ -168,6 +170,7 @@ int main(int argc, char** argv) try {
       "batch-limit", po::value(&o.limit)->default_value(o.limit), "examples computed at once")(
       "rounds", po::value(&o.rounds)->default_value(o.rounds), "of all arms, in turns")(
       "seconds", po::value(&o.seconds)->default_value(o.seconds), "of each measurement")(
+      "network", po::value(&o.network), "networks whose names have this in them, as LeNet or convnet")(
       "only", po::value(&o.only), "arms whose names have this in them, as batched, for a profiler");
   po::variables_map given;
   if (!readCommandLine(argc, argv, options, given)) return 0;
