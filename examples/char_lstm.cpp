@@ -15,6 +15,7 @@
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
+#include "examples/support/training_json.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/collect_scores_listener.h"
@@ -72,10 +73,41 @@ void save(Network& network, const CollectScoresListener& scores, const Character
              example::checkSaved(network, a.model, text));
 }
 
+/// Writes what `--json` asks for.
+void writeJson(const example::CharLstmArguments& a, const CharacterIterator& data,
+               const CollectScoresListener& scores, std::string_view plan, bool interrupted) {
+  std::vector<example::EpochResult> epochs;
+  for (const auto& epoch : scores.epochs()) epochs.push_back({.epoch = epoch.epoch + 1, .loss = epoch.score});
+  const auto putOptions = [&](JsonWriter& json) {
+    json.put("characters", std::ssize(data.text()->indices));
+    json.put("differentCharacters", data.vocabulary().size());
+    json.put("workers", std::int64_t{a.workers});
+    json.put("batch", a.batch);
+    json.put("steps", a.steps);
+    json.put("units", a.units);
+    json.put("layers", a.layers);
+    json.put("embedding", a.embedding);
+    json.put("dropout", a.dropout);
+    json.put("learningRate", a.learningRate);
+    json.put("clipNorm", a.clipNorm);
+    json.put("seed", a.seed);
+  };
+  const auto from = a.text.string();
+  example::TrainingJson{.data = "text",
+                        .dataFrom = from,
+                        .options = putOptions,
+                        .plan = plan,
+                        .interrupted = interrupted,
+                        .epochs = epochs}
+      .write(a.json);
+  fmt::print("json: {}\n", a.json.string());
+}
+
 int train(const example::CharLstmArguments& a) {
   example::Paths paths;
   paths.reads("--text", a.text);
   paths.writes("--model", a.model);
+  paths.writes("--json", a.json);
   a.watch.addTo(paths);
   paths.check();
   example::requireUsable(a.device);
@@ -119,6 +151,7 @@ int train(const example::CharLstmArguments& a) {
                           if (!failed || network.iteration() > 0) save(network, *scores, data, a);
                         },
                         fmt::format("--lr {}", a.learningRate));
+  if (!a.json.empty()) writeJson(a, data, *scores, wrapper.plan(), interrupt.requested());
   if (!interrupt.requested()) print(sampler.draw(network, a.seed), "sample");
   return interrupt.requested() ? kInterruptedExit : 0;
 }

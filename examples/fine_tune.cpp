@@ -14,6 +14,7 @@
 #include "examples/support/data_sets.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
+#include "examples/support/training_json.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
@@ -41,7 +42,8 @@ Without --weights it makes a file by itself: a small network learns the digits 0
 constexpr std::int64_t kBatch = 32;
 
 struct Options {
-  std::filesystem::path weights = {}, model = "fine-tuned.safetensors", backbone = "backbone.safetensors";
+  std::filesystem::path weights = {}, model = "fine-tuned.safetensors", backbone = "backbone.safetensors",
+                        json = {};
   example::DataChoice data = {.names = example::kAllImages};
   int workers = 2;
   std::int64_t epochs = 3, seed = 1, trainedBatch = kBatch;
@@ -114,6 +116,24 @@ void writeBackbone(const ImageSet& digits, const Options& o) {
              o.backbone.string());
 }
 
+/// Writes what `--json` asks for.
+void writeJson(const Options& o, const example::DataSets& data, const std::filesystem::path& weights,
+               std::string_view plan, const std::vector<example::EpochResult>& epochs) {
+  const auto putOptions = [&](JsonWriter& json) {
+    json.put("weights", std::string_view(weights.string()));
+    json.put("workers", std::int64_t{o.workers});
+    json.put("batch", kBatch);
+    json.put("learningRate", o.learningRate);
+    json.put("backboneRate", o.backboneRate);
+    json.put("seed", o.seed);
+    json.put("imagenet", o.imagenet);
+  };
+  example::TrainingJson{
+      .data = data.title, .dataFrom = data.origin, .options = putOptions, .plan = plan, .epochs = epochs}
+      .write(o.json);
+  fmt::print("json: {}\n", o.json.string());
+}
+
 int run(const Options& o) {
   auto data = example::loadData(o.data, kBatch, o.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
@@ -144,14 +164,18 @@ int run(const Options& o) {
 
   auto wrapper = ParallelWrapper::Builder(network).workers(o.workers).averagingFrequency(4).build();
   fmt::print("plan: {}\n", wrapper.plan());
+  std::vector<example::EpochResult> epochs;
   for (std::int64_t epoch = 1; epoch <= o.epochs; ++epoch) {
     wrapper.fit(train);
+    epochs.push_back(
+        {.epoch = epoch, .loss = network.score(), .testAccuracy = wrapper.evaluate(test).accuracy()});
     fmt::print("epoch {}/{}: loss {:.4f}, accuracy on other images {:.4f}\n", epoch, o.epochs,
-               network.score(), wrapper.evaluate(test).accuracy());
+               epochs.back().loss, *epochs.back().testAccuracy);
   }
   saveWeights(network, o.model, {.layers = resnet18InTorchvision(), .batch = o.trainedBatch});
   fmt::print("saved: {}, which PyTorch reads: model.load_state_dict(safetensors.torch.load_file(...))\n",
              o.model.string());
+  if (!o.json.empty()) writeJson(o, data, weights, wrapper.plan(), epochs);
   return 0;
 }
 
@@ -176,6 +200,7 @@ int main(int argc, char** argv) {
     line.add("epochs", o.epochs, "N", "passes over the data", example::between(1, 1'000'000));
     line.add("seed", o.seed, "N", "of the first weights and of the order of the images", example::atLeast(0));
     line.add("model", o.model, "FILE", "where all weights go");
+    line.add("json", o.json, "FILE", "write options, plan and the results of each epoch");
     line.add("backbone", o.backbone, "FILE", "where the file to begin with goes, without --weights");
     o.data.describe(line);
     if (!line.read(argc, argv)) return 0;
@@ -185,6 +210,7 @@ int main(int argc, char** argv) {
     example::Paths paths;
     paths.reads("--weights", o.weights, "--model");
     paths.writes("--model", o.model);
+    paths.writes("--json", o.json);
     if (o.weights.empty()) paths.writes("--backbone", o.backbone);
     paths.check();
     return run(o);

@@ -17,11 +17,10 @@
 #include "examples/support/program.h"
 #include "examples/support/report.h"
 #include "examples/support/text_table.h"
+#include "examples/support/training_json.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/eval/evaluation.h"
-#include "muster/core/io/atomic_file.h"
-#include "muster/core/io/json_fields.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/listeners/performance_listener.h"
@@ -33,46 +32,38 @@ using namespace muster;
 
 namespace {
 
+using example::EpochResult;
 using example::Options;
-
-/// What an epoch came to.
-struct EpochResult {
-  std::int64_t epoch = 1;  ///< from 1, over the network's life
-  double loss = 0;         ///< mean over the training batches
-  double accuracy = 0;     ///< on the test images, from 0 to 1
-  double seconds = 0;      ///< of training, without the test
-};
 
 /// The epochs as a table, a row each.
 std::string curveTable(const std::vector<EpochResult>& epochs) {
   example::Cells rows{{"epoch", "training loss", "test accuracy, %", "seconds"}};
   for (const auto& epoch : epochs)
     rows.push_back({fmt::format("{}", epoch.epoch), fmt::format("{:.4f}", epoch.loss),
-                    fmt::format("{:.2f}", epoch.accuracy * 100), example::secondsDigits(epoch.seconds)});
+                    fmt::format("{:.2f}", *epoch.testAccuracy * 100),
+                    example::secondsDigits(*epoch.trainingSeconds)});
   return example::textTable(rows);
 }
 
 /// Writes what `--json` asks for.
 void writeJson(const Options& options, const example::DataSets& data, const ParallelWrapper& wrapper,
                const std::vector<EpochResult>& epochs, bool interrupted) {
-  JsonWriter json;
-  json.put("data", std::string_view(data.title));
-  json.put("dataFrom", std::string_view(data.origin));
-  json.put("workers", std::int64_t{options.workers});
-  json.put("batch", options.batch);
-  json.put("learningRate", options.learningRate);
-  json.put("seed", options.seed);
-  json.put("width", options.width);
-  json.put("augment", options.augment);
-  json.put("plan", std::string_view(wrapper.plan()));
-  json.put("interrupted", interrupted);
-  json.list("epochs", epochs.size(), [&](std::size_t i, JsonWriter& one) {
-    one.put("epoch", epochs[i].epoch);
-    one.put("loss", epochs[i].loss);
-    one.put("testAccuracy", epochs[i].accuracy);
-    one.put("seconds", epochs[i].seconds);
-  });
-  writeFileAtomically(options.json, json.text());
+  const auto putOptions = [&](JsonWriter& json) {
+    json.put("workers", std::int64_t{options.workers});
+    json.put("batch", options.batch);
+    json.put("learningRate", options.learningRate);
+    json.put("seed", options.seed);
+    json.put("width", options.width);
+    json.put("augment", options.augment);
+  };
+  const auto plan = wrapper.plan();
+  example::TrainingJson{.data = data.title,
+                        .dataFrom = data.origin,
+                        .options = putOptions,
+                        .plan = plan,
+                        .interrupted = interrupted,
+                        .epochs = epochs}
+      .write(options.json);
 }
 
 /// What can be found out before the data are read, which may take long.
@@ -159,10 +150,10 @@ void train(ParallelWrapper& wrapper, Network& network, DataSetIterator& images, 
     if (network.epoch() == before) break;  // interrupted within it
     epochs.push_back({.epoch = network.epoch(),
                       .loss = told.scores->epochs().back().score,
-                      .accuracy = told.tests->results().back().evaluation.accuracy(),
-                      .seconds = told.performance->report().seconds});
+                      .testAccuracy = told.tests->results().back().evaluation.accuracy(),
+                      .trainingSeconds = told.performance->report().seconds});
     fmt::print("epoch {}: loss {}, test accuracy {:.4f}, {:.1f} s\n", epochs.back().epoch,
-               scoreDigits(epochs.back().loss), epochs.back().accuracy, epochs.back().seconds);
+               scoreDigits(epochs.back().loss), *epochs.back().testAccuracy, *epochs.back().trainingSeconds);
   }
 }
 
@@ -220,7 +211,7 @@ int run(const Options& options) {
   if (interrupt.requested())
     fmt::print("interrupted, with {} of {} epochs finished\n", epochs.size(), options.epochs);
   if (!epochs.empty()) {
-    watching.result("accuracy", epochs.back().accuracy);
+    watching.result("accuracy", *epochs.back().testAccuracy);
     fmt::print("\n{}", curveTable(epochs));
   }
   if (!options.report.empty()) {

@@ -26,6 +26,7 @@ void checkCombinations(const CommandLine& line) {
   if (!line.said("load")) return;
   line.refuse({"text",
                "model",
+               "json",
                "steps",
                "units",
                "layers",
@@ -59,6 +60,7 @@ std::optional<CharLstmArguments> readCharLstmArguments(int argc, const char* con
   line.group("Files");
   line.add("text", a.text, "FILE", "the text to learn, in UTF-8");
   line.add("model", a.model, "FILE", "where the trained model is saved, with its characters");
+  line.add("json", a.json, "FILE", "write options, plan and the results of each epoch");
   line.add("load", a.load, "FILE", "write samples with a saved model, and train nothing");
   line.group("Network");
   line.add("steps", a.steps, "N", "characters that the model is shown in one piece", between(1, 65536));

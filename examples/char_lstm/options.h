@@ -36,6 +36,7 @@ struct CharLstmArguments : WorkerOptions {
   SampleOptions sample;
   std::int64_t sampleEvery = 1;  ///< epochs; 0: at the end only
   std::filesystem::path model = "char-lstm.safetensors";
+  std::filesystem::path json = {};  ///< where the results go; "": nowhere
 };
 
 /// Reads the command line. @return nothing where help was asked for and has been printed.

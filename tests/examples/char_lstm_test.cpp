@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <boost/json.hpp>
+#include <cmath>
 #include <csignal>
 #include <fstream>
 #include <map>
@@ -18,6 +20,7 @@ namespace muster {
 namespace {
 
 using test::contains;
+using test::readFile;
 
 /// The program char_lstm with a small text.
 class CharLstm : public test::Sandbox {
@@ -62,7 +65,7 @@ std::string samplesIn(const std::string& text) {
 
 TEST_CASE("it learns, samples as it goes, and writes the same from the saved model") {
   const CharLstm program;
-  const auto run = program.train();
+  const auto run = program.train({"--json", "result.json"});
   CAPTURE(run.out);
   CAPTURE(run.err);
   REQUIRE(run.exit == 0);
@@ -72,11 +75,21 @@ TEST_CASE("it learns, samples as it goes, and writes the same from the saved mod
   CHECK(contains(run.out, "--- after epoch 1\n"));
   CHECK(contains(run.out,
                  "saved: char-lstm.safetensors; loaded again, it gives the same outputs, bit for bit. "
-                 "--load writes with it\n--- sample\n"));
+                 "--load writes with it\njson: result.json\n--- sample\n"));
   const auto scores = scoresIn(run.err);
   REQUIRE(scores.size() == 4);
   CHECK(scores[0] < 3.5);  // ln 29 = 3.4
   CHECK(scores[3] < 0.7 * scores[0]);
+
+  const auto result = boost::json::parse(readFile(program.directory / "result.json")).as_object();
+  CHECK(result.at("dataFrom") == "text");
+  CHECK(result.at("differentCharacters").to_number<int>() == 29);
+  CHECK(result.at("learningRate").to_number<double>() == 0.02);
+  CHECK(result.at("interrupted") == false);
+  const auto& epochs = result.at("epochs").as_array();
+  REQUIRE(epochs.size() == 4);
+  CHECK(epochs[3].at("epoch").to_number<int>() == 4);
+  CHECK(std::abs(epochs[3].at("loss").to_number<double>() - scores[3]) < 1e-3 * scores[3]);  // as rounded
 
   const std::vector<std::string> load{"--load", "char-lstm.safetensors", "--length", "60"};
   const auto loaded = program.run(load);

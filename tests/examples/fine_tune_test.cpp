@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <boost/json.hpp>
 #include <cmath>
 #include <string>
 
@@ -28,7 +29,7 @@ double apart(const Tensor& a, const Tensor& b) {
 
 TEST_CASE("a new head is trained on weights that stay as they are") {
   const Sandbox program(MUSTER_FINE_TUNE);
-  const auto run = program.run({"--examples", "1500"});
+  const auto run = program.run({"--examples", "1500", "--json", "result.json"});
   CAPTURE(run.out);
   CAPTURE(run.err);
   REQUIRE(run.exit == 0);
@@ -36,6 +37,13 @@ TEST_CASE("a new head is trained on weights that stay as they are") {
   const auto at = run.out.rfind("other images ");
   REQUIRE(at != std::string::npos);
   CHECK(std::stod(run.out.substr(at + 13)) > 0.5);  // guessing is 0.2
+  const auto result = boost::json::parse(test::readFile(program.directory / "result.json")).as_object();
+  CHECK(result.at("weights") == "backbone.safetensors");
+  CHECK(result.at("plan").as_string().starts_with("2 workers"));
+  const auto& epochs = result.at("epochs").as_array();
+  REQUIRE(epochs.size() == 3);
+  CHECK(std::abs(epochs[2].at("testAccuracy").to_number<double>() - std::stod(run.out.substr(at + 13))) <=
+        5e-5);
   const auto before = readSafetensors(program.directory / "backbone.safetensors"),
              after = readSafetensors(program.directory / "fine-tuned.safetensors");
   REQUIRE(after.tensors.size() == before.tensors.size());
