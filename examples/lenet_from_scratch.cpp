@@ -24,6 +24,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
+#include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/listeners/epoch_progress.h"
 #include "muster/core/ops/update.h"
 #include "muster/parallel/exchange/all_reduce.h"
@@ -136,8 +137,10 @@ struct EpochResult {
   double seconds = 0;  // of the training, without the validation
 };
 
-EpochResult trainEpoch(std::int64_t epoch, DataSetIterator& data, Replicas& replicas,
-                       const Options& options) {
+using Scores = std::vector<CollectScoresListener::Score>;  // of all batches
+
+EpochResult trainEpoch(std::int64_t epoch, DataSetIterator& data, Replicas& replicas, const Options& options,
+                       Scores& scores) {
   const std::int64_t batches = (*data.examples() + options.batch - 1) / options.batch;
   EpochProgress progress(options.epochs);
   progress.begin(epoch + 1, batches);
@@ -149,6 +152,9 @@ EpochResult trainEpoch(std::int64_t epoch, DataSetIterator& data, Replicas& repl
       throw NonFiniteScore(fmt::format("epoch {}: the loss became {}; a smaller --lr than {} may help",
                                        epoch + 1, std::abs(lossSum), options.learningRate));
     progress.advance(done, batch.examples(), lossSum);
+    const std::int64_t examples = batch.examples();
+    scores.push_back(
+        {.epoch = epoch, .examples = examples, .score = lossSum / static_cast<double>(examples)});
   }
   return {progress.loss(), progress.elapsed().count()};
 }
@@ -216,10 +222,17 @@ int run(const Options& options) {
              options.learningRate);
 
   Replicas replicas = makeReplicas(options);
+  Scores scores;
   for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
-    const EpochResult result = trainEpoch(epoch, *data.train, replicas, options);
+    const EpochResult result = trainEpoch(epoch, *data.train, replicas, options, scores);
     fmt::print("epoch {}/{}: loss {}, {:.2f} s, validation accuracy {:.4f}\n", epoch + 1, options.epochs,
                scoreDigits(result.loss), result.seconds, validate(*data.test, replicas.front()));
+  }
+  try {
+    example::requireNoDivergence(scores, LeNet::kClasses);
+  } catch (const NonFiniteScore& error) {
+    throw NonFiniteScore(fmt::format("{}; a smaller --lr than {} may help, and nothing was saved",
+                                     error.what(), options.learningRate));
   }
   if (!options.model.empty()) saveAndCheck(replicas.front(), *data.test, options.model);
   return 0;

@@ -1,10 +1,14 @@
 #include "muster/core/device/memory_room.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <fstream>
 #include <initializer_list>
 #include <string>
 #include <string_view>
+
+#include "muster/core/base/error.h"
 
 namespace muster {
 namespace {
@@ -86,6 +90,17 @@ std::optional<MemoryRoom> memoryRoom(const std::filesystem::path& root) {
     look("/sys/fs/cgroup/memory", pathIn(line, "memory"), roomOfV1);
   }
   return tightest;
+}
+
+void requireMemoryRoom(double bytes, std::string_view what, std::string_view advice,
+                       const std::string& root) {
+  if (bytes < kLargeMemory) return;
+  const auto room = memoryRoom(root);
+  if (!room || bytes <= static_cast<double>(room->left)) return;
+  const auto megabytes = [](double count) { return fmt::format("{:.1f} MB", count / 1e6); };
+  throw OutOfMemory(fmt::format("{} {}, but of the {} that this process may use (cgroup) {} are left; {}",
+                                what, megabytes(bytes), megabytes(static_cast<double>(room->limit)),
+                                megabytes(std::max(0.0, static_cast<double>(room->left))), advice));
 }
 
 }  // namespace muster

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <string_view>
 
 namespace muster {
 
@@ -18,5 +20,15 @@ struct MemoryRoom {
 /// @param root  of the file system, for tests.
 /// @return nothing if there is no limit, or none can be read.
 std::optional<MemoryRoom> memoryRoom(const std::filesystem::path& root = "/");
+
+/// Bytes of one part of a program for which it is worth to look whether there is room.
+inline constexpr double kLargeMemory = 1 << 20;
+
+/// Refuses so many bytes where there is no room for them, before the kernel ends the process. Below
+/// kLargeMemory it does not look.
+/// @param what  as in "network: its parameters take".  @param advice  the end of the error.
+/// @throws OutOfMemory.
+void requireMemoryRoom(double bytes, std::string_view what, std::string_view advice,
+                       const std::string& root = "/");
 
 }  // namespace muster

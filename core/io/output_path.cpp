@@ -27,6 +27,12 @@ fs::path resolved(const fs::path& path) {
   return found.has_filename() ? found : found.parent_path();  // "a/" is "a"
 }
 
+/// And removes it again: a full disk lets files be made.
+void writeAPage(const fs::path& file) {
+  AtomicFile attempt(file);
+  attempt.write(std::string(kPage, '\0'));
+}
+
 }  // namespace
 
 void checkOutputFile(const fs::path& file) {
@@ -37,21 +43,31 @@ void checkOutputFile(const fs::path& file) {
   if (::access(directory.c_str(), W_OK | X_OK) != 0)
     throw FileError(
         file, fmt::format("cannot be written: its directory: {}", std::generic_category().message(errno)));
-  AtomicFile attempt(file);
-  attempt.write(std::string(kPage, '\0'));  // a full disk lets files be made
+  writeAPage(file);
 }
 
 void checkOutputDirectory(const fs::path& directory) {
   if (directory.empty()) return;
   std::error_code unreachable;
-  fs::path above = fs::absolute(directory);  // it, or the nearest above it that is there
+  const fs::path whole = fs::absolute(directory);
+  fs::path above = whole;  // it, or the nearest above it that is there
   while (!fs::exists(above, unreachable) && above.has_relative_path()) above = above.parent_path();
+  const auto refuse = [&](const fs::path& at, std::string_view why) {
+    throw FileError(directory, fmt::format("cannot be made: {}: {}", at.string(), why));
+  };
   const int problem = !fs::is_directory(above)                    ? ENOTDIR
                       : ::access(above.c_str(), W_OK | X_OK) != 0 ? errno
                                                                   : 0;
-  if (problem == 0) return;
-  throw FileError(directory, fmt::format("cannot be made: {}: {}", above.string(),
-                                         std::generic_category().message(problem)));
+  if (problem != 0) refuse(above, std::generic_category().message(problem));
+  const long longest = ::pathconf(above.c_str(), _PC_NAME_MAX);  // -1: not known
+  for (const auto& name : whole.lexically_relative(above))
+    if (longest > 0 && name.native().size() > static_cast<std::size_t>(longest))
+      refuse(above, std::generic_category().message(ENAMETOOLONG));
+  try {
+    writeAPage(above / ".muster");
+  } catch (const FileError& error) {
+    refuse(above, std::string_view(error.what()).substr(error.path().native().size() + 2));
+  }
 }
 
 bool isSameFile(const fs::path& one, const fs::path& other) {

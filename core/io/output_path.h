@@ -9,7 +9,8 @@ namespace muster {
 /// @throws muster::FileError naming the path and the cause.
 void checkOutputFile(const std::filesystem::path& file);
 
-/// The same for a directory that is made later, with those above it that are missing. Makes nothing.
+/// The same for a directory that is made later, with those above it that are missing: writes into the nearest
+/// one that is there.
 void checkOutputDirectory(const std::filesystem::path& directory);
 
 /// Whether two paths lead to one file or directory, by links or by other spellings; also where it is not

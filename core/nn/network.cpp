@@ -37,7 +37,8 @@ void Network::init() {
             "network: init() needs an inputShape for {}; without it the first batch decides", input.name);
   if (!initialized()) {
     detail::NetworkPlan plan = layOut();
-    impl_->blocks = detail::makeBlocks(plan, context().device());
+    impl_->blocks =
+        detail::makeBlocks(plan, context().device(), trainingOptions().updater.stateNames().size());
     impl_->plan = std::move(plan);
   }
   context().synchronize();

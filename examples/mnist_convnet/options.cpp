@@ -40,8 +40,9 @@ void describeFiles(CommandLine& line, Options& o) {
   line.add(
       "resume", o.resume, "PATH",
       "go on from a file of this program, up to --epochs. From a checkpoint the result is that of a run "
-      "never interrupted, bit for bit. Of a directory the newest file that is whole is taken; without one, "
-      "the training begins anew, so that the same command line starts and restarts it");
+      "never interrupted, bit for bit; Ctrl-C merges early, and the result keeps that. Of a directory the "
+      "newest file that is whole is taken; without one, the training begins anew, so that the same command "
+      "line starts and restarts it");
   line.add("checkpoint-dir", o.checkpointDirectory, "DIR", "save checkpoints there as it trains");
   line.add("checkpoint-every", o.checkpointEvery, "N", "epochs between checkpoints", atLeast(1));
   line.add("checkpoint-iterations", o.checkpointIterations, "N",

@@ -40,9 +40,10 @@ void Paths::check() const {
     for (std::size_t j = i + 1; j < files_.size(); ++j) checkPair(files_[i], files_[j]);
   for (const auto& file : files_)
     for (const auto& directory : directories_)
-      require(!file.written || !muster::isInside(directory.path, file.path),
-              "{} and {} cannot both be there: {} is to be a file, and {} a directory", file.option,
-              directory.option, file.path.string(), directory.path.string());
+      require(
+          !file.written || file.option == directory.option || !muster::isInside(directory.path, file.path),
+          "{} and {} cannot both be there: {} is to be a file, and {} a directory", file.option,
+          directory.option, file.path.string(), directory.path.string());
   for (const auto& directory : directories_) muster::checkOutputDirectory(directory.path);
   for (const auto& file : files_) {
     std::error_code unreachable;

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
@@ -22,6 +23,10 @@ int runBody(std::string_view name, const std::function<int()>& body) {
     return 2;
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "{}: out of memory\n", name);
+  } catch (const std::system_error& error) {
+    const bool thread = error.code() == std::errc::resource_unavailable_try_again;
+    fmt::print(stderr, "{}: {}{}\n", name, thread ? "a thread could not be started: " : "",
+               muster::printableText(error.what()));
   } catch (...) {
     fmt::print(stderr, "{}: {}\n", name, muster::printableText(muster::describe(std::current_exception())));
   }

@@ -202,6 +202,13 @@ TEST_CASE("failures end it with 1 and a sentence") {
   const auto diverged = lenet.train({"--examples", "600", "--lr", "1e30"});
   CHECK(diverged.exit == 1);
   CHECK(contains(diverged.err, "lenet_from_scratch: epoch 1: the loss became "));
+  test::writeFile(lenet.directory / "good", "the one before");
+  const auto large =
+      lenet.train({"--examples", "600", "--batch", "16", "--lr", "1000", "--epochs", "1", "--model", "good"});
+  CHECK(large.exit == 1);
+  CHECK(contains(large.err, "lenet_from_scratch: the training diverged: its score went from 2."));
+  CHECK(contains(large.err, "; a smaller --lr than 1000 may help, and nothing was saved"));
+  CHECK(test::readFile(lenet.directory / "good") == "the one before");
 
   const auto noDevice = lenet.run({"--data", "generated", "--device", "cuda:99"});
   CHECK(noDevice.exit == 1);

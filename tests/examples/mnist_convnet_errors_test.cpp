@@ -100,6 +100,8 @@ TEST_CASE("places that cannot be written are found out before the training") {
   };
   refused("--model", "missing/model.safetensors", "cannot be written: its directory: No such file");
   refused("--json", ".", "cannot be written: it is a directory");
+  refused("--curves", ".", "cannot be written: it is a directory");
+  refused("--report", std::string(256, 'x'), "cannot be made: ");
   test::writeFile(convnet.directory / "file", "mine");
   refused("--report", "file/report", "cannot be made: ");
   refused("--checkpoint-dir", "file", "cannot be made: ");

@@ -147,6 +147,13 @@ TEST_CASE("threads that the program does not get: it trains, or names them") {
                    ? 0
                    : 1;
   CHECK(refused > 0);
+
+  const test::Sandbox lenet(MUSTER_LENET_FROM_SCRATCH);
+  Launch launch = lenet.launch({"--data", "generated", "--examples", "64", "--device", "cpu"});
+  launch.environment["LD_PRELOAD"] = MUSTER_FAILING_CALLS_LIBRARY;
+  launch.environment["MUSTER_FAILING_CALLS"] = fmt::format("thread,0,{},-1,/", EAGAIN);
+  CHECK(contains(test::runProgram(MUSTER_LENET_FROM_SCRATCH, launch).err,
+                 "lenet_from_scratch: a thread could not be started: "));
 }
 
 TEST_CASE("a disk that becomes full, without a directory for temporary files: the file is named") {

@@ -1,9 +1,11 @@
 #include "muster/core/nn/detail/network_state.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/device/memory_room.h"
 
 namespace muster::detail {
 namespace {
@@ -100,8 +102,21 @@ void drawParameter(Tensor& values, const ParameterSpec& spec, std::uint64_t seed
 
 }  // namespace
 
-std::vector<StateBlock> makeBlocks(NetworkPlan& plan, Device device) {
+void requireRoom(const SegmentTable& parameters, std::size_t blocks, const std::string& root) {
+  const auto bytesOf = [](std::int64_t elements) { return sizeof(float) * static_cast<double>(elements); };
+  const double bytes = bytesOf(parameters.elements) * static_cast<double>(blocks);
+  if (bytes < kLargeMemory) return;
+  const Segment& largest = *std::ranges::max_element(
+      parameters.segments, {}, [](const Segment& segment) { return segment.shape.elements(); });
+  requireMemoryRoom(bytes, "network: its parameters, gradients and updater state take",
+                    fmt::format("most of it: {} {} x {:.1f} MB", largest.name, blocks,
+                                bytesOf(largest.shape.elements()) / 1e6),
+                    root);
+}
+
+std::vector<StateBlock> makeBlocks(NetworkPlan& plan, Device device, std::size_t more) {
   const auto parameters = parameterSegments(plan);
+  if (device.isCpu()) requireRoom(*parameters, 2 + more);
   const auto zeros = [&](const char* name, BlockKind kind, MergeRule rule, const auto& segments) {
     return StateBlock::zeros(name, kind, rule, segments, DType::Float32, device);
   };

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "muster/core/nn/detail/network_plan.h"
@@ -12,9 +14,16 @@ namespace muster::detail {
 ///
 /// The statistics block with rule Moments holds all means, then all variances, in the same order: element i
 /// of its first half belongs to element i of the second.
+/// @param more  blocks of the parameters' size that the caller makes beside these, which have to fit, too.
 /// @throws InvalidArgument naming a learning-rate scale that is negative or not finite, or a Moments
-///         statistic without its partner.
-std::vector<StateBlock> makeBlocks(NetworkPlan& plan, Device device);
+///         statistic without its partner; OutOfMemory as requireRoom.
+std::vector<StateBlock> makeBlocks(NetworkPlan& plan, Device device, std::size_t more = 0);
+
+/// Refuses parameters that the process's limit on memory leaves no room for.
+/// @param blocks  of the parameters' size: themselves, gradients, updater state.
+/// @param root  as for requireMemoryRoom.
+/// @throws OutOfMemory naming the largest parameter.
+void requireRoom(const SegmentTable& parameters, std::size_t blocks, const std::string& root = "/");
 
 /// Draws the initial values of all parameters and statistics from the seed, equal on every device.
 void drawValues(NetworkPlan& plan, std::uint64_t seed);

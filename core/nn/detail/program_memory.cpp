@@ -1,8 +1,10 @@
 #include "muster/core/nn/detail/program_memory.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
+#include "muster/core/device/memory_room.h"
 #include "muster/core/nn/detail/memory_plan.h"
 
 namespace muster::detail {
@@ -13,6 +15,13 @@ std::size_t bytesOf(const ProgramValue& value) {
 }
 
 Tensor zeroBytes(std::size_t bytes, Device device) {
+  static std::mutex mutex;
+  std::unique_lock lock(mutex, std::defer_lock);
+  if (const auto size = static_cast<double>(bytes); device.isCpu() && size >= kLargeMemory) {
+    lock.lock();  // what another worker is about to fill is not left
+    requireMemoryRoom(size, "network: what a step keeps of its batch takes",
+                      "smaller batches and fewer workers need less");
+  }
   return Tensor::zeros({static_cast<std::int64_t>(bytes)}, DType::UInt8, device);
 }
 

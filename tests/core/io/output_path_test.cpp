@@ -89,6 +89,16 @@ TEST_CASE("a directory that cannot be made is refused, and one that can is not m
   std::ofstream(file) << "text";
   const auto refusal = test::thrown<FileError>([&] { checkOutputDirectory(file / "b"); });
   CHECK(refusal == (file / "b").string() + ": cannot be made: " + file.string() + ": Not a directory");
+  const auto tooLong = directory.path() / "a" / std::string(256, 'x') / "b";
+  CHECK(test::thrown<FileError>([&] { checkOutputDirectory(tooLong); }) ==
+        tooLong.string() + ": cannot be made: " + directory.path().string() + ": File name too long");
+  CHECK_NOTHROW(checkOutputDirectory(directory.path() / std::string(255, 'x')));
+  CHECK(test::inChild([&] {
+          test::limitFileSize(100);
+          return test::thrown<FileError>([&] { checkOutputDirectory(directory.path() / "a"); });
+        }) == (directory.path() / "a").string() + ": cannot be made: " + directory.path().string() +
+                  ": could not be written: File too large");
+  CHECK(directory.names() == std::set<std::string>{"file"});
 }
 
 }  // namespace muster

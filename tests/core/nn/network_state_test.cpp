@@ -9,6 +9,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
 #include "tests/support/list_iterator.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -181,4 +182,21 @@ TEST_CASE("invalid requests of a user's layer are refused, naming them") {
         "network: a.mean [3] is merged as moments, so a variance of its shape must follow it");
   CHECK(messageFor({.name = "a", .gainScale = -1}) ==
         "network: the learning-rate scale of a.gain must be finite and not negative, got -1");
+}
+
+TEST_CASE("parameters that the limit on memory leaves no room for are refused, and the largest is named") {
+  const TemporaryDirectory root;
+  std::filesystem::create_directories(root / "proc/self");
+  std::filesystem::create_directories(root / "sys/fs/cgroup");
+  writeFile(root / "proc/self/cgroup", "0::/\n");
+  writeFile(root / "sys/fs/cgroup/memory.max", "100000000");
+  writeFile(root / "sys/fs/cgroup/memory.current", "40000000");
+  SegmentTable parameters;
+  parameters.add({.name = "dense1.weight", .shape = {1000, 4800}});
+  parameters.add({.name = "dense1.bias", .shape = {1600}});
+  // 4.8016 million numbers of 4 bytes: three blocks of 19.2 MB fit 60 MB, four do not.
+  CHECK_NOTHROW(detail::requireRoom(parameters, 3, root.path().string()));
+  CHECK(thrown<OutOfMemory>([&] { detail::requireRoom(parameters, 4, root.path().string()); }) ==
+        "network: its parameters, gradients and updater state take 76.8 MB, but of the 100.0 MB that this "
+        "process may use (cgroup) 60.0 MB are left; most of it: dense1.weight 4 x 19.2 MB");
 }
