@@ -54,7 +54,7 @@ Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, NodeL
   // One more batch a worker keeps all busy. The batches are the evaluation's own: those of a training may be
   // full of data that was read ahead, and an iterator may have put its own memory into a batch.
   const auto ahead = std::min<std::int64_t>(options_.prefetchBuffer, options_.workers);
-  EvaluationRun evaluation(model(), replicas_->threads(), ahead, link);
+  EvaluationRun evaluation(model(), replicas_->threads(), ahead, link, &replicas_->exchange());
   if (counted) *counted = true;
   if (!fit_ || !fit_->atRoundEnd()) return evaluation.evaluate(data, caller_);
   const bool done = fit_->runOnWorkers([&](int worker) { evaluation.work(worker); },

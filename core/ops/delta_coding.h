@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "muster/core/device/context.h"
 #include "muster/core/tensor/tensor.h"
@@ -36,12 +38,25 @@ struct DeltaCoding {
 void codeDelta(const DeltaCoding& coding, const Tensor& values, const Tensor& sent, const Tensor& residual,
                std::int64_t begin, std::int64_t end, Context& context);
 
-/// Bytes that would travel for so many elements.
-std::int64_t codedBytes(const DeltaCoding& coding, std::int64_t elements);
+/// Bytes that travel for so many elements. @param type  of the values, which TopK sends as they are: without
+/// positions, if it sends all.
+std::int64_t codedBytes(const DeltaCoding& coding, std::int64_t elements, DType type = DType::Float32);
+
+/// As `codeDelta`, on the CPU, and writes what travels. @param packed  `codedBytes` bytes.
+void packDelta(const DeltaCoding& coding, const Tensor& values, const Tensor& sent, const Tensor& residual,
+               std::int64_t begin, std::int64_t end, std::span<std::byte> packed, Context& context);
+/// Where they arrive: `sent`, which holds the base at first, gets the bits that `packDelta` gave it.
+/// @throws InvalidArgument for positions that cannot be.
+void unpackDelta(const DeltaCoding& coding, std::span<const std::byte> packed, const Tensor& sent,
+                 std::int64_t begin, std::int64_t end, Context& context);
 
 namespace cpu {
 void codeDelta(const DeltaCoding& coding, const Tensor& values, const Tensor& sent, const Tensor& residual,
                std::int64_t begin, std::int64_t end, Context& context);
+void packDelta(const DeltaCoding& coding, const Tensor& values, const Tensor& sent, const Tensor& residual,
+               std::int64_t begin, std::int64_t end, std::span<std::byte> packed, Context& context);
+void unpackDelta(const DeltaCoding& coding, std::span<const std::byte> packed, const Tensor& sent,
+                 std::int64_t begin, std::int64_t end, Context& context);
 }  // namespace cpu
 namespace cuda {
 void codeDelta(const DeltaCoding& coding, const Tensor& values, const Tensor& sent, const Tensor& residual,

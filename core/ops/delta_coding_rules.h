@@ -44,14 +44,17 @@ MUSTER_HOST_DEVICE float bf16(float x) {
   return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
 }
 
+/// The whole number in [-127, 127] that is sent of x; no -0. @param scale  above 0.
+MUSTER_HOST_DEVICE float int8Level(float x, float scale) {
+  constexpr float kRound = 0x1.8p23f;  // to the nearest whole number, to even from the middle
+  const float level = x / scale + kRound - kRound;
+  return level > 127 ? 127 : level < -127 ? -127 : level;
+}
+
 /// @param largest  magnitude of the chunk.
 MUSTER_HOST_DEVICE float int8(float x, float largest) {
   const float scale = largest / 127;
-  if (scale == 0) return 0;
-  constexpr float kRound = 0x1.8p23f;  // to the nearest whole number, to even from the middle
-  float level = x / scale + kRound - kRound;
-  level = level > 127 ? 127 : level < -127 ? -127 : level;
-  return level * scale;
+  return scale == 0 ? 0 : int8Level(x, scale) * scale;
 }
 
 /// The exponent, as float32 stores it, of the power of two that is nearest; from the middle the larger one.

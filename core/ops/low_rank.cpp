@@ -50,4 +50,11 @@ void codeLowRank(const LowRankMatrix& matrix, double remember, const Tensor& val
   throw DeviceUnavailable("codeLowRank: this build has no CUDA");
 }
 
+void decodeLowRank(const LowRankMatrix& matrix, const Tensor& sent, const Tensor& means,
+                   const Tensor& factors, Context& context) {
+  check(matrix, {sent, means, factors}, context);
+  if (!context.device().isCpu()) throw DeviceUnavailable("decodeLowRank: factors arrive at the CPU alone");
+  cpu::decodeLowRank(matrix, sent, means, factors, context);
+}
+
 }  // namespace muster

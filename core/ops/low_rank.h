@@ -33,12 +33,19 @@ void projectDelta(const LowRankMatrix& matrix, const Tensor& values, const Tenso
 /// @param means  holds P, the mean over the workers.
 void codeLowRank(const LowRankMatrix& matrix, double remember, const Tensor& values, const Tensor& sent,
                  const Tensor& residual, const Tensor& means, const Tensor& factors, Context& context);
+/// Where Q arrives, on the CPU: `sent`, which holds the base at first, gets the bits that `codeLowRank` gave
+/// it.
+/// @param factors  holds Q, and gets P with orthonormal columns.  @param means  holds P, as there.
+void decodeLowRank(const LowRankMatrix& matrix, const Tensor& sent, const Tensor& means,
+                   const Tensor& factors, Context& context);
 
 namespace cpu {
 void projectDelta(const LowRankMatrix& matrix, const Tensor& values, const Tensor& sent,
                   const Tensor& residual, const Tensor& means, const Tensor& factors, Context& context);
 void codeLowRank(const LowRankMatrix& matrix, double remember, const Tensor& values, const Tensor& sent,
                  const Tensor& residual, const Tensor& means, const Tensor& factors, Context& context);
+void decodeLowRank(const LowRankMatrix& matrix, const Tensor& sent, const Tensor& means,
+                   const Tensor& factors, Context& context);
 }  // namespace cpu
 namespace cuda {
 void projectDelta(const LowRankMatrix& matrix, const Tensor& values, const Tensor& sent,

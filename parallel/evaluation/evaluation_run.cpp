@@ -8,8 +8,9 @@
 namespace muster {
 
 EvaluationRun::EvaluationRun(Model& model, std::span<ReplicaThread* const> threads, std::int64_t batchesAhead,
-                             NodeLink* link)
+                             NodeLink* link, Exchange* exchange)
     : link_(link),
+      exchange_(exchange),
       threads_(threads),
       batches_(threads.size() + static_cast<std::size_t>(batchesAhead)),
       counts_(threads.size()),
@@ -134,7 +135,7 @@ Evaluation EvaluationRun::result() {
       failInBatch(link_ ? std::int64_t{r} * link_->nodes() + link_->node() : r, r);
     }
   const Lock lock(mutex_);
-  if (link_) all = addUpNodes(*link_, failedAt_, all);
+  if (link_) all = addUpNodes(*exchange_, *link_, failedAt_, all);
   if (failure_) std::rethrow_exception(failure_);
   require(all.has_value(), "evaluate: the data set has no batches");
   return *std::move(all);

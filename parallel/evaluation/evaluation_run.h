@@ -14,6 +14,7 @@
 #include "muster/core/base/queue.h"
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/eval/evaluation.h"
+#include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/exchange/node_link.h"
 #include "muster/parallel/runtime/replica_thread.h"
 
@@ -28,10 +29,10 @@ class EvaluationRun {
  public:
   /// @param model  the replicas take its state. It must not change meanwhile.
   /// @param batchesAhead  batches that are read ahead, over all replicas.
-  /// @param link  to other nodes that evaluate the same: batch b is then of node b mod N. Null: there are
-  /// none.
+  /// @param link, exchange  to other nodes that evaluate the same: batch b is then of node b mod N. Null link:
+  /// there are none.
   EvaluationRun(Model& model, std::span<ReplicaThread* const> threads, std::int64_t batchesAhead,
-                NodeLink* link);
+                NodeLink* link, Exchange* exchange);
 
   /// Evaluates while the threads run no other task.
   /// @param caller  shows what the calling thread does.
@@ -67,6 +68,7 @@ class EvaluationRun {
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
   NodeLink* const link_;
+  Exchange* const exchange_;
 
   const std::span<ReplicaThread* const> threads_;
   std::vector<Tensor> state_;                      // the model's blocks

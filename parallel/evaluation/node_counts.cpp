@@ -15,7 +15,7 @@ constexpr std::int64_t kMostNumbers = std::int64_t{1} << 27;  // of each node: 1
 
 }  // namespace
 
-std::optional<Evaluation> addUpNodes(NodeLink& link, std::int64_t failedAt,
+std::optional<Evaluation> addUpNodes(Exchange& exchange, const NodeLink& link, std::int64_t failedAt,
                                      const std::optional<Evaluation>& own) {
   struct Report {
     std::int64_t failedAt, size;  // of the numbers; 0: none
@@ -23,7 +23,7 @@ std::optional<Evaluation> addUpNodes(NodeLink& link, std::int64_t failedAt,
   auto numbers = own ? own->toNumbers() : std::vector<std::int64_t>();
   const std::array mine = {Report{failedAt, static_cast<std::int64_t>(numbers.size())}};
   std::vector<Report> all(static_cast<std::size_t>(link.nodes()));
-  link.gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+  exchange.gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
 
   const auto first = std::ranges::min_element(all, {}, &Report::failedAt);
   if (first->failedAt < std::numeric_limits<std::int64_t>::max()) {
@@ -44,7 +44,7 @@ std::optional<Evaluation> addUpNodes(NodeLink& link, std::int64_t failedAt,
   const auto size = static_cast<std::size_t>(most->size);
   numbers.resize(size);
   std::vector<std::int64_t> counts(size * all.size());
-  link.gather(std::as_bytes(std::span(numbers)), std::as_writable_bytes(std::span(counts)));
+  exchange.gather(std::as_bytes(std::span(numbers)), std::as_writable_bytes(std::span(counts)));
   std::optional<Evaluation> sum;
   for (std::size_t n = 0; n < all.size(); ++n) {
     if (all[n].size == 0) continue;

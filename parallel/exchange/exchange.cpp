@@ -43,16 +43,22 @@ MergeRule ruleOf(const StateBlock& block, UpdaterState updaterState) {
 }
 
 /// The strategy's block in memory: of the parameters' size beside these, or numbers on the CPU.
-StrategyState allocate(const StrategyBlock& declared, const SharedBlock& parameters) {
-  StrategyState state{declared, {}};
+StrategyState allocate(const StrategyBlock& declared, const SharedBlock& parameters, std::size_t senders) {
   const bool shared = declared.place == StrategyBlock::Place::MergedCopy;
   const auto& beside = shared ? parameters.mergedCopies : parameters.replicas;
+  const bool each = declared.place == StrategyBlock::Place::Replica;
+  StrategyState state{.declared = declared,
+                      .apart = shared ? 1
+                               : each ? beside.size()
+                                      : senders,
+                      .values = {}};
   const DType type = declared.dtype.value_or(beside.front().dtype());
   for (std::size_t w = 0; w < beside.size(); ++w) {
     std::size_t first = w;  // the first worker whose block this is
     if (shared)
       first =
           static_cast<std::size_t>(std::ranges::find(beside, beside[w].raw(), &Tensor::raw) - beside.begin());
+    if (!shared) first = w % state.apart;
     if (first < w)
       state.values.push_back(state.values[first]);
     else if (declared.numbers > 0)
@@ -136,7 +142,7 @@ void Exchange::makeStrategyBlocks(std::span<const StrategyBlock> declared) {
             one.name, one.numbers);
     require(one.dtype.value_or(DType::Float32) == DType::Float32 || one.dtype == DType::Float64,
             "strategy: block \"{}\" must be float32 or float64", one.name);
-    made.push_back(allocate(one, block(BlockKind::Parameters)));
+    made.push_back(allocate(one, block(BlockKind::Parameters), static_cast<std::size_t>(senders())));
   }
   strategyBlocks_ = std::move(made);
 }
@@ -146,6 +152,11 @@ const StrategyState& Exchange::strategyBlock(std::string_view name) const {
       strategyBlocks_, [&](const StrategyState& state) { return state.declared.name == name; });
   require(found != strategyBlocks_.end(), "strategy: it has declared no block \"{}\"", name);
   return *found;
+}
+
+void Exchange::tellNodes(std::span<std::byte>, std::span<const double>, std::function<void(Context&)> then,
+                         Context& context) {
+  then(context);
 }
 
 void Exchange::moments(int, const SharedBlock& block, std::span<const double>, double, Context&) {

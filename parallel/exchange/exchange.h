@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -74,6 +75,12 @@ class Exchange {
   }
   /// Gives every node what each has brought. Waits for them. @param all  [node] as many bytes as of `own`.
   virtual void gather(std::span<const std::byte> own, std::span<std::byte> all);
+  /// Fills `into` with what all nodes have of a block of Place::Node, one after the other. The others give
+  /// theirs when they come to `gather`, so it waits for that.
+  virtual void collect(const StrategyState& /*block*/, const Tensor& /*into*/) {}
+  /// How many send to a merge where each sends once: the participants, but over nodes the nodes, and in
+  /// groups the groups. Sender s is of the participants s, s + senders(), s + 2 senders(), and so on.
+  virtual int senders() const { return participants(); }
   /// Whether one participant can do the parts of all while others work: it touches only replicas that take
   /// part.
   virtual bool onePlace() const { return false; }
@@ -148,6 +155,9 @@ class Exchange {
   virtual void eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) {
     eachShare(participant, elements, {0, elements}, context, use);
   }
+  /// See Verbs::tellNodes.
+  virtual void tellNodes(std::span<std::byte> all, std::span<const double> weights,
+                         std::function<void(Context&)> then, Context& context);
   /// See Verbs::sum.
   virtual void sum(int /*participant*/, std::span<double> /*values*/) {}
 

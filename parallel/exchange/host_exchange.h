@@ -24,6 +24,7 @@ class HostExchange final : public Exchange {
 
   int participants() const override { return static_cast<int>(all_.size()); }
   std::span<const SharedBlock> blocks() const override { return blocks_; }
+  int senders() const override { return groups_ == 1 ? participants() : static_cast<int>(groups_); }
   bool onePlace() const override { return true; }
   bool oneSum() const override { return groups_ == 1; }
   void doneByFirst(bool all) override { byFirst_ = all; }

@@ -13,7 +13,6 @@
 namespace muster {
 namespace {
 
-constexpr int kFirstChannel = 2;             // one a local participant
 constexpr std::int64_t kMomentsPiece = 512;  // means at a time
 
 std::span<std::byte> bytesOf(const Tensor& t) {
@@ -42,6 +41,7 @@ struct NodeExchange::Part {
   NodeReduction reduction;
   std::unique_ptr<NodeFlight> flight;  // null if nothing ever flies
   bool landing = false;                // in this round, of what an earlier one has launched
+  std::int64_t told = 0;               // likewise: so many launches of what is told; 0: none
   // Of means and variances:
   NodeCall all;
   Tensor mirrors;                // [worker][2][kMomentsPiece]
@@ -53,7 +53,12 @@ NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, 
     : link_(link),
       local_(static_cast<int>(states.size())),
       blocks_(sharedBlocks(states, updaterState, std::vector<int>(states.size()))),
-      sums_(local_) {
+      sums_(local_),
+      messages_(link, kFirstChannel + 2 * local_),
+      messagesInFlight_(link, kFirstChannel + 2 * local_ + 1),
+      gathering_(2 * static_cast<std::size_t>(link.nodes())),
+      asking_(2 * static_cast<std::size_t>(link.nodes())),
+      asked_(static_cast<std::size_t>(link.nodes())) {
   for (int l = 0; l < local_; ++l) here_.push_back(worker(link.node(), l));
   bool moments = false;
   for (SharedBlock& block : blocks_) {
@@ -73,6 +78,7 @@ NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, 
 }
 
 NodeExchange::~NodeExchange() {
+  flight_.reset();
   for (const auto& mine : parts_) mine->flight.reset();  // before what it writes to
 }
 
@@ -111,6 +117,7 @@ void NodeExchange::prepareFlights() {
            state.declared.saved;
   });
   if (!any) return;
+  flight_ = std::make_unique<Flight>();
   sent_ = block(BlockKind::Parameters).replicas;
   for (const std::size_t w : here_) sent_[w] = Tensor::empty(sent_[w].shape(), sent_[w].dtype());
   for (int l = 0; l < local_; ++l)
@@ -125,9 +132,11 @@ void NodeExchange::begin(int participant) {
   }
   Part& mine = partAt(participant);
   mine.landing = mine.flight && mine.flight->launched();
+  mine.told = flight_ ? flight_->launches() : 0;  // in this round none is launched before all are here
 }
 
 bool NodeExchange::revert() {
+  wait();  // for what reads them
   for (const Backup& backup : backups_) copyTo(backup.live, backup.saved);
   return true;
 }
@@ -181,11 +190,13 @@ bool NodeExchange::launch(int participant, std::span<const Tensor> tensors, std:
 void NodeExchange::land(int participant) {
   Part& mine = partAt(participant);
   if (std::exchange(mine.landing, false)) mine.flight->land();
+  if (const auto told = std::exchange(mine.told, 0); told > 0) flight_->land(told);
 }
 
 void NodeExchange::wait() {
   for (const auto& mine : parts_)
     if (mine->flight) mine->flight->wait();
+  if (flight_) flight_->wait();
 }
 
 void NodeExchange::mergeMoments(int participant, const SharedBlock& block, std::span<const double> weights,

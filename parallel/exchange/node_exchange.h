@@ -1,9 +1,14 @@
 #pragma once
 
+#include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "muster/parallel/exchange/exchange.h"
+#include "muster/parallel/exchange/node_flight.h"
+#include "muster/parallel/exchange/node_messages.h"
 #include "muster/parallel/exchange/node_reduction.h"
 #include "muster/parallel/runtime/peer_sums.h"
 
@@ -19,7 +24,7 @@ namespace muster {
 ///
 /// Means that land in a later round (MeansInFlight) are formed from copies while the workers train, if the
 /// strategy has declared a merged copy that is in flight and saved. The first verb of the next round that
-/// merges waits for them.
+/// merges waits for them. So are what rules with a codec send (`tellNodes`).
 class NodeExchange final : public Exchange {
  public:
   /// @param states  [local worker] the blocks of each replica that are reduced or merged.
@@ -28,11 +33,13 @@ class NodeExchange final : public Exchange {
   ~NodeExchange() override;
 
   int participants() const override { return local_ * link_.nodes(); }
+  int senders() const override { return link_.nodes(); }
   std::span<const SharedBlock> blocks() const override { return blocks_; }
   int node() const override { return link_.node(); }
   int nodes() const override { return link_.nodes(); }
   std::string describe() const override;
-  void gather(std::span<const std::byte> own, std::span<std::byte> all) override { link_.gather(own, all); }
+  void gather(std::span<const std::byte> own, std::span<std::byte> all) override;
+  void collect(const StrategyState& block, const Tensor& into) override;
 
   void begin(int participant) override;
   void abort() noexcept override;
@@ -49,10 +56,15 @@ class NodeExchange final : public Exchange {
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                  ShareUse use) override;
   void eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) override;
+  void tellNodes(std::span<std::byte> all, std::span<const double> weights,
+                 std::function<void(Context&)> then, Context& context) override;
   void sum(int participant, std::span<double> values) override;
 
  private:
   struct Part;
+  // Channels after those of the link: beside the merges, and for them one a local participant, one for its
+  // means in flight, and two more.
+  enum { kGatherChannel = 1, kAskChannel, kFirstChannel };
 
   int localOf(int participant) const { return participant / link_.nodes(); }
   /// Worker l of a node.
@@ -74,6 +86,20 @@ class NodeExchange final : public Exchange {
     Tensor live, saved;
   };
 
+  /// Tells all nodes which block this one asks for (its number from 1; 0: none), and hears from them.
+  /// @return whether any node asks.
+  bool ask(std::uint8_t block);
+  /// Sends this node's part of the blocks to the nodes that ask for them. @param into  what it has asked for.
+  void answer(const Tensor& into);
+
+  /// What is sent and taken by `tellNodes`.
+  struct Told {
+    std::span<std::byte> all;
+    std::vector<double> weights;
+    std::function<void(Context&)> then;
+  };
+  void tell(const Told& told, NodeMessages& messages, Context& context);
+
   NodeLink& link_;
   const int local_;
   std::vector<SharedBlock> blocks_;
@@ -82,6 +108,13 @@ class NodeExchange final : public Exchange {
   std::vector<Tensor> sent_;                  // [worker] what is in flight; empty if nothing ever is
   std::vector<Backup> backups_;               // of what one merge overwrites on this node
   PeerSums sums_;
+  NodeMessages messages_, messagesInFlight_;
+  NodeCall gathering_, asking_;
+  std::vector<std::uint8_t> asked_;  // [node]
+  std::deque<Told> told_;            // those of an index below toldCount_ may be under way
+  std::size_t toldCount_ = 0;
+  Told now_;                        // told at once
+  std::unique_ptr<Flight> flight_;  // of what is told; null if nothing ever flies
 };
 
 }  // namespace muster

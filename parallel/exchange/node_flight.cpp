@@ -6,53 +6,57 @@
 
 namespace muster {
 
-NodeFlight::NodeFlight(NodeLink& link, int local, int channel)
-    : reduction_(link, local, channel), thread_(startThread("means in flight", [this] { run(); })) {}
+Flight::Flight() : thread_(startThread("means in flight", [this] { run(); })) {}
 
-NodeFlight::~NodeFlight() {
+Flight::~Flight() {
   const Lock lock(mutex_);
   ending_ = true;
   changed_.notify_all();
 }
 
-void NodeFlight::launch(const NodeMean& mean, Slice own) {
-  launched_ = true;
+void Flight::launch(Work work) {
   const Lock lock(mutex_);
-  if (count_ == launches_.size()) launches_.emplace_back();
-  Launch& next = launches_[count_];
-  next.mean = mean;
-  next.weights.assign(mean.weights.begin(), mean.weights.end());
-  next.mean.weights = next.weights;
-  next.own = own;
+  if (done_ == count_) first_ = count_;
+  const auto slot = static_cast<std::size_t>(count_ - first_);
+  if (slot == work_.size()) work_.emplace_back();
+  work_[slot] = std::move(work);
   ++count_;
   changed_.notify_all();
 }
 
-void NodeFlight::land() {
-  launched_ = false;
-  Lock lock(mutex_);
-  while (done_ < count_) changed_.wait(lock.native());
-  done_ = count_ = 0;
-  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+std::int64_t Flight::launches() const {
+  const Lock lock(mutex_);
+  return count_;
 }
 
-void NodeFlight::wait() noexcept {
+bool Flight::idle() const {
+  const Lock lock(mutex_);
+  return done_ == count_;
+}
+
+void Flight::land(std::int64_t launches) {
+  Lock lock(mutex_);
+  while (done_ < launches) changed_.wait(lock.native());
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+void Flight::wait() noexcept {
   Lock lock(mutex_);
   while (done_ < count_) changed_.wait(lock.native());
 }
 
-void NodeFlight::run() {
+void Flight::run() {
   Context context;
   Lock lock(mutex_);
   for (;;) {
     while (done_ == count_ && !ending_) changed_.wait(lock.native());
     if (done_ == count_) return;
-    const Launch& next = launches_[done_];  // stays where it is when more are launched
+    const Work& next = work_[static_cast<std::size_t>(done_ - first_)];  // stays where it is
     const bool failed = failure_ != nullptr;
     lock.unlock();
     std::exception_ptr failure;
     if (!failed) try {
-        reduction_.run(next.mean, next.own, context);
+        next(context);
       } catch (...) {
         failure = std::current_exception();
       }
@@ -61,6 +65,21 @@ void NodeFlight::run() {
     ++done_;
     changed_.notify_all();
   }
+}
+
+void NodeFlight::launch(const NodeMean& mean, Slice own) {
+  if (count_ == launches_.size()) launches_.emplace_back();
+  Launch& next = launches_[count_++];
+  next.mean = mean;
+  next.weights.assign(mean.weights.begin(), mean.weights.end());
+  next.mean.weights = next.weights;
+  next.own = own;
+  flight_.launch([this, &next](Context& context) { reduction_.run(next.mean, next.own, context); });
+}
+
+void NodeFlight::land() {
+  count_ = 0;
+  flight_.land(flight_.launches());
 }
 
 }  // namespace muster

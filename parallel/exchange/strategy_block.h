@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,7 +35,8 @@ void validate(UpdaterState state);
 struct StrategyBlock {
   enum class Place {
     MergedCopy,  ///< one beside each merged copy, equal on all devices: outer momentum, a centre
-    Replica      ///< one a replica: what was sent, what was not
+    Replica,     ///< one a replica: what was sent, what was not
+    Node         ///< one for each that sends to a merge (Exchange::senders): a node, else a replica
   };
   enum class Start { Zeros, Parameters };
 
@@ -54,7 +56,8 @@ struct StrategyBlock {
 /// Such a block in memory.
 struct StrategyState {
   StrategyBlock declared;
-  std::vector<Tensor> values;  // [worker] of Place::MergedCopy one a device
+  std::size_t apart = 1;       // different tensors: that of worker w is number w modulo this
+  std::vector<Tensor> values;  // [worker] of Place::MergedCopy one a device, of Place::Node one a sender
 };
 
 }  // namespace muster

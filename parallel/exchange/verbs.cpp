@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
@@ -165,6 +166,11 @@ void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weight
   const auto own = static_cast<std::size_t>(participant_);
   if (participants() > 1 && weights[own] > 0)
     bytes_ += fragment.elements() * static_cast<std::int64_t>(sizeOf(tensors[own].dtype()));
+}
+
+void Verbs::tellNodes(std::span<std::byte> all, std::span<const double> weights,
+                      std::function<void(Context&)> then, const Tensor& target, Context& context) {
+  named(exchange_, target, [&] { exchange_.tellNodes(all, weights, std::move(then), context); });
 }
 
 void Verbs::combine(std::span<const Tensor> target, std::initializer_list<Operand> operands,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string_view>
@@ -125,6 +126,16 @@ class Verbs {
     requireWaiting("eachReplica", waiting_ != Waiting::None);
     exchange_.eachReplica(participant_, elements, context_, ShareUse(use));
   }
+
+  /// Gives every node what each has brought, encoded: for what a rule's codec sends instead of replicas. One
+  /// participant of each node calls it, within `eachReplica`. On one node it only calls `then`.
+  /// @param all  [node] as many bytes of each; this node's are filled. They stay where they are.
+  /// @param weights  [node] a node of weight 0 sends nothing.
+  /// @param then  called when all is there, and writes to `target`: now, or, while a MeansInFlight lives and
+  ///              the strategy has declared what it needs, on another thread, before a verb of the next
+  ///              round.
+  void tellNodes(std::span<std::byte> all, std::span<const double> weights,
+                 std::function<void(Context&)> then, const Tensor& target, Context& context);
 
   /// Replaces the values by their sums over the participants, in their order: for what each has found in its
   /// shares. Waits for all of them. On devices the first participant has all shares, so its values stay as

@@ -1,49 +1,16 @@
 #include "muster/parallel/strategies/codec.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
+#include <cstring>
 
 #include "muster/core/base/error.h"
-#include "muster/core/ops/delta_coding.h"
-#include "muster/core/ops/linear_combination.h"
+#include "muster/parallel/exchange/tensor_parts.h"
+#include "muster/parallel/strategies/coding.h"
 #include "muster/parallel/strategies/option_fields.h"
 
 namespace muster {
-namespace {
 
-constexpr std::string_view kCoded = "coded replicas", kResidual = "coding residual", kFactors = "factors",
-                           kMeans = "mean factors";
-
-/// How so many elements are encoded.
-struct CodingOf {
-  std::int64_t elements;
-
-  DeltaCoding operator()(const WholeReplicas&) const { return {}; }
-  DeltaCoding operator()(const Bf16Codec&) const { return {.codec = DeltaCodec::Bf16}; }
-  DeltaCoding operator()(const Int8Codec&) const { return {.codec = DeltaCodec::Int8}; }
-  DeltaCoding operator()(const E3M0Codec&) const { return {.codec = DeltaCodec::E3M0}; }
-  DeltaCoding operator()(const TopKCodec& topK) const {
-    const double count = std::ceil(topK.share * static_cast<double>(elements));
-    return {.codec = DeltaCodec::TopK, .largest = std::min(elements, static_cast<std::int64_t>(count))};
-  }
-  /// What is no matrix.
-  DeltaCoding operator()(const PowerSgdCodec&) const {
-    return {.codec = DeltaCodec::TopK, .largest = elements};
-  }
-};
-
-/// What the codec's move of worker w starts from.
-void setBase(std::initializer_list<Operand> base, std::size_t w, const Tensor& into, Slice slice,
-             Context& context) {
-  std::array<Term, 4> terms;
-  std::size_t count = 0;
-  for (const auto& [factor, values] : base) terms.at(count++) = {factor, values[w]};
-  linearCombination(std::span(terms).first(count), into, slice.begin, slice.end, context);
-}
-
-}  // namespace
-
+using namespace detail;
 void validate(const Codec& codec, std::string_view rule) {
   if (const auto* topK = std::get_if<TopKCodec>(&codec))
     require(topK->share > 0 && topK->share <= 1, "{}: codec: share must lie in (0, 1], got {}", rule,
@@ -84,12 +51,13 @@ void codecFields(Fields& fields, Codec& codec) {
                        });
 }
 
-void CodedReplicas::declare(std::vector<StrategyBlock>& blocks) const {
+void CodedReplicas::declare(std::vector<StrategyBlock>& blocks, bool means) const {
   if (whole()) return;
-  blocks.push_back({.name = std::string(kCoded), .place = StrategyBlock::Place::Replica, .saved = false});
-  blocks.push_back({.name = std::string(kResidual), .place = StrategyBlock::Place::Replica});
+  const auto place = means ? StrategyBlock::Place::Node : StrategyBlock::Place::Replica;
+  blocks.push_back({.name = std::string(kCoded), .place = place, .saved = false});
+  blocks.push_back({.name = std::string(kResidual), .place = place});
   if (!std::holds_alternative<PowerSgdCodec>(codec_)) return;
-  blocks.push_back({.name = std::string(kFactors), .place = StrategyBlock::Place::Replica, .saved = false});
+  blocks.push_back({.name = std::string(kFactors), .place = place, .saved = false});
   blocks.push_back({.name = std::string(kMeans)});
 }
 
@@ -103,6 +71,9 @@ void CodedReplicas::begin(const Exchange& exchange, std::span<const Fragment> fr
     for (const Fragment& fragment : fragments)
       matrices_.push_back(
           matricesOf(exchange.block(BlockKind::Parameters).segments.get(), fragment, power->rank));
+  if (whole()) return;
+  beginSenders(exchange);
+  if (exchange.nodes() > 1) beginNodes(exchange, fragments);
 }
 
 CodedReplicas::Matrices CodedReplicas::matricesOf(const SegmentTable* segments, const Fragment& fragment,
@@ -136,46 +107,65 @@ std::span<const Tensor> CodedReplicas::send(std::span<const double> weights,
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
   if (whole()) return parameters.replicas;
   const auto coded = verbs.own(kCoded);
-  const auto matrices = std::ranges::find(matrices_, &fragment, &Matrices::fragment);
-  const std::int64_t bytes = matrices == matrices_.end()
-                                 ? sendSlices(weights, base, remember, fragment, verbs)
-                                 : sendMatrices(weights, base, remember, *matrices, verbs);
+  const Matrices* const matrices = findMatrices(fragment);
+  const std::int64_t bytes = matrices == nullptr ? sendSlices(weights, base, remember, fragment, verbs)
+                                                 : sendMatrices(weights, base, remember, *matrices, verbs);
   const auto own = static_cast<std::size_t>(verbs.participant());
   if (verbs.participants() > 1 && weights[own] > 0)  // the mean of `coded` will count whole replicas
     verbs.countBytes(bytes - fragment.elements() * static_cast<std::int64_t>(sizeOf(coded[own].dtype())));
   return coded;
 }
 
+const CodedReplicas::Matrices* CodedReplicas::findMatrices(const Fragment& fragment) const {
+  const auto found = std::ranges::find(matrices_, &fragment, &Matrices::fragment);
+  return found == matrices_.end() ? nullptr : &*found;
+}
+
+std::int64_t CodedReplicas::bytesOf(const Fragment& fragment) const {
+  std::int64_t bytes = 0;
+  for (const Slice slice : fragment.slices)
+    bytes +=
+        codedBytes(std::visit(CodingOf{slice.length()}, codec_), slice.length(), sent_.mergedCopy().dtype());
+  return bytes;
+}
+
 std::int64_t CodedReplicas::sendSlices(std::span<const double> weights, Base base, double remember,
-                                       const Fragment& fragment, Verbs& verbs) const {
+                                       const Fragment& fragment, Verbs& verbs,
+                                       std::span<std::byte> packed) const {
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
   const auto coded = verbs.own(kCoded), residual = verbs.own(kResidual);
   verbs.eachReplica(parameters.mergedCopy().elements(), [&](const Share& share) {
     for (const std::size_t w : share.workers) {
       if (weights[w] == 0) continue;
+      const Tensor& values = valuesOf(w, parameters);
+      std::size_t done = 0;
       for (const Slice slice : fragment.slices) {
         DeltaCoding coding = std::visit(CodingOf{slice.length()}, codec_);
         coding.remember = remember;
         setBase(base, w, coded[w], slice, share.context);
-        codeDelta(coding, parameters.replicas[w], coded[w], residual[w], slice.begin, slice.end,
+        if (packed.empty()) {
+          codeDelta(coding, values, coded[w], residual[w], slice.begin, slice.end, share.context);
+          continue;
+        }
+        const auto bytes = static_cast<std::size_t>(codedBytes(coding, slice.length(), values.dtype()));
+        packDelta(coding, values, coded[w], residual[w], slice.begin, slice.end, packed.subspan(done, bytes),
                   share.context);
+        done += bytes;
       }
     }
   });
-  std::int64_t bytes = 0;
-  for (const Slice slice : fragment.slices)
-    bytes += codedBytes(std::visit(CodingOf{slice.length()}, codec_), slice.length());
-  return bytes;
+  return bytesOf(fragment);
 }
 
 /// The means of the factors count their own bytes.
 std::int64_t CodedReplicas::sendMatrices(std::span<const double> weights, Base base, double remember,
-                                         const Matrices& matrices, Verbs& verbs) const {
+                                         const Matrices& matrices, Verbs& verbs,
+                                         std::span<std::byte> packed) const {
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-  const std::span<const Tensor> replicas = parameters.replicas;
   const auto coded = verbs.own(kCoded), residual = verbs.own(kResidual);
   const auto factors = verbs.own(kFactors), means = verbs.own(kMeans);
-  sendSlices(weights, base, remember, matrices.others, verbs);
+  const auto others = static_cast<std::size_t>(bytesOf(matrices.others));
+  sendSlices(weights, base, remember, matrices.others, verbs, packed.first(packed.empty() ? 0 : others));
   const auto forEach = [&](auto use) {
     verbs.eachReplica(parameters.mergedCopy().elements(), [&](const Share& share) {
       for (const std::size_t w : share.workers)
@@ -185,14 +175,20 @@ std::int64_t CodedReplicas::sendMatrices(std::span<const double> weights, Base b
   };
   forEach([&](const LowRankMatrix& matrix, std::size_t w, Context& context) {
     setBase(base, w, coded[w], {matrix.offset, matrix.offset + matrix.rows * matrix.columns}, context);
-    projectDelta(matrix, replicas[w], coded[w], residual[w], means[w], factors[w], context);
+    projectDelta(matrix, valuesOf(w, parameters), coded[w], residual[w], means[w], factors[w], context);
   });
   verbs.mean(factors, weights, means, matrices.left);
+  std::size_t done = others;
   forEach([&](const LowRankMatrix& matrix, std::size_t w, Context& context) {
-    codeLowRank(matrix, remember, replicas[w], coded[w], residual[w], means[w], factors[w], context);
+    codeLowRank(matrix, remember, valuesOf(w, parameters), coded[w], residual[w], means[w], factors[w],
+                context);
+    if (packed.empty()) return;
+    const Tensor q = part(factors[w], {matrix.right(), matrix.end()});
+    std::memcpy(packed.data() + done, q.raw(), q.bytes());
+    done += q.bytes();
   });
   verbs.mean(factors, weights, means, matrices.right);
-  return matrices.others.elements() * static_cast<std::int64_t>(sizeOf(coded.front().dtype()));
+  return matrices.others.elements() * static_cast<std::int64_t>(sizeOf(parameters.mergedCopy().dtype()));
 }
 
 }  // namespace muster

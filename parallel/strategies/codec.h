@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -8,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "muster/core/ops/linear_combination.h"
 #include "muster/core/ops/low_rank.h"
 #include "muster/parallel/strategies/strategy.h"
 
@@ -54,8 +56,8 @@ struct PowerSgdCodec {
 /// merge gives back to the workers travel whole.
 ///
 /// On one machine nothing is sent: a codec costs time and memory there and saves nothing. It has the effect
-/// on the training, and on MergeEvent::bytes, that it would have over a network. See `codeDelta` for the
-/// arithmetic and the sources.
+/// on the training, and on MergeEvent::bytes, that it would have over a network. Over nodes the node sends,
+/// and has the residual: see CodedReplicas::mean. See `codeDelta` for the arithmetic and the sources.
 using Codec = std::variant<WholeReplicas, Bf16Codec, Int8Codec, E3M0Codec, TopKCodec, PowerSgdCodec>;
 
 /// @param rule  begins the message. @throws InvalidArgument naming the option out of range.
@@ -72,16 +74,21 @@ class CodedReplicas {
  public:
   explicit CodedReplicas(const Codec& codec) : codec_(codec) {}
 
-  /// For Strategy::whyNotOverNodes.
-  static std::string whyNotOverNodes(const Codec& codec) {
-    return codec.index() == 0 ? "" : "codecs do not make what nodes send shorter yet, so they are refused";
-  }
   /// Whether replicas are sent as they are.
   bool whole() const { return codec_.index() == 0; }
-  /// Adds the blocks that it needs.
-  void declare(std::vector<StrategyBlock>& blocks) const;
+  /// Adds the blocks that it needs. @param means  of a rule that calls `mean`, not `send`.
+  void declare(std::vector<StrategyBlock>& blocks, bool means = false) const;
   /// @param fragments  that will be sent; they outlive the object.
   void begin(const Exchange& exchange, std::span<const Fragment> fragments);
+  /// Writes the weighted mean of what is sent to `into`, a block of Place::MergedCopy. Each sender of the
+  /// exchange sends once: a worker its replica; over nodes, and in groups, a node the weighted mean of its
+  /// replicas (float64, rounded once), with the sum of their weights and one residual. What a node sends
+  /// goes encoded to all other nodes; each decodes it, and adds up the decoded values in the order of the
+  /// nodes, in float64, rounded once.
+  /// @param weights, base, remember, fragment  as of `send`.
+  /// @param later  the fragment lands in a later round: see MeansInFlight.
+  void mean(std::span<const double> weights, std::initializer_list<Operand> base, double remember,
+            const Fragment& fragment, std::span<const Tensor> into, Verbs& verbs, bool later = false);
   /// @return [worker] what the others get of each replica's parameters, for Verbs::mean: the replicas
   ///         themselves, or until the next call a block of values that were encoded and decoded. Of a worker
   ///         of weight 0 nothing is sent.
@@ -101,18 +108,53 @@ class CodedReplicas {
     Fragment left, right;  // their factors
     Fragment others;
   };
+  /// What nodes tell each other of a fragment.
+  struct Packed {
+    const Fragment* fragment;
+    Tensor bytes;                      // [node] of one size: matrices' Q after what is no matrix
+    std::vector<double> weights = {};  // [node]
+    std::vector<Term> terms = {};      // of the mean
+    Tensor into = {};
+  };
   Matrices matricesOf(const SegmentTable* segments, const Fragment& fragment, std::int64_t rank) const;
   /// Operands whose sum the workers know.
   using Base = std::initializer_list<Operand>;
   /// Encodes slices one by one. @return bytes that a worker sends.
+  /// @param packed  what this node tells the others; empty on one node.
   std::int64_t sendSlices(std::span<const double> weights, Base base, double remember,
-                          const Fragment& fragment, Verbs& verbs) const;
+                          const Fragment& fragment, Verbs& verbs, std::span<std::byte> packed = {}) const;
   std::int64_t sendMatrices(std::span<const double> weights, Base base, double remember,
-                            const Matrices& matrices, Verbs& verbs) const;
+                            const Matrices& matrices, Verbs& verbs, std::span<std::byte> packed = {}) const;
+  std::int64_t bytesOf(const Fragment& fragment) const;
+  const Matrices* findMatrices(const Fragment& fragment) const;
+  /// What worker w sends a part of.
+  const Tensor& valuesOf(std::size_t w, const SharedBlock& parameters) const {
+    return ofSenders_.empty() ? parameters.replicas[w] : ofSenders_[w];
+  }
+  // Where a sender is not a worker.
+  void beginSenders(const Exchange& exchange);
+  std::span<const double> formSenders(std::span<const double> weights, const Fragment& fragment,
+                                      Verbs& verbs);
+  // Over nodes.
+  void beginNodes(const Exchange& exchange, std::span<const Fragment> fragments);
+  void tellNodes(std::span<const double> weights, Base base, double remember, const Fragment& fragment,
+                 const Tensor& into, Verbs& verbs, bool later);
+  void finish(Packed& packed, Context& context);
+  void unpack(const Packed& packed, std::size_t node, Context& context);
 
   const Codec codec_;
   SharedBlock sent_;
   std::vector<Matrices> matrices_;  // [fragment] with PowerSgdCodec
+
+  std::size_t senders_ = 0;
+  std::vector<Tensor> ofSenders_;                   // [sender] the means of their workers, if they are here
+  std::vector<std::vector<Term>> terms_;            // [sender] of these
+  std::vector<std::vector<double>> senderWeights_;  // [participant] written by it: [participant] 0: no sender
+
+  std::size_t node_ = 0;
+  std::vector<Packed> packed_;   // [fragment]; empty on one node
+  std::vector<Tensor> decoded_;  // [node]
+  Tensor means_, factors_;       // of matrices: the block, and another node's
 };
 
 }  // namespace muster

@@ -20,8 +20,7 @@ class ElasticAveragingStrategy final : public Strategy {
       : options_(options), period_(options.frequency), sending_(options.codec) {}
 
   std::string whyNotOverNodes() const override {
-    if (options_.measureDistance) return "measureDistance: replicas on other nodes are not measured yet";
-    return CodedReplicas::whyNotOverNodes(options_.codec);
+    return options_.measureDistance ? "measureDistance: replicas on other nodes are not measured yet" : "";
   }
   std::string describe() const override {
     return fmt::format("elastic averaging {} (centre rate {}, elasticity {}{}){}",
@@ -33,7 +32,7 @@ class ElasticAveragingStrategy final : public Strategy {
   std::vector<StrategyBlock> blocks(int) const override {
     std::vector<StrategyBlock> blocks = {
         {.name = std::string(kMean), .dtype = DType::Float64, .saved = false}};
-    sending_.declare(blocks);
+    sending_.declare(blocks, /*means=*/true);
     period_.declare(blocks);
     return blocks;
   }
@@ -55,8 +54,7 @@ class ElasticAveragingStrategy final : public Strategy {
     if (options_.measureDistance)
       spreads_[static_cast<std::size_t>(verbs.participant())] =
           verbs.distance(parameters.replicas, parameters.mergedCopies, all_);
-    const auto sent = sending_.send(round.weights, {{1, parameters.mergedCopies}}, elasticity_, all_, verbs);
-    verbs.mean(sent, round.weights, mean, all_);
+    sending_.mean(round.weights, {{1, parameters.mergedCopies}}, elasticity_, all_, mean, verbs);
     if (!options_.centreFirst) pull(parameters, verbs);
     verbs.combine(parameters.mergedCopies,
                   {{options_.centreRate, mean}, {1 - options_.centreRate, parameters.mergedCopies}}, all_);

@@ -23,7 +23,6 @@ class OuterAveragingStrategy final : public Strategy {
         period_(options.frequency),
         sending_(options.codec) {}
 
-  std::string whyNotOverNodes() const override { return CodedReplicas::whyNotOverNodes(options_.codec); }
   std::string describe() const override {
     return fmt::format("outer averaging {} ({}){}", options_.frequency.describe(), step_.describe(),
                        muster::describe(options_.codec));
@@ -32,7 +31,7 @@ class OuterAveragingStrategy final : public Strategy {
     std::vector<StrategyBlock> blocks;
     step_.declare(blocks, /*meanInFlight=*/false);
     if (options_.measureStep) blocks.push_back({.name = std::string(kBefore), .saved = false});
-    sending_.declare(blocks);
+    sending_.declare(blocks, /*means=*/true);
     if (options_.followLearningRate)
       blocks.push_back(
           {.name = std::string(kRate), .place = StrategyBlock::Place::Replica, .numbers = kNumbers});

@@ -5,7 +5,6 @@
 #include "muster/core/base/error.h"
 #include "muster/core/ops/non_finite.h"
 #include "muster/core/ops/step_to_mean.h"
-#include "muster/parallel/exchange/means_in_flight.h"
 
 namespace muster {
 namespace {
@@ -54,12 +53,11 @@ void OuterStep::takeAtOnce(std::span<const double> weights, double scale, Verbs&
   verbs.countBytes(bytesToMerge(parameters, own, weights));
 }
 
-void OuterStep::takeMean(const CodedReplicas& sending, std::span<const double> weights, double remember,
+void OuterStep::takeMean(CodedReplicas& sending, std::span<const double> weights, double remember,
                          const Fragment& fragment, Verbs& verbs, bool later) const {
   const std::span<const Tensor> outer = verbs.block(BlockKind::Parameters).mergedCopies;
-  const auto sent = sending.send(weights, {{1, outer}, {ahead(), look(verbs)}}, remember, fragment, verbs);
-  const MeansInFlight goesOn(later);
-  verbs.mean(sent, weights, verbs.own(kMean), fragment);
+  sending.mean(weights, {{1, outer}, {ahead(), look(verbs)}}, remember, fragment, verbs.own(kMean), verbs,
+               later);
 }
 
 void OuterStep::apply(const Fragment& fragment, Verbs& verbs, double scale) const {

@@ -37,9 +37,9 @@ struct OuterStep {
   /// @param scale  as of `apply`.
   void takeAtOnce(std::span<const double> weights, double scale, Verbs& verbs) const;
   /// m becomes the weighted mean of what the workers send.
-  /// @param remember  as of CodedReplicas::send.
+  /// @param remember  as of CodedReplicas::mean.
   /// @param later  the fragment lands in a later round: m is there then.
-  void takeMean(const CodedReplicas& sending, std::span<const double> weights, double remember,
+  void takeMean(CodedReplicas& sending, std::span<const double> weights, double remember,
                 const Fragment& fragment, Verbs& verbs, bool later = false) const;
   /// Takes the step. @param scale  multiplies the momentum, as when it follows the learning rate.
   void apply(const Fragment& fragment, Verbs& verbs, double scale = 1) const;

@@ -29,7 +29,6 @@ class OverlappedAveragingStrategy final : public Strategy {
         period_(options.frequency),
         sending_(options.codec) {}
 
-  std::string whyNotOverNodes() const override { return CodedReplicas::whyNotOverNodes(options_.codec); }
   std::string describe() const override {
     return fmt::format("{} {}, delay {} ({}{}){}", kRule, options_.frequency.describe(), options_.delay,
                        outer_.describe(), landingText(options_), muster::describe(options_.codec));
@@ -40,7 +39,7 @@ class OverlappedAveragingStrategy final : public Strategy {
     if (options_.delay > 0 && !pulls())
       blocks.push_back(
           {.name = std::string(kSent), .place = StrategyBlock::Place::Replica, .inFlight = true});
-    sending_.declare(blocks);
+    sending_.declare(blocks, /*means=*/true);
     period_.declare(blocks);
     return blocks;
   }

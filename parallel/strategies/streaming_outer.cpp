@@ -23,7 +23,6 @@ class StreamingOuterStrategy final : public Strategy {
         period_(options.frequency),
         sending_(options.codec) {}
 
-  std::string whyNotOverNodes() const override { return CodedReplicas::whyNotOverNodes(options_.codec); }
   std::string describe() const override {
     return fmt::format("{}, each of {} fragments {}, delay {} ({}, mixing {}){}", kRule, options_.fragments,
                        options_.frequency.describe(), options_.delay, outer_.describe(), options_.mixing,
@@ -32,7 +31,7 @@ class StreamingOuterStrategy final : public Strategy {
   std::vector<StrategyBlock> blocks(int) const override {
     std::vector<StrategyBlock> blocks;
     outer_.declare(blocks, /*meanInFlight=*/options_.delay > 0);
-    sending_.declare(blocks);
+    sending_.declare(blocks, /*means=*/true);
     blocks.push_back({.name = std::string(kTurn), .place = StrategyBlock::Place::Replica, .numbers = 2});
     period_.declare(blocks);
     return blocks;

@@ -5,6 +5,7 @@
 #include "muster/core/base/log.h"
 #include "muster/parallel/exchange/node_transport.h"
 #include "muster/parallel/training/dispatcher.h"
+#include "muster/parallel/training/strategy_state.h"
 
 namespace muster {
 namespace {
@@ -227,6 +228,8 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
     return setting_.model.trainingState();
   // Other nodes have replicas of their own.
   if (run_.place.nodes > 1 && !setting_.replicas.equal()) return {};
+  if (run_.place.nodes > 1 && atRoundEnd_)  // at the end of the run all nodes have done it
+    collectStrategyState(setting_.replicas.exchange(), setting_.model);
   // On the wall clock the order of arrivals is not known beforehand: where all land is what can be resumed.
   const Arrivals* const arrivals = run_.rounds.arrivals();
   if (arrivals && arrivals->onWallClock() && run_.rounds.result().verdict == Verdict::Continue) return {};
@@ -240,7 +243,7 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
 /// A lost device takes what was merged last with it, and is then mostly the reason for the failure.
 void FitCall::fillAtEnd() {
   try {
-    if (lent_) filledRounds_ = 0;
+    if (lent_ || run_.place.nodes > 1) filledRounds_ = 0;  // nodes do it together
     fillModel();
   } catch (...) {
     const auto cause = std::current_exception();

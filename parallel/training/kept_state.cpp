@@ -37,7 +37,7 @@ bool ReplicaSet::equal() const {
   };
   const auto isShared = [](const StrategyState& state) {
     return !state.declared.saved || state.declared.place == StrategyBlock::Place::MergedCopy ||
-           state.declared.numbers > 0;
+           state.declared.place == StrategyBlock::Place::Node || state.declared.numbers > 0;
   };
   return std::ranges::all_of(exchange_->blocks(), isEqual) &&
          std::ranges::all_of(exchange_->strategyBlocks(), isShared);

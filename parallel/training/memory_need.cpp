@@ -30,7 +30,7 @@ MemoryNeed::MemoryNeed(Model& model, const Strategy& strategy, int workers) : wo
     if (block->kind != BlockKind::Gradients) add("merged copy", bytes, 1, false);
   }
   for (const auto& block : callStrategy("name its blocks", [&] { return strategy.blocks(workers); })) {
-    const bool ofReplica = block.place == StrategyBlock::Place::Replica;
+    const bool ofReplica = block.place != StrategyBlock::Place::MergedCopy;
     const auto bytes =
         block.numbers > 0 ? block.numbers * static_cast<std::int64_t>(sizeof(double)) : parameters;
     add(fmt::format("the strategy's {}", block.name), bytes, ofReplica ? workers : 1, ofReplica);

@@ -231,7 +231,7 @@ bool ReplicaSet::fill(bool afterFailure, bool together) {
   if (merged.empty()) return false;
   auto values = sharedValues();
   try {
-    prepareSavedState(*exchange_, model_, afterFailure);
+    prepareSavedState(*exchange_, model_, afterFailure, together);
     for (std::size_t b = 0; b < merged.size(); ++b)
       if (merged[b].defined()) copy(merged[b], values.at(b));
     saveStrategyState(*exchange_, model_);

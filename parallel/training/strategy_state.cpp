@@ -12,7 +12,11 @@ namespace muster {
 namespace {
 
 bool isOfReplicas(const StrategyState& state) {
-  return state.declared.place == StrategyBlock::Place::Replica;
+  return state.declared.place != StrategyBlock::Place::MergedCopy;
+}
+
+bool isOfNodes(const StrategyState& state) {
+  return state.declared.place == StrategyBlock::Place::Node;
 }
 
 /// Whether a part of it is on another node.
@@ -20,21 +24,22 @@ bool isElsewhere(const StrategyState& state) {
   return !std::ranges::all_of(state.values, &Tensor::defined);
 }
 
-/// What a file holds of a block: one tensor, or that of each worker after the other.
+/// What a file holds of a block: one tensor, or that of each worker or sender after the other.
 Shape savedShape(const StrategyState& state) {
   const Shape& shape = state.values.front().shape();
-  return isOfReplicas(state) ? shape.prepend(static_cast<std::int64_t>(state.values.size())) : shape;
+  return isOfReplicas(state) ? shape.prepend(static_cast<std::int64_t>(state.apart)) : shape;
 }
 
 /// The part of a saved tensor that is worker w's.
 Tensor savedPart(const StrategyState& state, const Tensor& saved, std::size_t w) {
   const Tensor& own = state.values[w];
-  return isOfReplicas(state) ? saved.slice(static_cast<std::int64_t>(w) * own.elements(), own.shape())
-                             : saved;
+  return isOfReplicas(state)
+             ? saved.slice(static_cast<std::int64_t>(w % state.apart) * own.elements(), own.shape())
+             : saved;
 }
 
 const Tensor* findSaved(Model& model, const StrategyState& state) {
-  if (isElsewhere(state)) return nullptr;
+  if (isElsewhere(state) && !isOfNodes(state)) return nullptr;
   auto& all = model.strategyState();
   const auto found = std::ranges::find(all, state.declared.name, &NamedValues::name);
   if (found == all.end()) return nullptr;
@@ -49,12 +54,12 @@ const Tensor* findSaved(Model& model, const StrategyState& state) {
 
 bool isSaved(const StrategyState& state, const Tensor& saved) {
   for (std::size_t w = 0; w < state.values.size(); ++w)
-    if (!sameBytes(state.values[w], savedPart(state, saved, w))) return false;
+    if (state.values[w].defined() && !sameBytes(state.values[w], savedPart(state, saved, w))) return false;
   return true;
 }
 
 void save(const StrategyState& state, const Tensor& into) {
-  for (std::size_t w = 0; w < (isOfReplicas(state) ? state.values.size() : 1); ++w) {
+  for (std::size_t w = 0; w < state.apart; ++w) {
     Tensor part = savedPart(state, into, w);
     copy(state.values[w], part);
   }
@@ -63,7 +68,7 @@ void save(const StrategyState& state, const Tensor& into) {
 void load(const Tensor& saved, const StrategyState& state) {
   for (std::size_t w = 0; w < state.values.size(); ++w) {
     Tensor values = state.values[w];
-    copy(savedPart(state, saved, w), values);
+    if (values.defined()) copy(savedPart(state, saved, w), values);
   }
 }
 
@@ -118,11 +123,12 @@ void loadStrategyState(Exchange& exchange, Model& model, bool stale) {
   }
 }
 
-void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure) {
+void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure, bool together) {
   auto& all = model.strategyState();
   std::vector<NamedValues> room;
   for (const StrategyState& state : exchange.strategyBlocks()) {
-    if (!state.declared.saved || state.declared.inFlight || isElsewhere(state) ||
+    const bool canBeTaken = !isElsewhere(state) || (isOfNodes(state) && together);
+    if (!state.declared.saved || state.declared.inFlight || !canBeTaken ||
         (afterFailure && isOfReplicas(state)))
       continue;
     const auto found = std::ranges::find_if(all, [&](const NamedValues& saved) {
@@ -137,9 +143,26 @@ void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure
   all = std::move(room);
 }
 
-void saveStrategyState(const Exchange& exchange, Model& model) {
-  for (const NamedValues& saved : model.strategyState())
-    save(exchange.strategyBlock(saved.name), saved.values);
+void saveStrategyState(Exchange& exchange, Model& model) {
+  for (const NamedValues& saved : model.strategyState()) {
+    const StrategyState& state = exchange.strategyBlock(saved.name);
+    if (isElsewhere(state))
+      exchange.collect(state, saved.values);
+    else
+      save(state, saved.values);
+  }
+}
+
+void collectStrategyState(Exchange& exchange, Model& model) {
+  auto& all = model.strategyState();
+  for (const StrategyState& state : exchange.strategyBlocks()) {
+    if (!isOfNodes(state) || !state.declared.saved || state.declared.inFlight || !isElsewhere(state))
+      continue;
+    if (std::ranges::find(all, state.declared.name, &NamedValues::name) != all.end()) continue;
+    const Tensor values = Tensor::zeros(savedShape(state), state.values.front().dtype());
+    exchange.collect(state, values);
+    all.push_back({state.declared.name, values});
+  }
 }
 
 void addInFlight(TrainingState& all, const Exchange& exchange) {

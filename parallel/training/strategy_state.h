@@ -17,9 +17,12 @@ void loadStrategyState(Exchange& exchange, Model& model, bool stale);
 /// Gives the user's model room for the blocks that are to be saved. May throw; `saveStrategyState` allocates
 /// nothing.
 /// @param afterFailure  the blocks of each replica are left out.
-void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure);
+/// @param together  all nodes do it: each then gets the blocks of every node.
+void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure, bool together);
 /// Copies these blocks there. While no worker runs.
-void saveStrategyState(const Exchange& exchange, Model& model);
+void saveStrategyState(Exchange& exchange, Model& model);
+/// Adds the blocks of every node that the model lacks. Waits for the other nodes.
+void collectStrategyState(Exchange& exchange, Model& model);
 
 /// Adds the blocks that hold what is in flight to a checkpoint. While no worker runs.
 void addInFlight(TrainingState& state, const Exchange& exchange);

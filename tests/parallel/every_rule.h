@@ -111,6 +111,7 @@ inline std::vector<NamedRule> everyRule() {
        AsynchronousOuter{
            .frequency = 2, .rate = 0.7, .momentum = 0.5, .nesterov = true, .staleness = 1, .grace = 0.5}},
       {"int8 deltas", OuterAveraging{.frequency = 2, .codec = Int8Codec{}}},
+      {"streaming, int8", StreamingOuter{.frequency = 3, .fragments = 1, .codec = Int8Codec{}}},
       {"late top-k", OverlappedAveraging{.frequency = 3, .codec = TopKCodec{.share = 0.1}}},
       {"adasum, bf16", Adasum{.frequency = 2, .codec = Bf16Codec{}}},
       {"gossip on a ring, int8", Gossip{.graph = GossipGraph::Ring, .frequency = 2, .codec = Int8Codec{}}},

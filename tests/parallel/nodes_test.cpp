@@ -14,10 +14,10 @@
 #include "muster/core/listeners/early_stopping.h"
 #include "muster/core/listeners/evaluation_listener.h"
 #include "tests/parallel/every_rule.h"
+#include "tests/parallel/on_nodes.h"
 #include "tests/parallel/resumable.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/thrown.h"
-#include "tests/support/virtual_network.h"
 
 // A training over nodes that are threads of this process. `nodes_mpi_test` is of processes.
 
@@ -29,44 +29,10 @@ namespace {
 
 using Bits = std::vector<std::byte>;
 
-/// What one node does with its connection.
-using NodeProgram = std::function<void(Nodes)>;
-
-/// @return [node] what it throws; "" if nothing.
-std::vector<std::string> onNodes(VirtualNetwork& network, std::chrono::milliseconds silence,
-                                 const NodeProgram& program) {
-  std::vector<std::string> problems(static_cast<std::size_t>(network.nodes()));
-  std::vector<std::jthread> threads;
-  for (int n = 0; n < network.nodes(); ++n)
-    threads.emplace_back([&, n] {
-      try {
-        program(Nodes([&network, n] { return network.transport(n); }, silence));
-      } catch (const std::exception& error) {
-        problems[static_cast<std::size_t>(n)] = error.what();
-      }
-    });
-  threads.clear();
-  return problems;
-}
-
-ParallelWrapper::Builder builderOf(Model& model, int workers, const AnyStrategy& strategy) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).pinThreads(false).strategy(strategy);
-  return builder;
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
 bool runsOverNodes(const AnyStrategy& options, int workers) {
   const auto strategy = options.make();
   return !strategy->arrivals(workers) && strategy->whyNotOverNodes().empty();
 }
-
-struct Places {
-  int nodes, workers;
-};
 
 }  // namespace
 
@@ -294,7 +260,12 @@ std::vector<AnyStrategy> flyingRules() {
                               .landing = OverlappedAveraging::Pull{.strength = 0.6},
                               .momentum = 0.7,
                               .updaterState = UpdaterState::Keep},
-          StreamingOuter{.frequency = 5, .fragments = 1, .delay = 2, .updaterState = UpdaterState::Keep}};
+          StreamingOuter{.frequency = 5, .fragments = 1, .delay = 2, .updaterState = UpdaterState::Keep},
+          StreamingOuter{.frequency = 5,
+                         .fragments = 1,
+                         .delay = 2,
+                         .updaterState = UpdaterState::Keep,
+                         .codec = Int8Codec{}}};
 }
 
 TEST_CASE("workers train while a launched merge is sent, which has the same bits") {
@@ -387,7 +358,9 @@ TEST_CASE("a stop lands what is in flight, and all nodes have the same model") {
 TEST_CASE("a checkpoint of node 0, at any merge, resumes all nodes to the same bits") {
   for (const AnyStrategy& rule :
        {AnyStrategy(Averaging{.frequency = 3}), AnyStrategy(SynchronousGradients{}),
-        AnyStrategy(OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5})}) {
+        AnyStrategy(OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5}),
+        AnyStrategy(OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5, .codec = E3M0Codec{}}),
+        AnyStrategy(Averaging{.frequency = 3, .codec = Int8Codec{}})}) {
     CAPTURE(rule.make()->describe());
     const auto batches = ruleBatches(4);
     std::vector<Held> atMerges;
@@ -485,7 +458,6 @@ TEST_CASE("what is not for nodes yet is refused by name") {
     CHECK(contains(refused(SharedGradients{}), "not sent to other nodes yet"));
     CHECK(contains(refused(AsynchronousOuter{}), "arrive, which is not supported over nodes"));
     CHECK(contains(refused(Averaging{.measureDivergence = true}), "measureDivergence"));
-    CHECK(contains(refused(Averaging{.codec = Int8Codec{}}), "codecs"));
     CHECK(contains(
         thrown<InvalidArgument>([&] { builderOf(model, 4, Averaging{}).nodes(here).groups(2).build(); }),
         "each node is a group"));

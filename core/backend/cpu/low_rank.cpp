@@ -117,4 +117,21 @@ void codeLowRank(const LowRankMatrix& matrix, double remember, const Tensor& val
   });
 }
 
+void decodeLowRank(const LowRankMatrix& m, const Tensor& sent, const Tensor& means, const Tensor& factors,
+                   Context& context) {
+  withType(sent, [&]<typename T>(T) {
+    T *const to = sent.data<T>() + m.offset, *const p = factors.data<T>() + m.offset;
+    const T* const q = factors.data<T>() + m.right();
+    orthonormalise(m, means.data<T>() + m.offset, p);
+    parallelFor(context, m.rows, grain(m.columns), [&](std::int64_t from, std::int64_t end) {
+      for (std::int64_t i = from; i < end; ++i)
+        for (std::int64_t c = 0; c < m.columns; ++c) {
+          T& value = to[i * m.columns + c];
+          value = static_cast<T>(static_cast<double>(value) +
+                                 coding::product(p + i * m.rank, q + c * m.rank, m.rank));
+        }
+    });
+  });
+}
+
 }  // namespace muster::cpu

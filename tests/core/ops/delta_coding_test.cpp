@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -200,4 +202,68 @@ TEST_CASE("bytes, and what is refused") {
   CHECK(thrown<InvalidArgument>([&] {
           codeDelta({.codec = DeltaCodec::TopK, .largest = 5}, x, x, x, 0, 4, context);
         }) == "codeDelta: of 4 elements 5 cannot be the largest");
+}
+
+TEST_CASE("what is packed and unpacked has the bits of what is sent, and the size that is told") {
+  Context context;
+  for (const DType type : {DType::Float32, DType::Float64})
+    for (const DeltaCoding& coding : kAll)
+      for (const std::int64_t n : {40, 255, 256, 257, 5000}) {
+        CAPTURE(static_cast<int>(coding.codec));
+        CAPTURE(n);
+        for (const bool all : {false, true}) {
+          DeltaCoding own = coding;
+          own.remember = 0.5;
+          if (all && coding.codec == DeltaCodec::TopK) own.largest = n;
+          std::mt19937_64 random(static_cast<std::uint64_t>(n));
+          std::normal_distribution<double> normal;
+          Values x, base, before;
+          for (std::int64_t i = 0; i < n + 7; ++i) {
+            // Of many magnitudes; a chunk without moves, and moves of -0.
+            const double far = std::ldexp(normal(random), static_cast<int>(random() % 40) - 30);
+            base.push_back(i % 11 == 0 ? -0.0 : normal(random));
+            x.push_back(i > 300 && i < 700 ? base.back() : base.back() + far);
+            before.push_back(i > 300 && i < 700 ? -0.0 : far / 8);
+          }
+          const Values expected = code(own, x, base, before, Device::cpu(), type, 3, n + 3).sent;
+          const Tensor sent = tensorOf(base, type, Device::cpu()),
+                       left = tensorOf(before, type, Device::cpu()),
+                       there = tensorOf(base, type, Device::cpu());
+          std::vector<std::byte> packed(static_cast<std::size_t>(codedBytes(own, n, type)));
+          packDelta(own, tensorOf(x, type, Device::cpu()), sent, left, 3, n + 3, packed, context);
+          unpackDelta(own, packed, there, 3, n + 3, context);
+          CHECK(std::memcmp(sent.raw(), there.raw(), sent.bytes()) == 0);
+          CHECK(std::memcmp(sent.raw(), tensorOf(expected, type, Device::cpu()).raw(), sent.bytes()) == 0);
+          CHECK(valuesOf(left) == code(own, x, base, before, Device::cpu(), type, 3, n + 3).residual);
+        }
+      }
+  CHECK(codedBytes({.codec = DeltaCodec::TopK, .largest = 1000}, 1000) == 4000);  // all, without positions
+  CHECK(codedBytes({.codec = DeltaCodec::TopK, .largest = 10}, 1000, DType::Float64) == 120);
+}
+
+TEST_CASE("moves that are not finite arrive as such, and impossible messages are refused") {
+  Context context;
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const double bad : {inf, std::nan("")})
+    for (const DeltaCoding& coding : kAll) {
+      if (coding.codec == DeltaCodec::E3M0 && bad == inf) continue;  // of which it takes the largest power
+      CAPTURE(static_cast<int>(coding.codec));
+      Values x(300, 1);
+      x[7] = bad;
+      const Tensor sent = Tensor::zeros({300}), left = Tensor::zeros({300}), there = Tensor::zeros({300});
+      std::vector<std::byte> packed(static_cast<std::size_t>(codedBytes(coding, 300)));
+      packDelta(coding, tensorOf(x, DType::Float32, Device::cpu()), sent, left, 0, 300, packed, context);
+      unpackDelta(coding, packed, there, 0, 300, context);
+      CHECK(!std::isfinite(valuesOf(sent)[7]));
+      CHECK(!std::isfinite(valuesOf(there)[7]));
+    }
+  const DeltaCoding largest{.codec = DeltaCodec::TopK, .largest = 1};
+  const Tensor there = Tensor::zeros({4});
+  std::vector<std::byte> packed(8);
+  packed[4] = std::byte{4};
+  CHECK(thrown<InvalidArgument>([&] { unpackDelta(largest, packed, there, 0, 4, context); }) ==
+        "unpackDelta: position 4 does not lie in 4 elements");
+  packed.resize(7);
+  CHECK(thrown<InvalidArgument>([&] { unpackDelta(largest, packed, there, 0, 4, context); }) ==
+        "packDelta: 4 elements do not take 7 bytes");
 }

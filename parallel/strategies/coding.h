@@ -1,0 +1,48 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+
+#include "muster/core/ops/delta_coding.h"
+#include "muster/core/ops/linear_combination.h"
+#include "muster/parallel/strategies/codec.h"
+
+// For the sources of CodedReplicas.
+
+namespace muster::detail {
+
+inline constexpr std::string_view kCoded = "coded replicas", kResidual = "coding residual",
+                                  kFactors = "factors", kMeans = "mean factors";
+
+/// How so many elements are encoded.
+struct CodingOf {
+  std::int64_t elements;
+
+  DeltaCoding operator()(const WholeReplicas&) const { return {}; }
+  DeltaCoding operator()(const Bf16Codec&) const { return {.codec = DeltaCodec::Bf16}; }
+  DeltaCoding operator()(const Int8Codec&) const { return {.codec = DeltaCodec::Int8}; }
+  DeltaCoding operator()(const E3M0Codec&) const { return {.codec = DeltaCodec::E3M0}; }
+  DeltaCoding operator()(const TopKCodec& topK) const {
+    const double count = std::ceil(topK.share * static_cast<double>(elements));
+    return {.codec = DeltaCodec::TopK, .largest = std::min(elements, static_cast<std::int64_t>(count))};
+  }
+  /// What is no matrix.
+  DeltaCoding operator()(const PowerSgdCodec&) const {
+    return {.codec = DeltaCodec::TopK, .largest = elements};
+  }
+};
+
+/// What the codec's move of worker w starts from.
+inline void setBase(std::initializer_list<Operand> base, std::size_t w, const Tensor& into, Slice slice,
+                    Context& context) {
+  std::array<Term, 4> terms;
+  std::size_t count = 0;
+  for (const auto& [factor, values] : base) terms.at(count++) = {factor, values[w]};
+  linearCombination(std::span(terms).first(count), into, slice.begin, slice.end, context);
+}
+
+}  // namespace muster::detail
