@@ -29,8 +29,8 @@ class EvaluationRun {
  public:
   /// @param model  the replicas take its state. It must not change meanwhile.
   /// @param batchesAhead  batches that are read ahead, over all replicas.
-  /// @param link, exchange  to other nodes that evaluate the same: batch b is then of node b mod N. Null link:
-  /// there are none.
+  /// @param link, exchange  to other nodes that evaluate the same: batch b is then of node b mod N. Null
+  /// link: there are none.
   EvaluationRun(Model& model, std::span<ReplicaThread* const> threads, std::int64_t batchesAhead,
                 NodeLink* link, Exchange* exchange);
 
