@@ -46,7 +46,7 @@ std::int64_t freeSwap(const std::string& root) {
 std::optional<MemoryRoom> roomOfV2(const std::string& group, std::int64_t swap) {
   const auto limit = numberIn(group + "/memory.max"), used = numberIn(group + "/memory.current");
   if (!limit || !used) return {};
-  const auto files = sumIn(group + "/memory.stat", {"active_file", "inactive_file"});
+  const auto files = sumIn(group + "/memory.stat", {"active_file", "inactive_file", "slab_reclaimable"});
   if (const auto most = numberIn(group + "/memory.swap.max"))
     swap = std::min(swap,
                     std::max<std::int64_t>(0, *most - numberIn(group + "/memory.swap.current").value_or(0)));

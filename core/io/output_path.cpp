@@ -64,7 +64,7 @@ void checkOutputDirectory(const fs::path& directory) {
     if (longest > 0 && name.native().size() > static_cast<std::size_t>(longest))
       refuse(above, std::generic_category().message(ENAMETOOLONG));
   try {
-    writeAPage(above / ".muster");
+    writeAPage(above / ".muster-can-write");
   } catch (const FileError& error) {
     refuse(above, std::string_view(error.what()).substr(error.path().native().size() + 2));
   }

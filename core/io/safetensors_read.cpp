@@ -41,7 +41,10 @@ std::string readHeader(InputFile& file) {
   std::uint64_t length = 0;
   file.read(&length, kLengthBytes);
   if (length > kMostHeaderBytes || length > file.size() - kLengthBytes) {
-    const auto other = looksLike({reinterpret_cast<const unsigned char*>(&length), kLengthBytes});
+    // Headers are padded to a multiple of 8 bytes, so one that fits is of a file that was cut off.
+    const bool header = length <= kMostHeaderBytes && length % kLengthBytes == 0;
+    const auto other =
+        header ? "" : looksLike({reinterpret_cast<const unsigned char*>(&length), kLengthBytes});
     throw FileError(
         file.path(),
         !other.empty()

@@ -13,6 +13,8 @@ bool lookFor(Over over, std::chrono::nanoseconds patience) {
     if (std::chrono::steady_clock::now() >= end) return false;
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
 #endif
   }
   return true;

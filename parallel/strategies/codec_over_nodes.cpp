@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "muster/core/ops/non_finite.h"
 #include "muster/parallel/exchange/means_in_flight.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 #include "muster/parallel/strategies/coding.h"
@@ -18,24 +19,32 @@ std::span<std::byte> bytesIn(const Tensor& bytes) {
   return {static_cast<std::byte*>(bytes.raw()), bytes.bytes()};
 }
 
-/// The sum of the terms, whose products are rounded to float64 first: the bits of HostExchange's groups. Some
-/// elements at a time, whose sums stay in the L1 cache.
-void addUp(std::span<const Term> terms, const Tensor& into, Slice slice, Context& context) {
-  constexpr std::int64_t kStep = 1024;
+constexpr std::int64_t kStep = 1024;  ///< elements whose sums stay in the L1 cache
+
+/// The sum of the terms, whose products are rounded to float64 first: the bits of HostExchange's groups.
+/// @param piece  at most kStep elements.
+void addUpPiece(std::span<const Term> terms, const Tensor& into, Slice piece, Context& context) {
   alignas(64) std::array<double, kStep> sums, products;
-  for (std::int64_t at = slice.begin; at < slice.end; at += kStep) {
-    const Slice piece{at, std::min(slice.end, at + kStep)};
-    const Tensor sum = Tensor::view(sums.data(), {piece.length()}, DType::Float64),
-                 product = Tensor::view(products.data(), {piece.length()}, DType::Float64);
-    for (const Term& term : terms) {
-      const bool first = &term == &terms.front();
-      const std::array one{Term{term.factor, part(term.values, piece)}};
-      const std::array both{Term{1, sum}, Term{1, product}};
-      linearCombination(one, first ? sum : product, 0, piece.length(), context);
-      if (!first) linearCombination(both, sum, 0, piece.length(), context);
-    }
-    const std::array all{Term{1, sum}};
-    linearCombination(all, part(into, piece), 0, piece.length(), context);
+  const Tensor sum = Tensor::view(sums.data(), {piece.length()}, DType::Float64),
+               product = Tensor::view(products.data(), {piece.length()}, DType::Float64);
+  for (const Term& term : terms) {
+    const bool first = &term == &terms.front();
+    const std::array one{Term{term.factor, part(term.values, piece)}};
+    const std::array both{Term{1, sum}, Term{1, product}};
+    linearCombination(one, first ? sum : product, 0, piece.length(), context);
+    if (!first) linearCombination(both, sum, 0, piece.length(), context);
+  }
+  const std::array all{Term{1, sum}};
+  linearCombination(all, part(into, piece), 0, piece.length(), context);
+}
+
+void addUp(std::span<const Term> terms, const Tensor& into, Slice slice, Context& context) {
+  std::int64_t at = slice.begin;
+  try {
+    for (; at < slice.end; at += kStep)
+      addUpPiece(terms, into, {at, std::min(slice.end, at + kStep)}, context);
+  } catch (const NonFiniteResult& error) {
+    throw NonFiniteResult("mean over nodes", at + error.element());
   }
 }
 

@@ -31,15 +31,15 @@ TEST_CASE("no limit: nothing to read, or the word for none") {
   CHECK_FALSE(root.room());
 }
 
-TEST_CASE("version 2: the tightest of the group and those above it, without what are caches of files") {
+TEST_CASE("version 2: the tightest of the group and those above it, without what the kernel gives back") {
   Root root;
   root.write("proc/self/cgroup", "0::/user/job\n");
   root.write("sys/fs/cgroup/user/job/memory.max", "10000\n");
   root.write("sys/fs/cgroup/user/job/memory.current", "4000\n");
   CHECK(root.left() == 6000);
   root.write("sys/fs/cgroup/user/job/memory.stat",
-             "anon 2500\nactive_file 900\ninactive_file 600\nfile 1500\n");
-  CHECK(root.left() == 7500);
+             "anon 2100\nactive_file 900\ninactive_file 600\nfile 1500\nslab_reclaimable 400\nslab 500\n");
+  CHECK(root.left() == 7900);
   CHECK(root.room()->limit == 10000);
   root.write("sys/fs/cgroup/user/memory.max", "8000\n");
   root.write("sys/fs/cgroup/user/memory.current", "7900\n");

@@ -115,6 +115,8 @@ TEST_CASE("broken files are refused by name") {
   CHECK(problemOf("\x89HDF\r\n\x1a\n") == "is not a safetensors file, but HDF5, as Keras writes it");
   CHECK(problemOf("\x1f\x8b\x08 and the rest") == "is not a safetensors file, but packed by gzip");
   CHECK(problemOf("\x08\x07\x12\x04muster") == "is not a safetensors file, but probably an ONNX model");
+  CHECK(problemOf(std::string("\x80\x02\0\0\0\0\0\0{}", 10)) ==  // begins like a pickle
+        "is not a whole safetensors file: its header of 640 bytes does not fit a file of 10 bytes");
   CHECK(problemOf(std::string(16, '\xFF')).find("its header of 18446744073709551615 bytes") !=
         std::string::npos);
   CHECK(problemOf(fileOf("{\"w\":", "")).starts_with("the header is not valid JSON at line 1, column "));
