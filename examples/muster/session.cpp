@@ -49,8 +49,8 @@ Nodes nodesOf(const RunTraining& training) {
     example::NodeOptions options;
     const bool elastic = training.nodes == "elastic";
     require(!options.store.empty(),
-            "training.nodes: {} wants the variables MUSTER_STORE, {} and MUSTER_INTERFACE of the environment",
-            training.nodes, elastic ? "MUSTER_MIN_NODES" : "MUSTER_NODE, MUSTER_NODES");
+            "training.nodes: {} wants the variables MUSTER_STORE{} and MUSTER_INTERFACE of the environment",
+            training.nodes, elastic ? "" : ", MUSTER_NODE, MUSTER_NODES");
     options.minNodes = elastic ? std::optional(options.minNodes.value_or(1)) : std::nullopt;
     return options.connect();
   }

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <string_view>
+#include <system_error>
 
 #include "muster/parallel/exchange/launched_processes.h"
 
 namespace example {
 namespace {
+
+constexpr int kMostSilence = 1'000'000;  // seconds; their milliseconds are an int
 
 std::string variable(const char* name) {
   const char* const text = std::getenv(name);
@@ -17,10 +19,18 @@ std::string variable(const char* name) {
 }
 
 template <typename T>
-T numberOf(std::string_view text, T otherwise) {
-  T number = otherwise;
-  std::from_chars(text.data(), text.data() + text.size(), number);
+T numberOf(const char* name, const std::string& text, T otherwise) {
+  if (text.empty()) return otherwise;
+  T number{};
+  const auto* const end = text.data() + text.size();
+  const auto [rest, problem] = std::from_chars(text.data(), end, number);
+  muster::require(problem == std::errc() && rest == end, "{} must be a number, got \"{}\"", name, text);
   return number;
+}
+
+template <typename T>
+T numberIn(const char* name, T otherwise) {
+  return numberOf(name, variable(name), otherwise);
 }
 
 }  // namespace
@@ -28,10 +38,10 @@ T numberOf(std::string_view text, T otherwise) {
 NodeOptions::NodeOptions()
     : store(variable("MUSTER_STORE")),
       interface(variable("MUSTER_INTERFACE")),
-      node(numberOf(variable("MUSTER_NODE"), 0)),
-      nodes(numberOf(variable("MUSTER_NODES"), 1)),
-      silence(numberOf(variable("MUSTER_SILENCE"), 30.0)) {
-  if (const auto least = variable("MUSTER_MIN_NODES"); !least.empty()) minNodes = numberOf(least, 1);
+      node(numberIn("MUSTER_NODE", 0)),
+      nodes(numberIn("MUSTER_NODES", 1)),
+      silence(numberIn("MUSTER_SILENCE", 30.0)) {
+  if (!variable("MUSTER_MIN_NODES").empty()) minNodes = numberIn("MUSTER_MIN_NODES", 1);
 }
 
 void NodeOptions::describe(CommandLine& line) {
@@ -62,11 +72,15 @@ void NodeOptions::check(const CommandLine& line) const {
 }
 
 int NodeOptions::count() const {
-  return store.empty() ? numberOf(muster::launchedProcesses(), 1) : minNodes.value_or(nodes);
+  return store.empty()
+             ? numberOf("the number of launched processes", std::string(muster::launchedProcesses()), 1)
+             : minNodes.value_or(nodes);
 }
 
 muster::Nodes NodeOptions::connect() const {
   if (store.empty()) return nodesByMpi();
+  muster::require(silence > 0 && silence <= kMostSilence, "silence must be above 0 and at most {} s, got {}",
+                  kMostSilence, silence);
   const std::chrono::milliseconds lost(std::llround(1000 * silence));
   if (minNodes)
     return elasticNodes({.store = store, .minNodes = *minNodes, .interface = interface, .silence = lost});

@@ -12,6 +12,7 @@ namespace example {
 /// MUSTER_STORE, MUSTER_NODE, MUSTER_NODES, MUSTER_MIN_NODES, MUSTER_INTERFACE and MUSTER_SILENCE of the
 /// environment. Without a store, those that mpirun has started.
 struct NodeOptions {
+  /// @throws muster::InvalidArgument for a variable that is not the number that it should be.
   NodeOptions();
 
   std::string store, interface;

@@ -34,8 +34,8 @@ class ElasticNodes {
   const Generation& generation() const { return generation_; }
   /// Of the generation; null where this process is alone.
   const std::shared_ptr<NodeLink>& link() const { return link_; }
-  /// Of the last generation, once the training has ended. After `next` has failed: of those that are left,
-  /// whom no others go on without.
+  /// Of the last generation, once the training has ended. If `next` threw: the rank among the remaining
+  /// processes; above 0 if others continue; see Membership::place.
   int node() const { return node_; }
   int nodes() const { return link_ ? link_->nodes() : 1; }
   /// Whether someone waits to join the generation.

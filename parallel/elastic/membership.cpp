@@ -170,6 +170,7 @@ bool Membership::openLease(std::int64_t number) {
 }
 
 std::optional<Generation> Membership::next(const std::function<bool()>& stopped) {
+  place_ = generation_.number > 0 ? generation_.node : 1;  // if the store is lost
   const auto end = Clock::now() + options_.patience;
   const auto rest = std::clamp<std::chrono::milliseconds>(options_.silence / 50, 1ms, 50ms);
   Lock lock(mutex_);

@@ -61,8 +61,8 @@ class Membership {
   /// @throws InvalidArgument if this process has something else in common than those that train;
   ///         NodeFailure if the others go on without this process, too few come, or the store is lost.
   std::optional<Generation> next(const std::function<bool()>& stopped);
-  /// Of this process among those that are left, from 0, once `next` has thrown a NodeFailure; not 0 where
-  /// others go on.
+  /// If `next` threw: the rank among the remaining processes; above 0 if others continue. If the store was
+  /// lost: that in the last generation; above 0 if this process was in none.
   int place() const { return place_; }
   /// That process could not be connected. Where both say so they are in no generation together.
   void lost(const std::string& process);

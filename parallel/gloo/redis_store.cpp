@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +16,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/mutex.h"
 #include "muster/parallel/exchange/node_transport.h"
+#include "muster/parallel/gloo/no_sigpipe.h"
 
 namespace muster {
 namespace {
@@ -46,7 +45,9 @@ std::string readPassword() {
   if (path.empty()) return {};
   std::ifstream file(path);
   std::string password;
-  require(static_cast<bool>(std::getline(file, password)) && !password.empty(),
+  std::getline(file, password);
+  if (password.ends_with('\r')) password.pop_back();
+  require(!password.empty(),
           "store: MUSTER_REDIS_PASSWORD_FILE: {} has no password in its first line, or cannot be read", path);
   return password;
 }
@@ -94,33 +95,6 @@ redisReplyObjectFunctions& makers() {
   }();
   return makers;
 }
-
-/// While it lives, writing to a connection that the server has closed is an error on this thread, and no
-/// signal.
-class NoSigpipe {
- public:
-  NoSigpipe() {
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    sigset_t pending;
-    sigpending(&pending);
-    waited_ = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
-  }
-  ~NoSigpipe() {
-    const timespec now{};
-    if (!waited_)
-      while (sigtimedwait(&pipe_, nullptr, &now) >= 0 || errno == EINTR) {
-      }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  NoSigpipe(const NoSigpipe&) = delete;
-  NoSigpipe& operator=(const NoSigpipe&) = delete;
-
- private:
-  sigset_t pipe_{}, before_{};
-  bool waited_ = false;
-};
 
 class RedisStore final : public NodeStore {
  public:
@@ -174,28 +148,31 @@ class RedisStore final : public NodeStore {
   /// With a line before it that no other text has.
   std::string marked(const std::string& text) {
     const Lock lock(mutex_);
+    if (text.size() > kMostBytes) fail(fmt::format("takes no text of more than {} bytes", kMostBytes));
     return fmt::format("{}-{}\n{}", number_, ++texts_, text);
   }
 
-  /// @return the answer, and whether the question was asked twice.
+  /// Again and again while a server that was there restarts.
+  /// @return the answer, and whether the question was asked more than once.
   std::pair<Reply, bool> ask(Words words) {
     const Lock lock(mutex_);
     const NoSigpipe quiet;
+    const auto end = Clock::now() + limit_;
     for (bool again = false;; again = true) {
-      const auto end = Clock::now() + limit_;
-      const bool before = connection_ != nullptr;
-      if (!before) connect(end);
-      if (auto reply = exchange(words, end)) {
-        if (reply->type == REDIS_REPLY_ERROR) {
-          const auto why = wordsOf(*reply);
-          if (why.starts_with("NOAUTH"))
-            fail("wants a password: MUSTER_REDIS_PASSWORD, or a file that MUSTER_REDIS_PASSWORD_FILE names");
-          fail(fmt::format("refuses {}: {}", *words.begin(), why));
-        }
-        return {std::move(reply), again};
+      std::string problem = "ends the connection";
+      bool restarts = known_;
+      auto reply = connection_ || connect(end) ? exchange(words, end) : nullptr;
+      if (reply && reply->type != REDIS_REPLY_ERROR) return {std::move(reply), again};
+      if (reply) {
+        const auto why = wordsOf(*reply);
+        if (why.starts_with("NOAUTH"))
+          fail("wants a password: MUSTER_REDIS_PASSWORD, or a file that MUSTER_REDIS_PASSWORD_FILE names");
+        problem = fmt::format("refuses {}: {}", *words.begin(), why);
+        restarts = restarts && why.starts_with("LOADING");
       }
+      if (!restarts || Clock::now() >= end) fail(problem);
       connection_.reset();
-      if (again || !before) fail("ends the connection");
+      std::this_thread::sleep_for(50ms);
     }
   }
 
@@ -207,7 +184,8 @@ class RedisStore final : public NodeStore {
     return connection_->err == 0;
   }
 
-  void connect(Clock::time_point end) MUSTER_REQUIRES(mutex_) {
+  /// @return false if the connection has ended.
+  bool connect(Clock::time_point end) MUSTER_REQUIRES(mutex_) {
     while (!tryToConnect(end)) {
       const std::string why = connection_->errstr;
       if (!known_ || Clock::now() >= end) fail("cannot be reached: " + why);
@@ -216,11 +194,11 @@ class RedisStore final : public NodeStore {
     fcntl(connection_->fd, F_SETFD, FD_CLOEXEC);
     redisSetTimeout(connection_.get(), timevalOf(limit_));
     connection_->reader->fn = &makers();
-    if (password_.empty()) return;
+    if (password_.empty()) return true;
     const auto reply = exchange({"AUTH", password_}, end);
-    if (!reply) fail("ends the connection");
-    if (reply->type == REDIS_REPLY_ERROR)
+    if (reply && reply->type == REDIS_REPLY_ERROR)
       fail("refuses the password of MUSTER_REDIS_PASSWORD or MUSTER_REDIS_PASSWORD_FILE: " + wordsOf(*reply));
+    return reply != nullptr;
   }
 
   /// @return null if the connection has ended.
@@ -241,7 +219,7 @@ class RedisStore final : public NodeStore {
       void* reply = nullptr;
       if (redisReaderGetReply(c.reader, &reply) != REDIS_OK)
         fail(c.reader->err == REDIS_ERR_OOM ? fmt::format("answers with too much to {}", *words.begin())
-                                            : "gives an answer that is none of Redis");
+                                            : "does not answer as Redis does");
       if (reply) return Reply(static_cast<redisReply*>(reply));
       if (bytes > kMostAnswer)
         fail(fmt::format("answers with more than {} bytes to {}", kMostAnswer, *words.begin()));
@@ -277,8 +255,7 @@ class RedisStore final : public NodeStore {
   }
   void expect(const redisReply& reply, int type, std::string_view command) const {
     if (reply.type == type) return;
-    throw NodeFailure(
-        fmt::format("the store {} gives an answer to {} that is none of Redis", address_.text(), command));
+    throw NodeFailure(fmt::format("the store {} does not answer {} as Redis does", address_.text(), command));
   }
 
   const RedisAddress address_;

@@ -64,8 +64,8 @@ TEST_CASE("two processes that have no numbers train together, and one of them sa
 TEST_CASE("the process that would save is killed, and the other one goes on and saves") {
   const test::TemporaryDirectory store;
   const Convnet a, b;
-  auto first = std::make_unique<Program>(Convnet::kExecutable, a.launch(elastic(store, "1", "3")));
-  auto second = std::make_unique<Program>(Convnet::kExecutable, b.launch(elastic(store, "1", "3")));
+  auto first = std::make_unique<Program>(Convnet::kExecutable, a.launch(elastic(store, "1", "100000")));
+  auto second = std::make_unique<Program>(Convnet::kExecutable, b.launch(elastic(store, "1", "100000")));
   REQUIRE(first->awaitText(" of 2, from iteration"));
   REQUIRE(second->awaitText(" of 2, from iteration"));
   const bool firstLeads =
@@ -73,11 +73,17 @@ TEST_CASE("the process that would save is killed, and the other one goes on and 
   const Convnet& left = firstLeads ? b : a;
   auto& killed = firstLeads ? first : second;
   killed->signal(SIGKILL);
-  const auto run = (firstLeads ? second : first)->wait();
+  auto& goesOn = firstLeads ? second : first;
+  REQUIRE(goesOn->awaitText("this is node 0 of 1, from iteration"));
+  REQUIRE(goesOn->awaitText("/100000: score"));  // of an epoch that it has ended alone
+  goesOn->signal(SIGINT);
+  const auto run = goesOn->wait();
   CAPTURE(run.err);
-  CHECK(run.exit == 0);
-  CHECK(contains(run.err, "this is node 0 of 1, from iteration"));
-  checkFirst(left, run);
+  CHECK(run.exit == 130);
+  CHECK(contains(run.out, "test: accuracy 0."));
+  CHECK(contains(run.out, "saved: mnist-convnet.safetensors, and --resume goes on from there"));
+  CHECK(std::filesystem::exists(left.directory / "mnist-convnet.safetensors"));
+  CHECK(contains(test::readFile(left.directory / "run.json"), R"("nodes": "elastic")"));
   CHECK(killed->wait().exit == -SIGKILL);
 }
 
@@ -120,6 +126,14 @@ TEST_CASE("options that do not go with processes that come and go are refused") 
   CHECK(contains(problem({"--min-nodes", "2", "--store", "s", "--curves", "c"}),
                  "--curves cannot be combined with --min-nodes"));
   CHECK(contains(problem({"--min-nodes", "2", "--store", "s"}), "interface: name the network interface"));
+  CHECK(contains(problem({"--min-nodes", "2", "--store", "s", "--interface", "lo", "--silence", "1e300"}),
+                 "silence must be above 0 and at most 1000000 s, got 1e+300"));
+  for (const std::string name : {"MUSTER_NODE", "MUSTER_NODES", "MUSTER_MIN_NODES", "MUSTER_SILENCE"}) {
+    auto launch = convnet.launch(Convnet::small({}));
+    launch.environment[name] = "2x";
+    CHECK(
+        contains(test::runProgram(Convnet::kExecutable, launch).err, name + " must be a number, got \"2x\""));
+  }
   const test::Sandbox muster(MUSTER_PROGRAM);
   test::writeFile(muster.directory / "run.json", muster.run({"example"}).out);
   const auto refused = [&](const char* set) {
@@ -127,7 +141,7 @@ TEST_CASE("options that do not go with processes that come and go are refused") 
   };
   CHECK(contains(refused("listeners.page=true"), "training.nodes: elastic, so listeners.page and"));
   CHECK(contains(refused("training.epochs=1"),
-                 "training.nodes: elastic wants the variables MUSTER_STORE, MUSTER_MIN_NODES and"));
+                 "training.nodes: elastic wants the variables MUSTER_STORE and MUSTER_INTERFACE"));
 }
 
 }  // namespace muster

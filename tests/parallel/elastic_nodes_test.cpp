@@ -165,7 +165,7 @@ TEST_CASE("a process is killed, and the others finish with the bits of their his
 }
 
 TEST_CASE("a process that comes later takes part") {
-  const Training training{.rule = "diloco", .epochs = 8, .step = 10};
+  const Training training{.rule = "diloco", .epochs = 8, .step = 30};
   Cluster cluster(training);
   auto a = cluster.start("a"), b = cluster.start("b");
   REQUIRE(cluster.says("a", "from iteration 0"));
@@ -200,7 +200,7 @@ TEST_CASE(
 TEST_CASE("a Redis server as the store: it forgets all and comes back, a process joins, one is killed") {
 #ifdef MUSTER_REDIS_SERVER
   RedisServer server(MUSTER_REDIS_SERVER);
-  const Training training{.epochs = 8, .step = 10, .store = server.address()};
+  const Training training{.epochs = 8, .step = 30, .store = server.address()};
   Cluster cluster(training);
   auto a = cluster.start("a"), b = cluster.start("b");
   REQUIRE(cluster.says("a", " of 2, from iteration 0"));

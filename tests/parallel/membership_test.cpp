@@ -74,6 +74,21 @@ TEST_CASE("of too few, and of those that are left behind, who writes the results
   CHECK((a.membership.place() == 0 || b.membership.place() == 0));
 }
 
+TEST_CASE("of those that have lost the store the first of the last generation writes the results") {
+  const TemporaryDirectory folder;
+  Member a(folder / "store", 2), b(folder / "store", 2);
+  auto bs = b.comes();
+  const Generation as = a.next();
+  bs.get();
+  Member late(folder / "store", 2);
+  std::filesystem::rename(folder / "store", folder / "elsewhere");
+  for (auto* one : {&a, &b, &late})
+    CHECK(thrown<NodeFailure>([&] { one->next(); }).find("store") != std::string::npos);
+  CHECK(a.membership.place() == as.node);
+  CHECK(b.membership.place() == 1 - as.node);
+  CHECK(late.membership.place() > 0);  // others may train
+}
+
 TEST_CASE("those that come agree on one list, and keep their places when one leaves and one comes") {
   const TemporaryDirectory folder;
   std::vector<std::unique_ptr<Member>> all;

@@ -3,11 +3,14 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,18 +21,26 @@
 
 namespace muster::test {
 
-/// A socket of 127.0.0.1 that is bound to a port that was free.
+inline sockaddr_in loopback(int port) {
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  place.sin_port = htons(static_cast<std::uint16_t>(port));
+  return place;
+}
+
+/// A socket of 127.0.0.1 that is bound to a port that was free, and is none that connections get as theirs.
 class FreePort {
  public:
   FreePort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in place{};
-    place.sin_family = AF_INET;
-    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof place;
-    auto* const address = reinterpret_cast<sockaddr*>(&place);
-    if (::bind(socket_, address, size) != 0 || ::getsockname(socket_, address, &size) != 0)
-      throw Error("there is no free port");
-    number_ = ntohs(place.sin_port);
+    std::random_device device;
+    for (int i = 0; i < 1000; ++i) {
+      number_ = std::uniform_int_distribution(10000, 32767)(device);
+      const auto place = loopback(number_);
+      if (::bind(socket_, reinterpret_cast<const sockaddr*>(&place), sizeof place) == 0) return;
+    }
+    ::close(socket_);
+    throw Error("there is no free port");
   }
   ~FreePort() { ::close(socket_); }
   FreePort(const FreePort&) = delete;
@@ -53,7 +64,7 @@ class RedisServer {
   std::string address() const { return "redis://127.0.0.1:" + std::to_string(port_) + "/test"; }
   void send(int signal) const { process_->send(signal); }
   void kill() { process_.reset(); }
-  /// Waits until it listens.
+  /// Waits until it answers.
   void start() {
     std::vector<std::string> words{program_.string(),
                                    "--port",
@@ -69,22 +80,24 @@ class RedisServer {
     words.insert(words.end(), more_.begin(), more_.end());
     process_.emplace(words);
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!listens()) {
+    while (!answers()) {
       if (std::chrono::steady_clock::now() > end) throw Error("redis-server does not start");
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   }
 
  private:
-  bool listens() const {
+  bool answers() const {
     const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in place{};
-    place.sin_family = AF_INET;
-    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    place.sin_port = htons(static_cast<std::uint16_t>(port_));
-    const bool well = ::connect(socket, reinterpret_cast<const sockaddr*>(&place), sizeof place) == 0;
+    const auto place = loopback(port_);
+    const timeval limit{.tv_sec = 1, .tv_usec = 0};
+    ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    std::string got(16, '\0');
+    if (::connect(socket, reinterpret_cast<const sockaddr*>(&place), sizeof place) == 0 &&
+        ::send(socket, "PING\r\n", 6, MSG_NOSIGNAL) == 6)
+      ::recv(socket, got.data(), got.size(), 0);
     ::close(socket);
-    return well;
+    return got.starts_with("+PONG") || got.starts_with("-NOAUTH");
   }
 
   TemporaryDirectory folder_;

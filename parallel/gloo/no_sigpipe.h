@@ -1,0 +1,38 @@
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <cerrno>
+#include <ctime>
+
+namespace muster {
+
+/// While it lives, writing to a connection that the server has closed is an error on this thread, and no
+/// signal.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    waited_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoSigpipe() {
+    const timespec now{};
+    if (!waited_)
+      while (sigtimedwait(&pipe_, nullptr, &now) >= 0 || errno == EINTR) {
+      }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_{}, before_{};
+  bool waited_ = false;
+};
+
+}  // namespace muster
