@@ -188,7 +188,7 @@ TEST_CASE(
     "of rules that send while they compute what is in flight lands where one joins, and is lost with one") {
   for (const std::string rule : {"overlapped", "streaming"}) {
     CAPTURE(rule);
-    const Training training{.rule = rule, .epochs = 8, .step = 10};
+    const Training training{.rule = rule, .epochs = 8, .step = 30};
     Cluster cluster(training);
     auto a = cluster.start("a"), b = cluster.start("b");
     REQUIRE(cluster.says("a", " of 2, from iteration 0"));
