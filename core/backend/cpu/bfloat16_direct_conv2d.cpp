@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "muster/core/backend/cpu/direct_conv2d.h"
 #include "muster/core/backend/cpu/direct_conv2d_kernels.h"
 #include "muster/core/backend/cpu/padding.h"
 #include "muster/core/backend/cpu/parallel.h"
@@ -55,14 +56,7 @@ class BFloat16DirectConv2dPlan final : public Conv2dPlan {
         inPairs_((shape.inChannels + 1) / 2),
         outPairs_((shape.outChannels + 1) / 2),
         padded_(shape.padding[0] > 0 || shape.padding[1] > 0) {
-    const Shape out = shape.output();
-    block_ = {.inChannels = shape.inChannels,
-              .inHeight = shape.height + 2 * shape.padding[0],
-              .inWidth = shape.width + 2 * shape.padding[1],
-              .outChannels = shape.outChannels,
-              .outHeight = out[2],
-              .outWidth = out[3],
-              .kernelHeight = shape.kernel[0]};
+    block_ = direct::blockShapeOf(shape);
     const std::int64_t taps = shape.kernel[0] * shape.kernel[1];
     packed_ = Tensor::empty({std::max(inPairs_ * shape.outChannels, outPairs_ * shape.inChannels) * taps});
     const auto perThread = [&](std::int64_t elements) {

@@ -14,6 +14,18 @@
 #include "muster/core/base/error.h"
 
 namespace muster::cpu {
+
+direct::BlockShape direct::blockShapeOf(const Conv2dShape& shape) {
+  const Shape out = shape.output();
+  return {.inChannels = shape.inChannels,
+          .inHeight = shape.height + 2 * shape.padding[0],
+          .inWidth = shape.width + 2 * shape.padding[1],
+          .outChannels = shape.outChannels,
+          .outHeight = out[2],
+          .outWidth = out[3],
+          .kernelHeight = shape.kernel[0]};
+}
+
 namespace {
 
 using direct::BlockShape;
@@ -50,14 +62,7 @@ class DirectConv2dPlan final : public Conv2dPlan {
         kernels_(*choice_.kernels),
         blocks_((shape.batch + kLayoutBlock - 1) / kLayoutBlock),
         padded_(shape.padding[0] > 0 || shape.padding[1] > 0) {
-    const Shape out = shape.output();
-    block_ = {.inChannels = shape.inChannels,
-              .inHeight = shape.height + 2 * shape.padding[0],
-              .inWidth = shape.width + 2 * shape.padding[1],
-              .outChannels = shape.outChannels,
-              .outHeight = out[2],
-              .outWidth = out[3],
-              .kernelHeight = shape.kernel[0]};
+    block_ = direct::blockShapeOf(shape);
     packed_ = Tensor::empty({shape.weight().elements()});
     if (padded_) inputs_ = perThread(paddedElements());
     scratch_ = perThread(block_.outChannels * rowElements());

@@ -6,6 +6,13 @@
 
 namespace muster::cpu {
 
+namespace direct {
+
+struct BlockShape;
+BlockShape blockShapeOf(const Conv2dShape& shape);
+
+}  // namespace direct
+
 /// Whether our own kernels support this shape on this processor: one group, stride and dilation 1, kernel
 /// width 1, 3, 5 or 7, and AVX2 with FMA or AVX-512.
 bool directConv2dSupports(const Conv2dShape& shape, const Context& context);
